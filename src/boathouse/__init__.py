@@ -1,0 +1,1 @@
+"""Delta, Iceberg and Lance tables from PySpark and Python. No JARs."""

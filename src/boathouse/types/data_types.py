@@ -1,0 +1,302 @@
+"""The types of the three specifications as frozen values.
+
+`str(type)` is Spark's SQL spelling where Spark has the type (`bigint`, `array<string>`), else the
+specification's own (`uuid`, `fixed(16)`, `uint32`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+from boathouse.errors import ColumnNotFoundError, SchemaError
+
+TimeUnit = Literal["s", "ms", "us", "ns"]
+_NO_METADATA: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """Root of all types; compares by value, hashes, pickles."""
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class NullType(DataType):
+    """Holds nothing but null: Delta `void`, Iceberg v3 `unknown`, Arrow `null`."""
+
+    def __str__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanType(DataType):
+    def __str__(self) -> str:
+        return "boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerType(DataType):
+    """An integer of 8, 16, 32 or 64 bits; unsigned ones exist in Lance only."""
+
+    bits: int
+    signed: bool = True
+
+    def __str__(self) -> str:
+        if not self.signed:
+            return f"uint{self.bits}"
+        return {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}[self.bits]
+
+
+@dataclass(frozen=True, slots=True)
+class FloatType(DataType):
+    """IEEE 754 of 16 (Lance only), 32 or 64 bits."""
+
+    bits: int
+
+    def __str__(self) -> str:
+        return {16: "halffloat", 32: "float", 64: "double"}[self.bits]
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType(DataType):
+    """Exact decimal, precision 1 to 38 (Lance: to 76), 0 <= scale <= precision."""
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.precision <= 76 and 0 <= self.scale <= self.precision):
+            raise SchemaError(f"decimal({self.precision},{self.scale}) is not a decimal type")
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+
+@dataclass(frozen=True, slots=True)
+class StringType(DataType):
+    def __str__(self) -> str:
+        return "string"
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryType(DataType):
+    def __str__(self) -> str:
+        return "binary"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedType(DataType):
+    """Exactly `length` bytes."""
+
+    length: int
+
+    def __str__(self) -> str:
+        return f"fixed({self.length})"
+
+
+@dataclass(frozen=True, slots=True)
+class UUIDType(DataType):
+    """16 bytes, big-endian."""
+
+    def __str__(self) -> str:
+        return "uuid"
+
+
+@dataclass(frozen=True, slots=True)
+class DateType(DataType):
+    """Days since 1970-01-01."""
+
+    def __str__(self) -> str:
+        return "date"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeType(DataType):
+    """Time of day without zone."""
+
+    unit: TimeUnit = "us"
+
+    def __str__(self) -> str:
+        return {"us": "time(6)", "ns": "time(9)", "ms": "time(3)", "s": "time(0)"}[self.unit]
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampType(DataType):
+    """`utc=True` is an instant (Spark TIMESTAMP, Iceberg timestamptz); False is a wall clock (TIMESTAMP_NTZ)."""
+
+    utc: bool = True
+    unit: TimeUnit = "us"
+
+    def __str__(self) -> str:
+        name = "timestamp" if self.utc else "timestamp_ntz"
+        return name if self.unit == "us" else f"{name}({self.unit})"
+
+
+@dataclass(frozen=True, slots=True)
+class DurationType(DataType):
+    """A span of time (Lance only; Spark's day-time interval)."""
+
+    unit: TimeUnit = "us"
+
+    def __str__(self) -> str:
+        return f"duration({self.unit})"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantType(DataType):
+    """The Variant binary encoding, (metadata, value)."""
+
+    def __str__(self) -> str:
+        return "variant"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named, typed column or member.
+
+    `id` is the format's field id where it has one. `metadata` is the format's own, carried verbatim:
+    JSON-like values, compared but not hashed.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    id: int | None = None
+    doc: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"
+
+    def with_type(self, type: DataType) -> Field:
+        return replace(self, type=type)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType(DataType):
+    fields: tuple[Field, ...] = ()
+
+    def __str__(self) -> str:
+        return "struct<" + ",".join(f"{f.name}:{f.type}" for f in self.fields) + ">"
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(DataType):
+    """`element.name` is what the file calls it (`element` in Delta and Iceberg, `item` in Lance)."""
+
+    element: Field
+
+    def __str__(self) -> str:
+        return f"array<{self.element.type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeListType(DataType):
+    """Exactly `size` elements: a vector (Lance only)."""
+
+    element: Field
+    size: int
+
+    def __str__(self) -> str:
+        return f"vector<{self.element.type},{self.size}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType(DataType):
+    key: Field
+    value: Field
+
+    def __str__(self) -> str:
+        return f"map<{self.key.type},{self.value.type}>"
+
+
+NULL = NullType()
+BOOLEAN = BooleanType()
+INT8, INT16, INT32, INT64 = (IntegerType(bits) for bits in (8, 16, 32, 64))
+HALF_FLOAT, FLOAT, DOUBLE = (FloatType(bits) for bits in (16, 32, 64))
+STRING = StringType()
+BINARY = BinaryType()
+UUID = UUIDType()
+DATE = DateType()
+TIMESTAMP = TimestampType(utc=True)
+TIMESTAMP_NTZ = TimestampType(utc=False)
+VARIANT = VariantType()
+
+
+def children(type: DataType) -> tuple[Field, ...]:
+    """The fields directly below a nested type, in the specifications' order; () for a leaf."""
+    match type:
+        case StructType(fields):
+            return fields
+        case ListType(element) | FixedSizeListType(element, _):
+            return (element,)
+        case MapType(key, value):
+            return (key, value)
+        case _:
+            return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table, in order, with the schema's own metadata."""
+
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __str__(self) -> str:
+        return "\n".join(str(f) for f in self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    def field(self, name: str) -> Field:
+        """The column called `name`: exactly, else ignoring case if only one matches, as Spark resolves.
+
+        Raises ColumnNotFoundError.
+        """
+        return self.fields[self.index(name)]
+
+    def index(self, name: str) -> int:
+        for i, f in enumerate(self.fields):
+            if f.name == name:
+                return i
+        hits = [i for i, f in enumerate(self.fields) if f.name.lower() == name.lower()]
+        if len(hits) == 1:
+            return hits[0]
+        if hits:
+            raise ColumnNotFoundError(
+                f"column `{name}` is ambiguous: {', '.join(self.fields[i].name for i in hits)}",
+                advice="spell it exactly as the table does",
+            )
+        raise ColumnNotFoundError(
+            f"no column `{name}`", advice=f"the columns are {', '.join(self.names) or '(none)'}"
+        )
+
+    def walk(self) -> Iterator[tuple[tuple[str, ...], Field]]:
+        """Every field with its path, depth first, parents before children."""
+
+        def below(path: tuple[str, ...], f: Field) -> Iterator[tuple[tuple[str, ...], Field]]:
+            yield path, f
+            for child in children(f.type):
+                yield from below((*path, child.name), child)
+
+        for f in self.fields:
+            yield from below((f.name,), f)
