@@ -1,0 +1,76 @@
+"""The clock, sleep, uuids and random numbers: the only module that asks the machine for any of them.
+
+Tests put a seeded `Entropy` in place with `use(...)`, so that crashes and races replay.
+"""
+
+from __future__ import annotations
+
+import random as _random
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Entropy:
+    """The machine's own clock and randomness."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def uuid4(self) -> uuid.UUID:
+        return uuid.uuid4()
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+        return _random.random()
+
+
+class SeededEntropy(Entropy):
+    """Replayable: a clock that moves only when slept on or asked, and randomness from `seed`."""
+
+    def __init__(self, seed: int, start_ms: int = 1_700_000_000_000) -> None:
+        self._random = _random.Random(seed)
+        self._ms = float(start_ms)
+
+    def now_ms(self) -> int:
+        self._ms += 1
+        return int(self._ms)
+
+    def monotonic(self) -> float:
+        return self._ms / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self._ms += seconds * 1000
+
+    def uuid4(self) -> uuid.UUID:
+        return uuid.UUID(int=self._random.getrandbits(128), version=4)
+
+    def random(self) -> float:
+        return self._random.random()
+
+
+_current: Entropy = Entropy()
+
+
+def current() -> Entropy:
+    return _current
+
+
+@contextmanager
+def use(entropy: Entropy) -> Iterator[Entropy]:
+    """Puts `entropy` in place, process-wide, until the block ends."""
+    global _current
+    before, _current = _current, entropy
+    try:
+        yield entropy
+    finally:
+        _current = before
