@@ -1,0 +1,34 @@
+"""Formats by name, loaded when first asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.table.format import TableFormat
+from boathouse.table.tasks import TaskModule
+
+FORMATS: Final[dict[str, str]] = {
+    "delta": "boathouse.delta",
+    "iceberg": "boathouse.iceberg",
+    "lance": "boathouse.lance",
+}
+"""Format name -> package. The package has an `adapter` module with FORMAT, and a `tasks` module for executors."""
+
+
+def load(name: str) -> TableFormat:
+    """The format called `name`. Raises InvalidArgumentError."""
+    return import_module(f"{_package(name)}.adapter").FORMAT
+
+
+def tasks(name: str) -> TaskModule:
+    """The executor side of a format; imports no object store, parser or metadata code."""
+    return import_module(f"{_package(name)}.tasks")  # type: ignore[return-value]
+
+
+def _package(name: str) -> str:
+    package = FORMATS.get(name.lower() if isinstance(name, str) else name)
+    if package is None:
+        raise InvalidArgumentError(f"there is no table format {name!r}", advice=f"the formats are {', '.join(FORMATS)}")
+    return package

@@ -1,0 +1,63 @@
+"""The engine: runs row programs and knows no operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import WriteContext
+from boathouse.types import Schema
+
+Sql = str
+Rel = Any
+"""Opaque to operations: a DataFrame, or lazy batches."""
+Agg = Literal["count", "count_all", "sum", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How rows are laid before the sink: as they come, or so that one partition's rows meet in one worker."""
+
+    by: Literal["none", "partition", "unit"] = "none"
+
+
+class Engine(Protocol):
+    """Nine methods; `name` is `local` or `spark`."""
+
+    name: str
+
+    def covers(self, sql: Sequence[Sql]) -> list[Sql]:
+        """Those of the expressions that this engine cannot evaluate; asked before anything is written."""
+
+    def source(self, data: object) -> Rel:
+        """The user's data as a relation."""
+
+    def schema(self, rel: Rel) -> Schema:
+        """The columns of a relation."""
+
+    def pin(self, rel: Rel) -> Rel:
+        """The same rows at every use, also after a re-plan."""
+
+    def scan(self, plan: ScanPlan) -> Rel:
+        """Every row of the plan, or failure."""
+
+    def project(self, rel: Rel, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Rel:
+        """Named expressions over a relation, in Spark SQL text with Spark's meaning under ANSI."""
+
+    def join(self, left: Rel, right: Rel, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]) -> Rel:
+        """`on` names columns by the aliases `l` and `r`."""
+
+    def summary(self, rel: Rel, aggregates: Sequence[tuple[str, Agg, str]]) -> pa.Table:
+        """One row of (name, aggregate, column)."""
+
+    def sink(self, rel: Rel, context: WriteContext, spread: Spread) -> pa.Table:
+        """Writes every row once; OUTCOMES. A frame runs exactly once. Raises the first task error, typed."""
+
+    def map(
+        self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Runs a picklable function over tasks; results in the order of the tasks."""

@@ -1,0 +1,178 @@
+"""What a format offers to everything above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+import pyarrow as pa
+
+from boathouse.expr.tree import Expr
+from boathouse.storage import Stores
+from boathouse.table.change import Change, CreateTable, Verdict
+from boathouse.table.location import NEWEST, At, Location, Version
+from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.tasks import WriteContext
+from boathouse.types import Partitioning, PartitionSpec, Schema
+
+T = TypeVar("T")
+MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]], Iterator[pa.RecordBatch]]
+"""`map(fn, tasks)`: runs a picklable function over tasks, in process or on executors, results in order of tasks."""
+
+
+@runtime_checkable
+class Snapshot(Protocol):
+    """One version of a table, pinned: immutable, and as good as its metadata files live."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def location(self) -> Location: ...
+    @property
+    def version(self) -> Version: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def ref(self) -> str | None: ...
+    @property
+    def identity(self) -> str:
+        """The table's own id: another table made at the same path has another one."""
+
+    @property
+    def token(self) -> str:
+        """What publish must find unchanged: the key or number of the head."""
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def partitioning(self) -> Partitioning: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+    def files(
+        self,
+        columns: Sequence[tuple[str, ...]] = (),
+        where: Expr | None = None,
+        map: MapFunction | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """FILES, in batches of at most 64 MiB; `where` is bound to the schema and pushed down.
+
+        `stats` has a field for each of `columns`, in their order, and no other.
+        """
+
+    def detail(self) -> Mapping[str, Any]:
+        """What `info` shows: protocol, features, engine of the last commit, in the format's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit, newest first in a history."""
+
+    version: Version
+    timestamp_ms: int
+    operation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
+    write_id: str | None = None
+    message: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """`deletes` is how rows leave units that keep others."""
+
+    deletes: Literal["vectors", "copy-on-write"]
+    partitions: bool
+    transforms: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """A commit that landed after the planned snapshot. `document` is the format's own."""
+
+    version: Version
+    write_id: str | None
+    document: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a commit: `body` is put at `uri` if absent, and then `version` exists.
+
+    `side` are files already written that only this attempt refers to; they go if it is surely lost.
+    """
+
+    uri: str
+    body: bytes
+    version: Version
+    side: tuple[str, ...] = ()
+
+
+class TableFormat(Protocol):
+    """One format. Every method but `plan` and `load` may be called with the newest snapshot only."""
+
+    name: str
+    capabilities: Capabilities
+
+    def detect(self, location: Location, stores: Stores) -> bool:
+        """Whether a table of this format lies at the location; cheap: at most two listings."""
+
+    def load(self, location: Location, stores: Stores, at: At = NEWEST) -> Snapshot:
+        """Opens. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
+
+    def plan(
+        self,
+        snapshot: Snapshot,
+        stores: Stores,
+        columns: Sequence[str] | None = None,
+        where: Expr | None = None,
+        hidden: Sequence[str] = (),
+        map: MapFunction | None = None,
+    ) -> ScanPlan:
+        """What is read for these columns (None: all) and this bound predicate; row deletes are resolved."""
+
+    def writable(self, snapshot: Snapshot, stores: Stores) -> None:
+        """Raises if this version of the library may not write this table: features, storage, mixed writers."""
+
+    def create(self, location: Location, create: CreateTable) -> tuple[Schema, PartitionSpec]:
+        """The schema and spec that `create` will have once committed; raises where the format cannot hold it."""
+
+    def write_context(
+        self,
+        location: Location,
+        stores: Stores,
+        schema: Schema,
+        spec: PartitionSpec,
+        properties: Mapping[str, str],
+        write_id: str,
+        snapshot: Snapshot | None = None,
+    ) -> WriteContext:
+        """How files for this table are written; `snapshot` is None for a table not yet committed."""
+
+    def head(self, change: Change, stores: Stores) -> Snapshot | None:
+        """The newest snapshot of the change's ref, found from the planned one; None if there is no table."""
+
+    def winners(self, change: Change, head: Snapshot, stores: Stores) -> Sequence[Winner] | None:
+        """The commits after the planned snapshot up to the head, oldest first; None if some are gone."""
+
+    def check(self, change: Change, winners: Sequence[Winner], head: Snapshot, stores: Stores) -> Verdict:
+        """Whether the change may follow the winners."""
+
+    def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
+        """Writes what the commit refers to and returns the commit itself, fresh bytes at every call."""
+
+    def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
+        """After a commit: checkpoints, hints, checksums. Never raises."""
+
+    def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
+        """Commits up to the snapshot, newest first, as far as they are kept."""
+
+    def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
+        """The version that the commit of this write id made, or None; looks through all that is kept."""
+
+    def referenced(self, location: Location, stores: Stores) -> Iterator[str]:
+        """URIs of every file that a retained version, ref, tag, index or log needs."""

@@ -1,0 +1,38 @@
+"""Where a table lies, and which of its versions is meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Version = int
+"""The format's own number (Delta and Lance: the version; Iceberg: the snapshot id). Never compared with `<`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A table's root as an absolute URI without a trailing slash.
+
+    `metadata` names one metadata document to open instead of the newest (an Iceberg `*.metadata.json`).
+    """
+
+    uri: str
+    metadata: str | None = None
+
+    def __str__(self) -> str:
+        return self.metadata or self.uri
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A point in a table's life: nothing given is the newest; at most one of `version` and `timestamp_ms`."""
+
+    version: Version | None = None
+    timestamp_ms: int | None = None
+    ref: str | None = None
+
+    @property
+    def pinned(self) -> bool:
+        return self.version is not None or self.timestamp_ms is not None
+
+
+NEWEST = At()

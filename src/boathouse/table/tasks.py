@@ -1,0 +1,135 @@
+"""Picklable bundles of work: all that an executor needs to read some units, or to write conforming files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from boathouse.arrow.filesystem import DataFiles
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.expr.tree import Expr
+from boathouse.types import DataType, PartitionSpec, Schema
+
+UNIT = "_unit"
+POSITION = "_pos"
+HIDDEN: Mapping[str, pa.DataType] = {UNIT: pa.int64(), POSITION: pa.int64()}
+"""Hidden columns that every format offers: the unit's id in its snapshot, the row's place in the physical file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadColumn:
+    """One column to read: found by `field_id` if given, else by `physical` path; absent gives `default`.
+
+    `partition` is the id of a partition field that holds the column's value for every row of a unit whose
+    spec is in `constant_in`; such a column is not looked for in the file.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    physical: tuple[str, ...] | None = None
+    field_id: int | None = None
+    default: object = None
+    partition: int | None = None
+    constant_in: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """How units of one snapshot are read.
+
+    `columns` holds all that is needed, also by `where`; `output` names those that leave, hidden ones after
+    them. `where` is bound to the columns and drops rows.
+    """
+
+    format: str
+    files: DataFiles
+    columns: tuple[ReadColumn, ...]
+    output: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    where: Expr | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the batches that leave."""
+        by_name = {c.name: c for c in self.columns}
+        fields = [pa.field(n, to_arrow_type(by_name[n].type), by_name[n].nullable) for n in self.output]
+        return pa.schema(fields + [pa.field(h, HIDDEN[h], False) for h in self.hidden])
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """Some units of a plan: FILES rows (no statistics), and the DELETES rows that their `deletes` name."""
+
+    read: ReadSpec
+    units: pa.Table
+    deletes: pa.Table
+
+    @property
+    def cost(self) -> int:
+        """Bytes on disk, for spreading tasks evenly."""
+        return sum(size or 0 for size in self.units.column("size").to_pylist())
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """How conforming files are written.
+
+    `schema` is the table's, and the batches come in exactly its order and types. `spec` partitions them.
+    `directory` is the URI that the format's own file names are put below. `options` is the format's own,
+    plain picklable values.
+    """
+
+    format: str
+    files: DataFiles
+    schema: Schema
+    spec: PartitionSpec
+    directory: str
+    write_id: str
+    target_bytes: int = 128 << 20
+    target_rows: int | None = None
+    max_open_files: int = 32
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_options(self, **options: Any) -> WriteContext:
+        return replace(self, options={**self.options, **options})
+
+
+class FileWriter(Protocol):
+    """One data file being written; a format's `tasks` module opens them."""
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file is by now, for rolling."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds rows; columns are those of `WriteContext.schema`, partition columns included."""
+
+    def close(self) -> pa.Table:
+        """Finishes the file and describes it: one row of OUTCOMES, of kind data."""
+
+    def abort(self) -> None:
+        """Leaves nothing behind; never raises."""
+
+
+class TaskModule(Protocol):
+    """What the `tasks` module of a format offers to executors. It imports no object store and no parser."""
+
+    def read(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        """The rows of the task's units, in order, with the schema `task.read.schema`."""
+
+    def open_writer(self, context: WriteContext, partition: Mapping[int, object]) -> FileWriter:
+        """A new file for rows that all have these partition values (by partition field id)."""
+
+    def outcomes_schema(self, context: WriteContext) -> pa.Schema:
+        """The schema of OUTCOMES for this context: `table.units.outcomes_schema` with the format's native."""
+
+
+def select_columns(columns: Sequence[ReadColumn], names: Sequence[str]) -> tuple[ReadColumn, ...]:
+    """The columns of these names, in the order of `columns`."""
+    wanted = set(names)
+    return tuple(c for c in columns if c.name in wanted)

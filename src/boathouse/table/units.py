@@ -1,0 +1,140 @@
+"""FILES, DELETES and OUTCOMES: the Arrow tables that describe data files (docs/design/001-waist.md, 1 to 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.types import DataType, Partitioning, PartitionSpec
+
+PARQUET: Final = 0
+ORC: Final = 1
+AVRO: Final = 2
+LANCE: Final = 3
+
+VECTOR: Final = 0
+POSITION: Final = 1
+EQUALITY: Final = 2
+
+DATA_FILE: Final = "data"
+DELETE_FILE: Final = "delete"
+CHANGE_FILE: Final = "change"
+
+PART = pa.struct(
+    [
+        pa.field("path", pa.string(), False),
+        pa.field("size", pa.int64()),
+        pa.field("format", pa.int8(), False),
+        pa.field("fields", pa.list_(pa.int32())),
+        pa.field("columns", pa.list_(pa.int32())),
+    ]
+)
+
+
+def stats_type(types: Sequence[DataType]) -> pa.StructType:
+    """`struct<"0": S, "1": S, ...>` for columns of these types; null means unknown, never zero."""
+    return pa.struct([pa.field(str(i), column_stats_type(to_arrow_type(t))) for i, t in enumerate(types)])
+
+
+def column_stats_type(value: pa.DataType) -> pa.StructType:
+    """S: bounds, whether each bound is attained, and counts, of one column of one file."""
+    return pa.struct(
+        [
+            pa.field("lower", value),
+            pa.field("upper", value),
+            pa.field("lower_exact", pa.bool_()),
+            pa.field("upper_exact", pa.bool_()),
+            pa.field("nulls", pa.int64()),
+            pa.field("nans", pa.int64()),
+            pa.field("values", pa.int64()),
+        ]
+    )
+
+
+def partition_type(specs: Partitioning | PartitionSpec) -> pa.StructType:
+    """`struct<"<partition field id>": T>`: the union over all specs, in the order of first appearance."""
+    found: dict[int, DataType] = {}
+    for spec in specs.specs if isinstance(specs, Partitioning) else (specs,):
+        for f in spec:
+            found[f.id] = f.type
+    return pa.struct([pa.field(str(i), to_arrow_type(t)) for i, t in found.items()])
+
+
+def files_schema(partition: pa.StructType, stats: pa.StructType, native: pa.StructType) -> pa.Schema:
+    """The schema of FILES."""
+    return pa.schema(
+        [
+            pa.field("unit", pa.int64(), False),
+            pa.field("path", pa.string(), False),
+            pa.field("format", pa.int8(), False),
+            pa.field("size", pa.int64()),
+            pa.field("rows", pa.int64()),
+            pa.field("deleted", pa.int64()),
+            pa.field("spec", pa.int32(), False),
+            pa.field("partition", partition, False),
+            pa.field("sequence", pa.int64()),
+            pa.field("first_row_id", pa.int64()),
+            pa.field("parts", pa.list_(PART)),
+            pa.field("deletes", pa.list_(pa.int32())),
+            pa.field("stats", stats),
+            pa.field("native", native),
+        ]
+    )
+
+
+def deletes_schema(partition: pa.StructType = pa.struct([]), native: pa.StructType = pa.struct([])) -> pa.Schema:
+    """The schema of DELETES. After planning every row is a vector with its bitmap inline.
+
+    `inline` holds a portable 64-bit roaring bitmap of deleted row positions.
+    """
+    return pa.schema(
+        [
+            pa.field("delete", pa.int32(), False),
+            pa.field("kind", pa.int8(), False),
+            pa.field("path", pa.string()),
+            pa.field("format", pa.int8()),
+            pa.field("offset", pa.int64()),
+            pa.field("length", pa.int64()),
+            pa.field("inline", pa.binary()),
+            pa.field("rows", pa.int64()),
+            pa.field("sequence", pa.int64()),
+            pa.field("spec", pa.int32()),
+            pa.field("partition", partition),
+            pa.field("everywhere", pa.bool_()),
+            pa.field("unit_path", pa.string()),
+            pa.field("keys", pa.list_(pa.int32())),
+            pa.field("native", native),
+        ]
+    )
+
+
+def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.StructType) -> pa.Schema:
+    """The schema of OUTCOMES, what writing returns: one row a file written, or a row that only holds an error.
+
+    `kind` is data, delete or change. `unit` and `vector` say which planned unit lost which rows (a portable
+    64-bit roaring bitmap); a unit that lost all its rows has `vector` null and `kind` delete.
+    """
+    return pa.schema(
+        [
+            pa.field("kind", pa.string(), False),
+            pa.field("path", pa.string()),
+            pa.field("format", pa.int8()),
+            pa.field("size", pa.int64()),
+            pa.field("rows", pa.int64()),
+            pa.field("spec", pa.int32()),
+            pa.field("partition", partition),
+            pa.field("first_row_id", pa.int64()),
+            pa.field("parts", pa.list_(PART)),
+            pa.field("stats", stats),
+            pa.field("native", native),
+            pa.field("unit", pa.int64()),
+            pa.field("vector", pa.binary()),
+            pa.field("inserted", pa.int64()),
+            pa.field("deleted", pa.int64()),
+            pa.field("copied", pa.int64()),
+            pa.field("error", pa.binary()),
+        ]
+    )
