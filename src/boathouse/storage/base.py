@@ -1,0 +1,178 @@
+"""What a store of objects offers: `Storage`, and the values that go in and out of it.
+
+A key is raw text relative to the storage's root (the bucket, or `/` on the local disk), never percent-encoded,
+with `/` between segments and none at either end. Folders exist only as prefixes of keys.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias, runtime_checkable
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+
+class PutMode(enum.Enum):
+    """How a write meets a key that is already there."""
+
+    OVERWRITE = "overwrite"
+    CREATE = "create"  # put-if-absent, atomic between processes, or AlreadyExistsError
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One stored object: size in bytes, last change in milliseconds since 1970 UTC, the store's tag of its content."""
+
+    key: str
+    size: int
+    modified_ms: int
+    etag: str | None = None
+
+
+class Writer(ABC):
+    """A file-like sink whose object appears, whole, when `close` returns, and never otherwise.
+
+    Leaving the `with` block by an exception aborts. A writer that is dropped without `close` aborts as well.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.closed = False
+        self._written = 0
+
+    def write(self, data: Bytes) -> int:
+        """Appends; returns the number of bytes taken (always all of them)."""
+        if self.closed:
+            raise ValueError(f"write to a closed writer of {self.uri}")
+        size = memoryview(data).nbytes
+        self._append(data)
+        self._written += size
+        return size
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:  # noqa: B027
+        """Does nothing: no part of an object is visible before `close`."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Publishes the object. AlreadyExistsError with `PutMode.CREATE`; any error leaves nothing of ours behind,
+        but for UndecidedError, where the object may be there."""
+        if not self.closed:
+            self.closed = True
+            self._publish()
+
+    def abort(self) -> None:
+        """Throws away what was written; does nothing after `close`."""
+        if not self.closed:
+            self.closed = True
+            self._discard()
+
+    @abstractmethod
+    def _append(self, data: Bytes) -> None: ...
+
+    @abstractmethod
+    def _publish(self) -> None: ...
+
+    @abstractmethod
+    def _discard(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            self.abort()
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """A bucket, or the local disk. Every method may raise StorageError, or UndecidedError (time-out, 5xx, connection
+    lost: a write may or may not have taken effect); `where` of an error is the URI. Safe to share between threads.
+    """
+
+    @property
+    def atomic_create(self) -> bool:
+        """Whether `PutMode.CREATE` is atomic here: if not, tables must not be committed to this store."""
+        ...
+
+    def uri(self, key: str) -> str:
+        """The canonical URI of `key` (see `boathouse.storage.uris`)."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """The whole object. NotFoundError, also for a folder."""
+        ...
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """What `data[start:][:length]` is for the object's bytes: a negative `start` counts from the end, and a range
+        that reaches outside the object is clipped. NotFoundError."""
+        ...
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """`get_range` of each (start, length), in the order asked, near ones fetched together. NotFoundError."""
+        ...
+
+    def head(self, key: str) -> ObjectInfo:
+        """NotFoundError, also for a folder."""
+        ...
+
+    def exists(self, key: str) -> bool:
+        """Whether `head` would find an object; False for a folder."""
+        ...
+
+    def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
+        """All objects in the folder `prefix` ("" is the root) and below, sorted by key (by code point, which is the
+        order of the UTF-8 bytes), those up to and including the key `start_after` left out. Nothing if there is no
+        such folder."""
+        ...
+
+    def list_dir(self, prefix: str) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
+        """One level: keys of the folders in `prefix` without a `/` at the end, and the objects in it, both sorted."""
+        ...
+
+    def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:
+        """Writes the whole object at once: readers see the old bytes, or the new. AlreadyExistsError with CREATE;
+        UnsafeStorageError if the store cannot create atomically."""
+        ...
+
+    def open_write(self, key: str, mode: PutMode = PutMode.OVERWRITE) -> Writer:
+        """A writer for an object too large for memory; it is visible once closed."""
+        ...
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Removes objects; keys that are not there are fine."""
+        ...
+
+
+def folder_prefix(prefix: str) -> str:
+    """The text that every key inside the folder `prefix` begins with."""
+    stripped = prefix.strip("/")
+    return stripped + "/" if stripped else ""
+
+
+def slice_of(data: bytes, start: int, length: int) -> bytes:
+    """`data[start:][:length]`, a negative start beyond the beginning clipped."""
+    begin = max(len(data) + start, 0) if start < 0 else start
+    return data[begin : begin + max(length, 0)]

@@ -1,0 +1,321 @@
+"""The local disk, over the operating system's calls; keys are absolute paths without the leading `/`.
+
+A write fills a temporary file in the target's folder, forces it to the disk, and gives it its name: by `os.replace`,
+or, for put-if-absent, by a hard link, which the operating system makes or refuses in one step. `O_EXCL` on the final
+name would be put-if-absent as well, but a reader, or a crash, would meet a half-written commit; so where the file
+system has no hard links, CREATE is refused with UnsafeStorageError.
+
+Temporary files are named `.boathouse-*.tmp`: listings here hide them, and readers of every format skip names that
+begin with a dot. A killed process leaves its own behind.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from boathouse.bits import entropy
+from boathouse.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NotFoundError,
+    StorageError,
+    UndecidedError,
+    UnsafeStorageError,
+)
+from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Writer, folder_prefix
+
+_TEMPORARY = re.compile(r"\.boathouse-[0-9a-f-]+\.tmp")
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+_LOST = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.EINTR, errno.EHOSTDOWN, errno.ENOTCONN)
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class LocalStorage:
+    """The whole local disk."""
+
+    atomic_create = True  # where the file system has no hard links, put(CREATE) refuses itself
+
+    def __repr__(self) -> str:
+        return "LocalStorage()"
+
+    def uri(self, key: str) -> str:
+        return "file:///" + key.lstrip("/")
+
+    def get(self, key: str) -> bytes:
+        try:
+            fd = os.open(_path(key), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return _read_all(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self._read_error(error, key) from error
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        return self.get_ranges(key, ((start, length),))[0]
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> builtins.list[bytes]:
+        try:
+            fd = os.open(_path(key), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                size = _file_size(fd)
+                return [_read_range(fd, size, start, length) for start, length in ranges]
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self._read_error(error, key) from error
+
+    def head(self, key: str) -> ObjectInfo:
+        try:
+            found = os.stat(_path(key))
+        except OSError as error:
+            raise self._read_error(error, key) from error
+        if stat.S_ISDIR(found.st_mode):
+            raise NotFoundError("A folder is there, not a file.", where=self.uri(key))
+        return _info(key, found)
+
+    def exists(self, key: str) -> bool:
+        try:
+            self.head(key)
+        except NotFoundError:
+            return False
+        return True
+
+    def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
+        return self._walk(folder_prefix(prefix), start_after or "")
+
+    def _walk(self, inside: str, after: str) -> Iterator[ObjectInfo]:
+        # A folder sorts as `name/`, so that its keys come where they belong among the files beside it. An explicit
+        # stack of sorted entries, deepest last, keeps deep trees off Python's own.
+        stack = [self._scan(inside, after)]
+        while stack:
+            if not stack[-1]:
+                stack.pop()
+                continue
+            key, entry = stack[-1].pop()
+            if entry is None:
+                stack.append(self._scan(key, after))
+            elif (info := self._entry_info(key, entry)) is not None:
+                yield info
+
+    def _scan(self, inside: str, after: str) -> builtins.list[tuple[str, os.DirEntry[str] | None]]:
+        """Entries of one folder that hold or are keys beyond `after`, last first; None stands for a folder."""
+        found: builtins.list[tuple[str, os.DirEntry[str] | None]] = []
+        for entry in self._entries(inside):
+            key = inside + entry.name
+            if entry.is_dir():
+                folder = key + "/"
+                if folder > after or after.startswith(folder):
+                    found.append((folder, None))
+            elif key > after and not _hidden(entry.name):
+                found.append((key, entry))
+        found.sort(key=lambda item: item[0], reverse=True)
+        return found
+
+    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
+        inside = folder_prefix(prefix)
+        folders: builtins.list[str] = []
+        files: builtins.list[ObjectInfo] = []
+        for entry in self._entries(inside):
+            key = inside + entry.name
+            if entry.is_dir():
+                folders.append(key)
+            elif not _hidden(entry.name) and (info := self._entry_info(key, entry)) is not None:
+                files.append(info)
+        return sorted(folders), sorted(files, key=lambda info: info.key)
+
+    def _entries(self, inside: str) -> builtins.list[os.DirEntry[str]]:
+        try:
+            with os.scandir("/" + inside) as entries:
+                return [*entries]
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                return []
+            raise self._error(error, inside) from error
+
+    def _entry_info(self, key: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
+        try:
+            return _info(key, entry.stat())
+        except FileNotFoundError:  # deleted since the folder was read, or a link to nothing
+            return None
+        except OSError as error:
+            raise self._error(error, key) from error
+
+    def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:
+        with self.open_write(key, mode) as writer:
+            writer.write(data)
+
+    def open_write(self, key: str, mode: PutMode = PutMode.OVERWRITE) -> Writer:
+        return LocalWriter(self, key, mode)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            try:
+                os.unlink(_path(key))
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    raise self._error(error, key) from error
+
+    def _read_error(self, error: OSError, key: str) -> Exception:
+        if error.errno in _ABSENT:
+            return NotFoundError("No file is there.", where=self.uri(key))
+        return self._error(error, key)
+
+    def _error(self, error: OSError, key: str) -> StorageError:
+        text = error.strerror or type(error).__name__
+        if error.errno in _LOST:
+            return UndecidedError(f"The disk did not answer: {text}.", where=self.uri(key))
+        if error.errno in _DENIED:
+            return StorageError(f"Permission denied: {text}.", where=self.uri(key))
+        return StorageError(f"The disk refused: {text}.", where=self.uri(key))
+
+
+class LocalWriter(Writer):
+    """Fills a hidden file beside the target, then names it."""
+
+    def __init__(self, storage: LocalStorage, key: str, mode: PutMode) -> None:
+        self.closed = True  # until the temporary file is there
+        self._storage, self._key, self._mode = storage, key, mode
+        self._target = _path(key)
+        self._folder = os.path.dirname(self._target.rstrip("/"))
+        try:
+            if mode is PutMode.CREATE and os.path.lexists(self._target):
+                raise AlreadyExistsError("A file is already there.", where=storage.uri(key))
+            self._fd, self._temporary = _open_temporary(self._folder)
+        except OSError as error:
+            if isinstance(error, AlreadyExistsError):
+                raise
+            raise storage._error(error, key) from error
+        super().__init__(storage.uri(key))
+
+    def _append(self, data: Bytes) -> None:
+        rest = memoryview(data).cast("B")
+        try:
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        except OSError as error:
+            self.abort()
+            raise self._storage._error(error, self._key) from error
+
+    def _publish(self) -> None:
+        try:
+            try:
+                os.fsync(self._fd)
+            finally:
+                os.close(self._fd)
+            if self._mode is PutMode.CREATE:
+                self._link()
+            else:
+                os.replace(self._temporary, self._target)
+        except OSError as error:
+            if isinstance(error, AlreadyExistsError | UnsafeStorageError):
+                raise
+            raise self._storage._error(error, self._key) from error
+        finally:
+            with suppress(OSError):
+                os.unlink(self._temporary)
+        self._sync_folder()
+
+    def _link(self) -> None:
+        where = self._storage.uri(self._key)
+        try:
+            os.link(self._temporary, self._target)
+        except FileExistsError:
+            # Network file systems repeat a request whose answer was lost: then the name that exists is our own.
+            with suppress(OSError):
+                if os.path.samefile(self._temporary, self._target):
+                    return
+            raise AlreadyExistsError("A file is already there.", where=where) from None
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise UnsafeStorageError(
+                    f"This file system has no hard links ({error.strerror}), so a file cannot be created atomically.",
+                    where=where,
+                    advice="keep tables that are written on a file system with hard links, or on an object store",
+                ) from error
+            raise
+
+    def _sync_folder(self) -> None:
+        try:
+            fd = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some file systems have no fsync for folders
+                raise UndecidedError(
+                    f"The file has its name, but the folder was not forced to the disk: {error.strerror}.",
+                    where=self._storage.uri(self._key),
+                ) from error
+
+    def _discard(self) -> None:
+        with suppress(OSError):
+            os.close(self._fd)
+        with suppress(OSError):
+            os.unlink(self._temporary)
+
+
+def _path(key: str) -> str:
+    if not key or "\0" in key:
+        raise InvalidArgumentError(f"{key!r} names no file.", where="file:///")
+    return key if key[0] == "/" else "/" + key
+
+
+def _hidden(name: str) -> bool:
+    return name[0] == "." and _TEMPORARY.fullmatch(name) is not None
+
+
+def _info(key: str, found: os.stat_result) -> ObjectInfo:
+    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+    return ObjectInfo(key, found.st_size, found.st_mtime_ns // 1_000_000, tag)
+
+
+def _file_size(fd: int) -> int:
+    found = os.fstat(fd)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return found.st_size
+
+
+def _read_all(fd: int) -> bytes:
+    size = _file_size(fd)
+    data = os.read(fd, size + 1)  # one more: a short answer is then known to be the end
+    if len(data) == size:
+        return data
+    parts = [data]
+    while chunk := os.read(fd, 1 << 20):
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _read_range(fd: int, size: int, start: int, length: int) -> bytes:
+    begin = max(size + start, 0) if start < 0 else start
+    wanted = max(min(length, size - begin), 0)
+    data = os.pread(fd, wanted, begin)
+    parts = [data]
+    got = len(data)
+    while got < wanted and (data := os.pread(fd, wanted - got, begin + got)):  # one call reads 2 GiB at most
+        parts.append(data)
+        got += len(data)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _open_temporary(folder: str) -> tuple[int, str]:
+    """A new hidden file in `folder`, which is made if need be."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    while True:
+        temporary = f"{folder}/.boathouse-{os.getpid():x}-{entropy.current().uuid4().hex}.tmp"
+        try:
+            return os.open(temporary, flags, 0o666), temporary
+        except FileExistsError:  # seeded processes draw the same names
+            continue
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)

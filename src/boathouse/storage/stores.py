@@ -1,0 +1,59 @@
+"""From a URI to the storage that holds it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+
+from boathouse.storage.base import Storage
+from boathouse.storage.local import LocalStorage
+from boathouse.storage.memory import MemoryStorage
+from boathouse.storage.options import StorageOptions
+from boathouse.storage.uris import absolute, split
+
+Wrap = Callable[[Storage], Storage]
+
+
+class Stores:
+    """Resolves URIs with one set of options; keeps one `Storage` per bucket. Safe to share between threads.
+
+    `wrap` is put around every storage when it is first resolved (tests inject faults there).
+    """
+
+    def __init__(self, options: Mapping[str, str] | StorageOptions | None = None, *, wrap: Wrap | None = None) -> None:
+        self.options = StorageOptions.of(options)
+        self.wrap = wrap
+        self._kept: dict[tuple[str, str], Storage] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Stores({self.options!r})"
+
+    def absolute(self, place: str | os.PathLike[str]) -> str:
+        """The canonical URI of a path or URI (see `boathouse.storage.uris.absolute`)."""
+        return absolute(place)
+
+    def resolve(self, uri: str | os.PathLike[str]) -> tuple[Storage, str]:
+        """(storage, key) of a path or URI; no request is made. InvalidArgumentError, UnsupportedFeatureError."""
+        scheme, authority, key = split(absolute(uri))
+        kept = self._kept.get((scheme, authority))
+        if kept is None:
+            with self._lock:
+                kept = self._kept.get((scheme, authority))
+                if kept is None:
+                    kept = self._open(scheme, authority)
+                    if self.wrap is not None:
+                        kept = self.wrap(kept)
+                    self._kept[scheme, authority] = kept
+        return kept, key
+
+    def _open(self, scheme: str, authority: str) -> Storage:
+        if scheme == "file":
+            return LocalStorage()
+        if scheme == "memory":
+            return MemoryStorage.named(authority)
+        # Here, not above: loading obstore costs more than reading a small local table.
+        from boathouse.storage.cloud import open_cloud  # noqa: PLC0415
+
+        return open_cloud(scheme, authority, self.options)
