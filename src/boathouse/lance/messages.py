@@ -1,0 +1,289 @@
+"""The protobuf messages of the table format (lance.table): Manifest, DataFragment, Transaction and their parts.
+
+Only fields that are interpreted are declared; all others survive as unknown bytes. Field and SchemaMessage are
+those of the data files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
+from boathouse.lance.file.messages import Field
+
+TOMBSTONE = -2
+"""A field id in DataFile.fields whose column is obsolete; other negative ids are hidden columns."""
+ARROW_ARRAY, BITMAP = 0, 1
+"""DeletionFile.file_type."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timestamp(Message):
+    """google.protobuf.Timestamp, UTC."""
+
+    seconds: int = scalar(1, "int64")
+    nanos: int = scalar(2, "int32")
+
+    @property
+    def ms(self) -> int:
+        return self.seconds * 1000 + self.nanos // 1_000_000
+
+    @staticmethod
+    def of_ms(ms: int) -> Timestamp:
+        return Timestamp(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriterVersion(Message):
+    library: str = scalar(1, "string")
+    version: str = scalar(2, "string")
+    prerelease: str = scalar(3, "string")
+    build_metadata: str = scalar(4, "string")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFormat(Message):
+    """The version that every data file of the table has, unless the mixed-versions flag is set."""
+
+    file_format: str = scalar(1, "string")
+    version: str = scalar(2, "string")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasePath(Message):
+    """Another place for files. With `is_dataset_root`, data/ and _deletions/ are below `path`."""
+
+    id: int = scalar(1, "uint32")
+    name: str | None = scalar(2, "string", optional=True)
+    is_dataset_root: bool = scalar(3, "bool")
+    path: str = scalar(4, "string")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile(Message):
+    """One file of a fragment. `path` is relative to data/; `file_size_bytes` 0 means unknown.
+
+    `base_id` 0 is a base path and differs from an absent one.
+    """
+
+    path: str = scalar(1, "string")
+    fields: tuple[int, ...] = repeated(2, "int32")
+    column_indices: tuple[int, ...] = repeated(3, "int32")
+    file_major_version: int = scalar(4, "uint32")
+    file_minor_version: int = scalar(5, "uint32")
+    file_size_bytes: int = scalar(6, "uint64")
+    base_id: int | None = scalar(7, "uint32", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletionFile(Message):
+    file_type: int = scalar(1, "enum")
+    read_version: int = scalar(2, "uint64")
+    id: int = scalar(3, "uint64")
+    num_deleted_rows: int = scalar(4, "uint64")
+    base_id: int | None = scalar(7, "uint32", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFragment(Message):
+    """`physical_rows` counts deleted rows too; 0 means that its writer did not say."""
+
+    id: int = scalar(1, "uint64")
+    files: tuple[DataFile, ...] = repeated(2, DataFile)
+    deletion_file: DeletionFile | None = nested(3, DeletionFile)
+    physical_rows: int = scalar(4, "uint64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(Message):
+    fields: tuple[Field, ...] = repeated(1, Field)
+    fragments: tuple[DataFragment, ...] = repeated(2, DataFragment)
+    version: int = scalar(3, "uint64")
+    version_aux_data: int = scalar(4, "uint64")
+    schema_metadata: dict[str, bytes] = mapping(5, "string", "bytes")
+    index_section: int | None = scalar(6, "uint64", optional=True)
+    timestamp: Timestamp | None = nested(7, Timestamp)
+    tag: str = scalar(8, "string")
+    reader_feature_flags: int = scalar(9, "uint64")
+    writer_feature_flags: int = scalar(10, "uint64")
+    max_fragment_id: int | None = scalar(11, "uint32", optional=True)
+    transaction_file: str = scalar(12, "string")
+    writer_version: WriterVersion | None = nested(13, WriterVersion)
+    next_row_id: int = scalar(14, "uint64")
+    data_format: DataFormat | None = nested(15, DataFormat)
+    config: dict[str, str] = mapping(16, "string", "string")
+    base_paths: tuple[BasePath, ...] = repeated(18, BasePath)
+    table_metadata: dict[str, str] = mapping(19, "string", "string")
+    branch: str | None = scalar(20, "string", optional=True)
+    transaction_section_21: int | None = scalar(21, "uint64", optional=True)
+    transaction_section: int | None = scalar(23, "uint64", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Append(Message):
+    fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delete(Message):
+    updated_fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
+    deleted_fragment_ids: tuple[int, ...] = repeated(2, "uint64")
+    predicate: str = scalar(3, "string")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwrite(Message):
+    fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
+    schema: tuple[Field, ...] = repeated(2, Field)
+    schema_metadata: dict[str, bytes] = mapping(3, "string", "bytes")
+    config_upsert_values: dict[str, str] = mapping(4, "string", "string")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteGroup(Message):
+    old_fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
+    new_fragments: tuple[DataFragment, ...] = repeated(2, DataFragment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewrite(Message):
+    """`old_fragments` and `new_fragments` are the form before groups."""
+
+    old_fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
+    new_fragments: tuple[DataFragment, ...] = repeated(2, DataFragment)
+    groups: tuple[RewriteGroup, ...] = repeated(3, RewriteGroup)
+
+    @property
+    def old_ids(self) -> frozenset[int]:
+        grouped = (f for g in self.groups for f in g.old_fragments)
+        return frozenset(f.id for f in (*self.old_fragments, *grouped))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge(Message):
+    fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
+    schema: tuple[Field, ...] = repeated(2, Field)
+    schema_metadata: dict[str, bytes] = mapping(3, "string", "bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restore(Message):
+    version: int = scalar(1, "uint64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReserveFragments(Message):
+    num_fragments: int = scalar(1, "uint32")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update(Message):
+    """Rows replaced: deleted in `updated_fragments`, written anew in `new_fragments`."""
+
+    removed_fragment_ids: tuple[int, ...] = repeated(1, "uint64")
+    updated_fragments: tuple[DataFragment, ...] = repeated(2, DataFragment)
+    new_fragments: tuple[DataFragment, ...] = repeated(3, DataFragment)
+    fields_modified: tuple[int, ...] = repeated(4, "uint32")
+    fields_for_preserving_frag_bitmap: tuple[int, ...] = repeated(6, "uint32")
+    update_mode: int = scalar(7, "enum")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project(Message):
+    schema: tuple[Field, ...] = repeated(1, Field)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateMapEntry(Message):
+    """`value` None removes the key."""
+
+    key: str = scalar(1, "string")
+    value: str | None = scalar(2, "string", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateMap(Message):
+    entries: tuple[UpdateMapEntry, ...] = repeated(1, UpdateMapEntry)
+    replace: bool = scalar(2, "bool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateConfig(Message):
+    """Fields 1 and 2 are the form before maps: config keys set, config keys removed."""
+
+    upsert_values: dict[str, str] = mapping(1, "string", "string")
+    delete_keys: tuple[str, ...] = repeated(2, "string")
+    config: UpdateMap | None = nested(6, UpdateMap)
+    table_metadata: UpdateMap | None = nested(7, UpdateMap)
+    schema_metadata: UpdateMap | None = nested(8, UpdateMap)
+
+    @property
+    def config_keys(self) -> frozenset[str]:
+        entries = self.config.entries if self.config else ()
+        return frozenset((*self.upsert_values, *self.delete_keys, *(e.key for e in entries)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataReplacementGroup(Message):
+    fragment_id: int = scalar(1, "uint64")
+    new_file: DataFile | None = nested(2, DataFile)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataReplacement(Message):
+    replacements: tuple[DataReplacementGroup, ...] = repeated(1, DataReplacementGroup)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clone(Message):
+    is_shallow: bool = scalar(1, "bool")
+    ref_name: str = scalar(2, "string")
+    ref_version: int = scalar(3, "uint64")
+    ref_path: str = scalar(4, "string")
+    branch_name: str | None = scalar(5, "string", optional=True)
+
+
+OPERATIONS = (
+    "append",
+    "delete",
+    "overwrite",
+    "create_index",
+    "rewrite",
+    "merge",
+    "restore",
+    "reserve_fragments",
+    "update",
+    "project",
+    "update_config",
+    "data_replacement",
+    "clone",
+)
+"""The operations known here, as their fields in Transaction are named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transaction(Message):
+    """What one commit did, for those whom it overtook. No operation set means one that is not known here."""
+
+    read_version: int = scalar(1, "uint64")
+    uuid: str = scalar(2, "string")
+    tag: str = scalar(3, "string")
+    transaction_properties: dict[str, str] = mapping(4, "string", "string")
+    append: Append | None = nested(100, Append, oneof="operation")
+    delete: Delete | None = nested(101, Delete, oneof="operation")
+    overwrite: Overwrite | None = nested(102, Overwrite, oneof="operation")
+    create_index: Message | None = nested(103, Message, oneof="operation")
+    rewrite: Rewrite | None = nested(104, Rewrite, oneof="operation")
+    merge: Merge | None = nested(105, Merge, oneof="operation")
+    restore: Restore | None = nested(106, Restore, oneof="operation")
+    reserve_fragments: ReserveFragments | None = nested(107, ReserveFragments, oneof="operation")
+    update: Update | None = nested(108, Update, oneof="operation")
+    project: Project | None = nested(109, Project, oneof="operation")
+    update_config: UpdateConfig | None = nested(110, UpdateConfig, oneof="operation")
+    data_replacement: DataReplacement | None = nested(111, DataReplacement, oneof="operation")
+    clone: Clone | None = nested(113, Clone, oneof="operation")
+
+    @property
+    def operation(self) -> str | None:
+        """The name of the operation; None if it is not one of OPERATIONS."""
+        return next((name for name in OPERATIONS if getattr(self, name) is not None), None)
