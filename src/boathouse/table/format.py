@@ -174,5 +174,8 @@ class TableFormat(Protocol):
     def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
         """The version that the commit of this write id made, or None; looks through all that is kept."""
 
+    def app_version(self, snapshot: Snapshot, stores: Stores, app: str) -> int | None:
+        """The newest version that this application recorded with a write (`Change.txn`), or None."""
+
     def referenced(self, location: Location, stores: Stores) -> Iterator[str]:
         """URIs of every file that a retained version, ref, tag, index or log needs."""

@@ -1,0 +1,1 @@
+"""The two engines, and the sink that both write through."""

@@ -1,0 +1,170 @@
+"""The local engine: Arrow batches and threads, in process."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from boathouse import registry
+from boathouse.arrow.evaluate import evaluate, mask
+from boathouse.arrow.schema import from_arrow
+from boathouse.engines.join import join_tables
+from boathouse.engines.outcomes import settle
+from boathouse.engines.sink import sink_batches
+from boathouse.engines.summary import summarize
+from boathouse.errors import BoathouseError, ExpressionError, InvalidArgumentError
+from boathouse.expr.parse import parse
+from boathouse.expr.resolve import bind
+from boathouse.expr.tree import Expr
+from boathouse.table.engine import Agg, Spread, Sql
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import ScanTask, WriteContext
+from boathouse.types import Schema
+
+TASK_BYTES = 64 << 20
+_WORKERS = max(2, os.cpu_count() or 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Lazy rows: `open` starts a fresh pass, but only once if `once` (a reader, a generator)."""
+
+    schema: pa.Schema
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    once: bool = False
+
+    def table(self) -> pa.Table:
+        return pa.Table.from_batches(list(self.open()), self.schema)
+
+
+class LocalEngine:
+    """Runs row programs with pyarrow; Rel is `Batches`."""
+
+    name = "local"
+
+    def covers(self, sql: Sequence[Sql]) -> list[Sql]:
+        return [text for text in sql if not _parses(text)]
+
+    def source(self, data: object) -> Batches:
+        return from_data(data)
+
+    def schema(self, rel: Batches) -> Schema:
+        return from_arrow(rel.schema)
+
+    def pin(self, rel: Batches) -> Batches:
+        if not rel.once:
+            return rel
+        table = rel.table()
+        return Batches(rel.schema, lambda: iter(table.to_batches()))
+
+    def scan(self, plan: ScanPlan) -> Batches:
+        return Batches(plan.read.schema, lambda: self.batches(plan))
+
+    def batches(self, plan: ScanPlan, task_bytes: int = TASK_BYTES) -> Iterator[pa.RecordBatch]:
+        """The rows of a plan in the order of its units, a few tasks ahead of the reader."""
+        work = plan.tasks(task_bytes, at_least=_WORKERS)
+        read = registry.tasks(plan.read.format).read
+        if len(work) == 1:
+            return iter(read(work[0]))
+        return self.map(read, work)
+
+    def project(self, rel: Batches, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Batches:
+        schema = from_arrow(rel.schema)
+        bound = [(name, bind(parse(sql), schema)) for name, sql in columns]
+        keep = None if where is None else bind(parse(where), schema)
+        out = _project(pa.RecordBatch.from_pylist([], rel.schema), bound, None).schema
+        return Batches(out, lambda: (_project(b, bound, keep) for b in rel.open()), rel.once)
+
+    def join(
+        self, left: Batches, right: Batches, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]
+    ) -> Batches:
+        table = join_tables(left.table(), right.table(), on, how)
+        return Batches(table.schema, lambda: iter(table.to_batches()))
+
+    def summary(self, rel: Batches, aggregates: Sequence[tuple[str, Agg, str]]) -> pa.Table:
+        return summarize(rel.open(), rel.schema, aggregates)
+
+    def sink(self, rel: Batches, context: WriteContext, spread: Spread) -> pa.Table:
+        schema = registry.tasks(context.format).outcomes_schema(context)
+        return settle(sink_batches(rel.open(), context), schema, context)
+
+    def map(
+        self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Results in the order of the tasks; at most a few tasks' results are held."""
+        if len(tasks) <= 1:
+            for task in tasks:
+                yield from fn(task)
+            return
+        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="boathouse") as pool:
+            queue = iter(tasks)
+            ahead: deque[Future[list[pa.RecordBatch]]] = deque(
+                pool.submit(_collect, fn, task) for task in islice(queue, _WORKERS + 1)
+            )
+            try:
+                while ahead:
+                    done = ahead.popleft().result()
+                    ahead.extend(pool.submit(_collect, fn, task) for task in islice(queue, 1))
+                    yield from done
+            finally:
+                for future in ahead:
+                    future.cancel()
+
+
+def read_table(engine: LocalEngine, plan: ScanPlan) -> pa.Table:
+    """All rows of a plan as one table."""
+    return pa.Table.from_batches(list(engine.batches(plan)), plan.read.schema)
+
+
+def from_data(data: object) -> Batches:
+    """Batches of anything that speaks Arrow: pyarrow, pandas, polars, duckdb, the PyCapsule interface.
+
+    Raises InvalidArgumentError.
+    """
+    if isinstance(data, Batches):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if type(data).__module__.startswith("pandas"):
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if isinstance(data, pa.Table):
+        table = data
+        return Batches(table.schema, lambda: iter(table.to_batches()))
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+        return from_data(pa.Table.from_pylist(data))
+    if hasattr(data, "to_reader") and hasattr(data, "schema"):
+        data = data.to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(data)
+        return Batches(reader.schema, lambda: iter(reader), once=True)
+    if isinstance(data, ScanTask) or not hasattr(data, "__arrow_c_array__"):
+        raise InvalidArgumentError(
+            f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}",
+            advice="pass a PySpark DataFrame, or anything that speaks Arrow (pyarrow, pandas, polars, duckdb)",
+        )
+    return from_data(pa.record_batch(data))
+
+
+def _project(batch: pa.RecordBatch, columns: Sequence[tuple[str, Expr]], keep: Expr | None) -> pa.RecordBatch:
+    if keep is not None:
+        batch = batch.filter(mask(keep, batch))
+    return pa.RecordBatch.from_arrays([evaluate(e, batch) for _, e in columns], names=[n for n, _ in columns])
+
+
+def _collect(fn: Callable[[Any], Iterable[pa.RecordBatch]], task: Any) -> list[pa.RecordBatch]:
+    return list(fn(task))
+
+
+def _parses(text: Sql) -> bool:
+    try:
+        parse(text)
+    except (ExpressionError, BoathouseError):
+        return False
+    return True

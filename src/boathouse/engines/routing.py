@@ -1,0 +1,64 @@
+"""Rows to partitions: which rows of a batch belong to which partition values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.transforms import transform
+from boathouse.types import PartitionField, PartitionSpec, Schema
+
+PartitionKey = tuple[object, ...]
+
+
+def partition_arrays(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> list[pa.Array]:
+    """The partition values of each row, an array a partition field."""
+    return [_values(batch, f, schema) for f in spec]
+
+
+def _values(batch: pa.RecordBatch, field: PartitionField, schema: Schema) -> pa.Array:
+    column: pa.Array = batch.column(schema.index(field.source[0]))
+    source = schema.field(field.source[0])
+    type = source.type
+    for name in field.source[1:]:
+        column = pc.struct_field(column, name)
+        type = next(f.type for f in type if f.name == name)  # type: ignore[attr-defined]
+    return transform(column, field.transform, type)
+
+
+def split(
+    batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema
+) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
+    """The batch cut by partition values, each part in the rows' order; values are Python ones, null is None."""
+    if batch.num_rows == 0:
+        return
+    if not spec.fields:
+        yield (), batch
+        return
+    encoded = [_encode(a) for a in partition_arrays(batch, spec, schema)]
+    codes = np.zeros(batch.num_rows, dtype=np.int64)
+    for indices, values in encoded:
+        codes = codes * len(values) + indices
+    groups, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    if len(groups) == 1:
+        yield tuple(values[indices[0]] for indices, values in encoded), batch
+        return
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(np.bincount(inverse))
+    start = 0
+    rows = batch.take(pa.array(order))
+    for at, end in zip(first, ends, strict=True):
+        yield tuple(values[indices[at]] for indices, values in encoded), rows.slice(start, end - start)
+        start = int(end)
+
+
+def _encode(values: pa.Array) -> tuple[np.ndarray, list[object]]:
+    """Small integers for values, with null, NaN and the two zeros each one group as Spark groups them."""
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.equal(values, 0), pa.scalar(0, values.type), values)
+    encoded = pc.dictionary_encode(values, null_encoding="encode")
+    indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return indices, encoded.dictionary.to_pylist()

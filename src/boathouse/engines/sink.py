@@ -1,0 +1,164 @@
+"""The sink: the one function through which rows become data files, in process and on executors.
+
+It does all that is not relational: routing by `_action`, bitmaps a unit, double matches, partition routing
+and file rolling, with a bounded number of writers open.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.cast import conform
+from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.engines.routing import PartitionKey, split
+from boathouse.errors import ConstraintViolationError
+from boathouse.registry import tasks
+from boathouse.table.tasks import POSITION, UNIT, FileWriter, WriteContext
+from boathouse.table.units import DELETE_FILE
+
+ACTION = "_action"
+"""insert, update (a new image) and copy go to data files; delete marks (`_unit`, `_pos`) as deleted."""
+
+_SLICE_ROWS = 1 << 16
+
+
+class PartitionedWriter:
+    """Routes rows to one open file a partition, rolls at the target size, keeps few files open."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self._context = context
+        self._module = tasks(context.format)
+        self._open: OrderedDict[PartitionKey, tuple[FileWriter, int]] = OrderedDict()
+        self.closed: list[pa.Table] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """`batch` has the context's schema."""
+        for key, rows in split(batch, self._context.spec, self._context.schema):
+            self._write_partition(key, rows)
+
+    def _write_partition(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
+        context = self._context
+        offset = 0
+        while offset < rows.num_rows:
+            writer, held = self._writer(key)
+            room = _SLICE_ROWS if context.target_rows is None else min(_SLICE_ROWS, context.target_rows - held)
+            part = rows.slice(offset, room)
+            writer.write(part)
+            offset += part.num_rows
+            held += part.num_rows
+            self._open[key] = (writer, held)
+            if writer.bytes_written >= context.target_bytes or held == context.target_rows:
+                self._close(key)
+
+    def _writer(self, key: PartitionKey) -> tuple[FileWriter, int]:
+        if key in self._open:
+            self._open.move_to_end(key)
+            return self._open[key]
+        if len(self._open) >= self._context.max_open_files:
+            self._close(next(iter(self._open)))
+        values = {f.id: value for f, value in zip(self._context.spec, key, strict=True)}
+        self._open[key] = (self._module.open_writer(self._context, values), 0)
+        return self._open[key]
+
+    def _close(self, key: PartitionKey) -> None:
+        writer, _ = self._open.pop(key)
+        try:
+            self.closed.append(writer.close())
+        except BaseException:
+            writer.abort()
+            raise
+
+    def finish(self) -> list[pa.Table]:
+        """Closes what is open; the OUTCOMES rows of every file."""
+        while self._open:
+            self._close(next(iter(self._open)))
+        return self.closed
+
+    def abort(self) -> None:
+        """Leaves no file that is still open; those closed are in `closed`, for the caller to remove."""
+        while self._open:
+            _, (writer, _held) = self._open.popitem()
+            writer.abort()
+
+
+class DeletedRows:
+    """The positions deleted in each unit; the same row twice is an error (two source rows matched it)."""
+
+    def __init__(self) -> None:
+        self._positions: dict[int, list[np.ndarray]] = {}
+
+    def add(self, units: pa.Array, positions: pa.Array) -> None:
+        unit = units.to_numpy(zero_copy_only=False)
+        position = positions.to_numpy(zero_copy_only=False)
+        for u in np.unique(unit):
+            self._positions.setdefault(int(u), []).append(position[unit == u])
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        for unit, found in sorted(self._positions.items()):
+            positions = np.concatenate(found)
+            bitmap = Bitmap.of(positions)
+            if len(bitmap) != len(positions):
+                raise ConstraintViolationError(
+                    "more than one source row matched the same target row",
+                    advice="make the source unique on the join keys, or narrow the clauses' conditions",
+                )
+            yield {"kind": DELETE_FILE, "unit": unit, "vector": serialize64(bitmap), "deleted": len(positions)}
+
+
+def sink_batches(batches: Iterable[pa.RecordBatch], context: WriteContext) -> Iterator[pa.RecordBatch]:
+    """Writes the rows and yields OUTCOMES.
+
+    A failure travels as a row whose `error` is the pickled exception, after rows for the files that were
+    already finished, so that the driver can remove them and raise.
+    """
+    schema = tasks(context.format).outcomes_schema(context)
+    writer = PartitionedWriter(context)
+    deleted = DeletedRows()
+    copied = 0
+    try:
+        for batch in batches:
+            copied += _route(batch, context, writer, deleted)
+        outcomes = pa.concat_tables([*writer.finish(), _rows(list(deleted.rows()), schema)])
+        if copied:
+            outcomes = pa.concat_tables([outcomes, _rows([{"kind": "metrics", "copied": copied}], schema)])
+        yield from outcomes.to_batches()
+    except Exception as error:
+        writer.abort()
+        failed = _rows([{"kind": "error", "error": pickle_error(error)}], schema)
+        yield from pa.concat_tables([*writer.closed, failed]).to_batches()
+
+
+def _route(batch: pa.RecordBatch, context: WriteContext, writer: PartitionedWriter, deleted: DeletedRows) -> int:
+    """Sends the rows where their action says; how many were copies of rows that were there before."""
+    if ACTION not in batch.schema.names:
+        writer.write(conform(batch, context.schema))
+        return 0
+    action = batch.column(ACTION)
+    gone = pc.equal(action, "delete")
+    if pc.any(gone).as_py():
+        rows = batch.select([UNIT, POSITION]).filter(gone)
+        deleted.add(rows.column(0), rows.column(1))
+    kept = batch.filter(pc.invert(gone))
+    columns = [n for n in batch.schema.names if n not in (ACTION, UNIT, POSITION)]
+    writer.write(conform(kept.select(columns), context.schema))
+    return pc.sum(pc.equal(action, "copy")).as_py() or 0
+
+
+def _rows(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def pickle_error(error: BaseException) -> bytes:
+    """The exception as bytes; one that does not pickle becomes a RuntimeError with its text."""
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)
+        return data
+    except Exception:
+        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,70 @@
+"""What every operation works on: an opened table, or a place where one will be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from boathouse.errors import InvalidArgumentError, ReadOnlyError
+from boathouse.storage import Stores
+from boathouse.table.format import Snapshot, TableFormat
+from boathouse.table.location import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A table at one of its versions. `pinned` handles were opened at a version and refuse writes."""
+
+    location: Location
+    stores: Stores
+    format: TableFormat
+    snapshot: Snapshot
+    pinned: bool = False
+
+    def check_writable(self) -> None:
+        """Raises before any request if writes are off, or this table may not be written."""
+        check_read_only(str(self.location))
+        if self.pinned:
+            raise ReadOnlyError(
+                f"the table was opened at version {self.snapshot.version}",
+                where=str(self.location),
+                advice="open it without version= or timestamp= to write",
+            )
+        self.format.writable(self.snapshot, self.stores)
+
+
+def check_read_only(where: str) -> None:
+    """Raises ReadOnlyError if BOATHOUSE_READ_ONLY is set to anything but 0, false or nothing."""
+    if os.environ.get("BOATHOUSE_READ_ONLY", "").strip().lower() not in ("", "0", "false", "no"):
+        raise ReadOnlyError(
+            "BOATHOUSE_READ_ONLY is set: every write is refused", where=where, advice="unset it to write"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What every write takes: a message and metadata for the history, an application transaction, a dry run.
+
+    `txn` is (application id, version): a write whose version the table already has from this application
+    is skipped, so that a job may be run again.
+    """
+
+    message: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    txn: tuple[str, int] | None = None
+    dry_run: bool = False
+    target_file_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.txn is not None:
+            app, version = self.txn
+            if not isinstance(app, str) or not app or isinstance(version, bool) or not isinstance(version, int):
+                raise InvalidArgumentError(
+                    f"txn={self.txn!r} is not (application id, version)", advice="pass for example txn=('etl', 7)"
+                )
+        for key, value in self.metadata.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise InvalidArgumentError(
+                    f"metadata {key!r}: {value!r} is not text", advice="pass a dict of strings to strings"
+                )

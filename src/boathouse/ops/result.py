@@ -1,0 +1,64 @@
+"""What a write did: a small value with a readable repr and an HTML one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from html import escape
+
+from boathouse.table.location import Version
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """`version` is None for a dry run, and for a write that had nothing to do (`skipped` says why)."""
+
+    operation: str
+    version: Version | None
+    files_added: int = 0
+    files_removed: int = 0
+    rows_added: int = 0
+    rows_deleted: int = 0
+    rows_copied: int = 0
+    bytes_added: int = 0
+    seconds: float = 0.0
+    retries: int = 0
+    write_id: str | None = None
+    dry_run: bool = False
+    skipped: str | None = None
+
+    def __repr__(self) -> str:
+        if self.dry_run:
+            head = f"{self.operation} (dry run, nothing written)"
+        elif self.version is None:
+            head = f"{self.operation}: nothing to do" + (f", {self.skipped}" if self.skipped else "")
+        else:
+            head = f"{self.operation} -> version {self.version}"
+        return ": ".join(part for part in (head, ", ".join(self._parts())) if part)
+
+    def _parts(self) -> list[str]:
+        parts = []
+        for name, words in _WORDS:
+            value = getattr(self, name)
+            if value:
+                parts.append(words.format(value))
+        if self.seconds:
+            parts.append(f"{self.seconds:.2f} s")
+        return parts
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(f.name)}</th><td>{escape(str(getattr(self, f.name)))}</td></tr>"
+            for f in fields(self)
+            if getattr(self, f.name) not in (None, 0, 0.0, False)
+        )
+        return f"<table>{rows}</table>"
+
+
+_WORDS = (
+    ("rows_added", "{:,} rows added"),
+    ("rows_deleted", "{:,} rows deleted"),
+    ("rows_copied", "{:,} rows copied"),
+    ("files_added", "{:,} files added"),
+    ("files_removed", "{:,} files removed"),
+    ("retries", "{:,} retries"),
+)

@@ -1,0 +1,145 @@
+"""Runs a write: plans it, commits it, plans it again where a winner makes that right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.bits import entropy
+from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
+from boathouse.ops.handle import Handle, WriteOptions
+from boathouse.ops.result import WriteResult
+from boathouse.table.change import Change, Committed, Conflicted
+from boathouse.table.commit import commit
+from boathouse.table.format import Snapshot
+from boathouse.table.location import Version
+from boathouse.table.tasks import WriteContext
+from boathouse.table.units import DATA_FILE, DELETE_FILE
+
+MAX_PLANS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A change with what it wrote: `outcomes` to remove if the commit is surely lost, and figures to report.
+
+    `change` None means that there is nothing to commit.
+    """
+
+    change: Change | None
+    outcomes: pa.Table | None = None
+    context: WriteContext | None = None
+    files_removed: int = 0
+    rows_removed: int = 0
+
+    def discard(self) -> None:
+        """Removes the data files; one that cannot be removed is a harmless orphan."""
+        if self.outcomes is None or self.context is None:
+            return
+        for path in data_files(self.outcomes).column("path").to_pylist():
+            try:
+                self.context.files.delete(path)
+            except (BoathouseError, OSError):
+                continue
+
+
+def data_files(outcomes: pa.Table) -> pa.Table:
+    """The OUTCOMES rows of data files."""
+    return outcomes.filter(pc.equal(outcomes.column("kind"), DATA_FILE))
+
+
+def deletions(outcomes: pa.Table) -> pa.Table:
+    """The OUTCOMES rows that say which unit lost which rows."""
+    return outcomes.filter(pc.equal(outcomes.column("kind"), DELETE_FILE))
+
+
+def run(
+    handle: Handle, operation: str, options: WriteOptions, plan: Callable[[Snapshot], Planned]
+) -> tuple[Snapshot, WriteResult]:
+    """Commits what `plan` makes of the snapshot, and plans again from the head when rows must be computed anew.
+
+    Returns the snapshot after the write. Raises CommitConflictError, CommitUnknownError.
+    """
+    started = entropy.current().monotonic()
+    handle.check_writable()
+    skipped = _already_applied(handle, options)
+    if skipped is not None:
+        return handle.snapshot, WriteResult(operation, None, skipped=skipped)
+    snapshot = handle.snapshot
+    turns = 0
+    for _ in range(MAX_PLANS):
+        planned = plan(snapshot)
+        if planned.change is None or options.dry_run:
+            planned.discard()
+            return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run)
+        outcome = commit(handle.format, planned.change, handle.stores)
+        if isinstance(outcome, Committed):
+            seconds = entropy.current().monotonic() - started
+            result = replace(_result(operation, planned, outcome.version), seconds=seconds)
+            newest = handle.format.load(handle.location, handle.stores)
+            return newest, replace(result, retries=turns + outcome.turns - 1)
+        if not isinstance(outcome, Conflicted):
+            raise unknown_error(planned.change)
+        planned.discard()
+        if not outcome.replan:
+            raise conflict_error(handle, planned.change, outcome)
+        turns += 1
+        snapshot = handle.format.load(handle.location, handle.stores)
+    raise conflict_error(handle, planned.change, outcome)
+
+
+def conflict_error(handle: Handle, change: Change, outcome: Conflicted) -> CommitConflictError:
+    first = outcome.conflicts[0]
+    paths = f" ({', '.join(first.paths[:3])}{', ...' if len(first.paths) > 3 else ''})" if first.paths else ""
+    return CommitConflictError(
+        f"{change.operation} lost to version {first.version}: {first.kind}: {first.message}{paths}",
+        where=str(handle.location),
+        advice="refresh() the table and run the write again if it still makes sense",
+    )
+
+
+def unknown_error(change: Change) -> CommitUnknownError:
+    return CommitUnknownError(
+        f"{change.operation} may or may not have been committed: the store did not answer; nothing was cleaned up",
+        where=str(change.location),
+        advice=f"ask find_write({change.write_id!r}) once the store answers again, before writing the rows again",
+    )
+
+
+def _already_applied(handle: Handle, options: WriteOptions) -> str | None:
+    if options.txn is None:
+        return None
+    app, version = options.txn
+    found = handle.format.app_version(handle.snapshot, handle.stores, app)
+    if found is None or found < version:
+        return None
+    return f"application {app!r} already wrote version {found}"
+
+
+def _result(operation: str, planned: Planned, version: Version | None) -> WriteResult:
+    change, outcomes = planned.change, planned.outcomes
+    added = None if outcomes is None else data_files(outcomes)
+    return WriteResult(
+        operation=operation,
+        version=version,
+        files_added=0 if added is None else added.num_rows,
+        files_removed=planned.files_removed,
+        rows_added=total(outcomes, "inserted"),
+        rows_deleted=total(outcomes, "deleted") + planned.rows_removed,
+        rows_copied=total(outcomes, "copied"),
+        bytes_added=0 if added is None else total(added, "size"),
+        write_id=None if change is None else change.write_id,
+    )
+
+
+def total(outcomes: pa.Table | None, column: str) -> int:
+    """The sum of a column of OUTCOMES, nulls not counted."""
+    return 0 if outcomes is None else pc.sum(outcomes.column(column)).as_py() or 0
+
+
+def new_write_id() -> str:
+    """Names one logical write in the table's history, across all its attempts."""
+    return str(entropy.current().uuid4())
