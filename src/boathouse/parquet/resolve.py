@@ -1,0 +1,316 @@
+"""Which leaves of a file make up a table's columns, and how they are put together.
+
+A column is found by field id where it has one, else by name (exactly, then ignoring case if only one matches);
+so is every field below it. What the file lacks is null or the field's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import FIELD_ID, to_arrow_type
+from boathouse.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
+from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, plain_list, rebuild_list
+from boathouse.types import DataType, Field, ListType, MapType, NullType, StructType, VariantType
+
+
+def own_name(field: Field) -> str:
+    return field.name
+
+
+def no_default(field: Field) -> object:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How a format finds nested fields and what it gives for absent ones; picklable (module-level functions).
+
+    `physical_name` is a nested field's name in the file (Delta column mapping); `default` its value where the
+    file lacks it (Iceberg initial-default); `file_ids` gives the id of a physical path in files that carry no
+    field ids at all (Iceberg name mapping), lists and maps with their `element`, `key` and `value`.
+    """
+
+    physical_name: Callable[[Field], str] = own_name
+    default: Callable[[Field], object] = no_default
+    file_ids: Callable[[tuple[str, ...]], int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column as the table has it now: found by `field_id` if given, else by the `physical` path (else `name`)."""
+
+    name: str
+    type: DataType
+    physical: tuple[str, ...] | None = None
+    field_id: int | None = None
+    default: object = None
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileField:
+    """A field of the file: `first` is its first leaf's column number, `leaves` how many it has."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+    id: int | None
+    first: int
+    leaves: int
+    children: tuple[FileField, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path[-1]
+
+    def walk(self) -> Iterator[FileField]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def file_fields(schema: pa.Schema, file_ids: Callable[[tuple[str, ...]], int | None] | None = None) -> list[FileField]:
+    """The fields of a file from its Arrow schema; without any field id in it, ids are taken from `file_ids`."""
+    fields = _from_arrow(list(schema), (), 0, lambda f, path: _stored_id(f))
+    if file_ids is not None and not has_ids(fields):
+        fields = _from_arrow(list(schema), (), 0, lambda f, path: file_ids(path))
+    return fields
+
+
+def has_ids(fields: list[FileField]) -> bool:
+    return any(f.id is not None for top in fields for f in top.walk())
+
+
+def _stored_id(arrow: pa.Field) -> int | None:
+    stored = (arrow.metadata or {}).get(FIELD_ID)
+    return int(stored) if stored is not None and int(stored) >= 0 else None
+
+
+def _from_arrow(
+    arrow: list[pa.Field], above: tuple[str, ...], first: int, id_of: Callable[[pa.Field, tuple[str, ...]], int | None]
+) -> list[FileField]:
+    out = []
+    for f in arrow:
+        path = (*above, f.name)
+        children = tuple(_from_arrow(_below(f.type), path, first, id_of))
+        leaves = sum(c.leaves for c in children) or 1
+        out.append(FileField(path, f.type, id_of(f, path), first, leaves, children))
+        first += leaves
+    return out
+
+
+def _below(type: pa.DataType) -> list[pa.Field]:
+    """The fields below an Arrow type as read from Parquet, lists and maps under their specification's names."""
+    if isinstance(type, pa.BaseExtensionType):
+        return []
+    if pa.types.is_struct(type):
+        return list(type)
+    if pa.types.is_map(type):
+        return [type.key_field.with_name("key"), type.item_field.with_name("value")]
+    if is_list(type):
+        return [type.value_field.with_name("element")]
+    return []
+
+
+def is_list(type: pa.DataType) -> bool:
+    p = pa.types
+    return bool(
+        p.is_list(type) or p.is_large_list(type) or p.is_fixed_size_list(type) or p.is_list_view(type)
+        or p.is_large_list_view(type)
+    )  # fmt: skip
+
+
+def find(fields: list[FileField] | tuple[FileField, ...], name: str) -> FileField | None:
+    """The field called `name`: exactly, else ignoring case. Raises SchemaMismatchError if that is ambiguous."""
+    for f in fields:
+        if f.name == name:
+            return f
+    hits = [f for f in fields if f.name.lower() == name.lower()]
+    if len(hits) > 1:
+        raise SchemaMismatchError(f"column `{name}` is ambiguous in the file: {', '.join(f.name for f in hits)}")
+    return hits[0] if hits else None
+
+
+class Node(Protocol):
+    """Turns what was read of one file field into one field of the table."""
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """The file's leaf columns that are needed; () if the file lacks the field."""
+
+    @property
+    def straight(self) -> bool:
+        """Whether the field is the file's own, unless its Arrow type still differs."""
+
+    def apply(self, array: pa.Array) -> pa.Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    target: pa.DataType
+    default: object
+    leaves: tuple[int, ...] = ()
+    straight: bool = False
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        """`array` only says how many."""
+        return constant(self.default, self.target, len(array))
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    leaves: tuple[int, ...]
+    convert: Convert | None
+
+    @property
+    def straight(self) -> bool:
+        return self.convert is None
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        return array if self.convert is None else self.convert(array)
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    target: pa.DataType
+    names: tuple[str | None, ...]
+    """The children's names in the file, in the table's order."""
+    nodes: tuple[Node, ...]
+    leaves: tuple[int, ...]
+    straight: bool
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        if self.straight and array.type == self.target:
+            return array
+        columns = [
+            node.apply(array if name is None else array.field(array.type.get_field_index(name)))
+            for name, node in zip(self.names, self.nodes)
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(self.target), mask=null_mask(array))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A list, or a map by way of the struct of its entries."""
+
+    target: pa.DataType
+    entry: Node
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        return self.entry.leaves
+
+    @property
+    def straight(self) -> bool:
+        return self.entry.straight
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        if self.straight and array.type == self.target:
+            return array
+        return rebuild_list(plain_list(array), self.target, self.entry.apply)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Finds columns among a file's fields."""
+
+    fields: list[FileField]
+    matching: Matching = field(default_factory=Matching)
+
+    def column(self, column: SourceColumn) -> tuple[tuple[str, ...] | None, Node]:
+        """The path in the file (None: not there) and the node of a table's column."""
+        target = to_arrow_type(column.type)
+        by_id = column.field_id is not None
+        if column.field_id is not None and has_ids(self.fields):
+            found = self._by_id(self.fields, column.field_id)
+        elif by_id and column.physical is None:
+            if not self.fields:
+                return None, Absent(target, column.default)
+            raise CorruptTableError(
+                f"column `{column.name}` is to be found by its field id {column.field_id}, but the file has no ids",
+                advice="give the table a name mapping, or write the file anew with field ids",
+            )
+        else:
+            by_id = False
+            found = self._by_path(column.physical or (column.name,))
+        if found is None or isinstance(column.type, NullType):
+            return None, Absent(target, column.default)
+        return found.path, self.node(column.type, target, found, by_id)
+
+    def _by_id(self, fields: list[FileField] | tuple[FileField, ...], id: int) -> FileField | None:
+        for f in fields:
+            if f.id == id:
+                return f
+        for f in fields:
+            if pa.types.is_struct(f.type) and (hit := self._by_id(f.children, id)) is not None:
+                return hit
+        return None
+
+    def _by_path(self, path: tuple[str, ...]) -> FileField | None:
+        found = find(self.fields, path[0])
+        for name in path[1:]:
+            if found is None or not pa.types.is_struct(found.type):
+                return None
+            found = find(found.children, name)
+        return found
+
+    def node(self, type: DataType, target: pa.DataType, found: FileField, by_id: bool) -> Node:
+        """The node that makes `type`, of Arrow type `target`, from the file's field `found`."""
+        whole = tuple(range(found.first, found.first + found.leaves))
+        match type:
+            case VariantType():
+                return self._variant(target, found)
+            case StructType(fields) if pa.types.is_struct(found.type):
+                return self._struct(fields, target, found, by_id)
+            case ListType(element) if is_list(found.type):
+                return Repeated(target, self.node(element.type, target.value_type, found.children[0], by_id))
+            case MapType(key, value) if pa.types.is_map(found.type):
+                nodes = (
+                    self.node(key.type, target.key_type, found.children[0], by_id),
+                    self.node(value.type, target.item_type, found.children[1], by_id),
+                )
+                entries = pa.struct([target.key_field.with_name("key"), target.item_field.with_name("value")])
+                straight = all(n.straight for n in nodes)
+                return Repeated(target, Struct(entries, ("key", "value"), nodes, whole, straight))
+        if found.children or isinstance(type, StructType | ListType | MapType):
+            raise SchemaMismatchError(f"`{'.'.join(found.path)}` is {found.type} in the file, {type} in the table")
+        try:
+            return Leaf(whole, leaf_cast(found.type, target))
+        except SchemaMismatchError as error:
+            raise SchemaMismatchError(f"`{'.'.join(found.path)}`: {error.message}") from None
+
+    def _struct(self, fields: tuple[Field, ...], target: pa.DataType, found: FileField, by_id: bool) -> Node:
+        names: list[str | None] = []
+        nodes: list[Node] = []
+        for i, f in enumerate(fields):
+            child = self._child(f, found, by_id)
+            absent = child is None or isinstance(f.type, NullType)
+            names.append(None if absent or child is None else child.name)
+            child_type = target.field(i).type
+            if absent or child is None:
+                nodes.append(Absent(child_type, self.matching.default(f)))
+            else:
+                nodes.append(self.node(f.type, child_type, child, by_id))
+        # A struct of which nothing is wanted, or there, still has its own nulls: one leaf tells them.
+        leaves = tuple(sorted({leaf for n in nodes for leaf in n.leaves})) or (found.first,)
+        straight = all(n.straight for n in nodes) and [f.name for f in fields] == names
+        return Struct(target, tuple(names), tuple(nodes), leaves, straight)
+
+    def _child(self, wanted: Field, found: FileField, by_id: bool) -> FileField | None:
+        if by_id and wanted.id is not None:
+            return next((c for c in found.children if c.id == wanted.id), None)
+        return find(found.children, self.matching.physical_name(wanted))
+
+    def _variant(self, target: pa.DataType, found: FileField) -> Node:
+        parts = {c.name: c for c in found.children}
+        if "metadata" not in parts or "value" not in parts:
+            raise SchemaMismatchError(f"`{'.'.join(found.path)}` is {found.type} in the file, variant in the table")
+        if "typed_value" in parts:
+            raise UnsupportedFeatureError(f"`{'.'.join(found.path)}` is a shredded variant")
+        nodes = [Leaf((parts[n].first,), leaf_cast(parts[n].type, pa.binary())) for n in ("metadata", "value")]
+        leaves = tuple(sorted(leaf for n in nodes for leaf in n.leaves))
+        return Struct(target, ("metadata", "value"), tuple(nodes), leaves, all(n.straight for n in nodes))

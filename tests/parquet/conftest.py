@@ -1,0 +1,38 @@
+"""A file system for tests that need none of the library's own, and the corpora."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+
+class PlainFiles:
+    """Paths as URIs, straight from the disk."""
+
+    def open_input(self, uri: str) -> pa.NativeFile:
+        return pa.OSFile(uri, "rb")
+
+    def open_output(self, uri: str) -> pa.NativeFile:
+        return pa.OSFile(uri, "wb")
+
+    def size(self, uri: str) -> int:
+        return os.stat(uri).st_size
+
+    def delete(self, uri: str) -> None:
+        Path(uri).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def files() -> PlainFiles:
+    return PlainFiles()
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    folder = Path(os.environ.get("BOATHOUSE_CORPORA", Path(__file__).parents[3] / "shared" / "corpora"))
+    if not folder.is_dir():
+        pytest.skip("the corpora are not here: set BOATHOUSE_CORPORA")
+    return folder
