@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from urllib.parse import quote
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.storage.aliases import OPTIONS, SECRETS, canonical_name
+from boathouse.storage.aliases import NAMES, OPTIONS, SECRETS, translate
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_CREDENTIALS_IN_TEXT = re.compile(
+    r"""((?:[?&;\s"']|^)(?:sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|awsaccesskeyid)=)[^&\s"'<]+
+      | ((?:bearer|basic|sharedkey|aws4-hmac-sha256)\s+)[^\s"'<].*
+      | (://)[^/\s@"']+(?=@)(?!@[^/\s]*\.(?:dfs|blob)\.)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -17,9 +27,12 @@ class StorageOptions:
     items: tuple[tuple[str, str], ...] = field(default=())
 
     @classmethod
-    def of(cls, options: Mapping[str, str] | StorageOptions | None) -> StorageOptions:
-        """Options from a mapping under any known name, whatever its case. InvalidArgumentError for an unknown name,
-        naming the nearest, and for two names of one option that differ in value."""
+    def of(cls, options: Mapping[str, object] | StorageOptions | None) -> StorageOptions:
+        """Options from a mapping under any known name, whatever its case; None values are left out.
+
+        InvalidArgumentError for an unknown name, with the nearest known one, for a value that is not one, and for two
+        names of one option that differ in value. No error shows a value.
+        """
         if options is None:
             return cls()
         if isinstance(options, StorageOptions):
@@ -27,41 +40,79 @@ class StorageOptions:
         found: dict[str, str] = {}
         given: dict[str, str] = {}
         for name, value in options.items():
-            for ours, text in _translate(str(name), value):
+            for ours, text in () if value is None else _translated(str(name), value):
                 if found.get(ours, text) != text:
                     raise InvalidArgumentError(
                         f"The storage options {given[ours]!r} and {name!r} both set {ours!r}, to different values."
                     )
-                found[ours], given[ours] = text, name
-        return cls(tuple(sorted(found.items())))
+                found[ours], given[ours] = text, str(name)
+        made = cls(tuple(sorted(found.items())))
+        made._check()
+        return made
 
-    def get(self, name: str, default: str | None = None) -> str | None:
-        return dict(self.items).get(name, default)
+    def get(self, name: str) -> str | None:
+        for ours, value in self.items:
+            if ours == name:
+                return value
+        return None
 
-    def flag(self, name: str) -> bool:
-        """Whether a yes-or-no option is on; off if it was not given. InvalidArgumentError."""
-        text = (self.get(name) or "false").strip().lower()
-        if text not in ("true", "false", "1", "0", "yes", "no"):
+    def flag(self, name: str) -> bool | None:
+        """A yes-or-no option; None if it was not given. InvalidArgumentError."""
+        text = self.get(name)
+        if text is None:
+            return None
+        if text.strip().lower() not in ("true", "false", "1", "0", "yes", "no"):
             raise InvalidArgumentError(f"The storage option {name!r} is neither true nor false.")
-        return text in ("true", "1", "yes")
+        return text.strip().lower() in ("true", "1", "yes")
 
-    def secrets(self) -> Iterator[str]:
-        """The values that must never be shown, longest first."""
-        return iter(sorted({v for k, v in self.items if k in SECRETS and v}, key=len, reverse=True))
+    def seconds(self, name: str) -> float | None:
+        """A length of time: a plain number is seconds, else with ms, s, m or h. InvalidArgumentError."""
+        text = self.get(name)
+        if text is None:
+            return None
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)?\s*", text)
+        if found is None:
+            raise InvalidArgumentError(f"The storage option {name!r} is no length of time.", advice="write 30s")
+        return float(found[1]) * _UNITS[found[2] or "s"]
+
+    def number(self, name: str) -> int | None:
+        """A whole number; None if it was not given. InvalidArgumentError."""
+        text = self.get(name)
+        if text is not None and not text.strip().isdigit():
+            raise InvalidArgumentError(f"The storage option {name!r} is no whole number.")
+        return None if text is None else int(text)
+
+    def secrets(self) -> list[str]:
+        """The values that must never be shown."""
+        return [value for name, value in self.items if name in SECRETS and value]
+
+    def _check(self) -> None:
+        for name in ("allow_http", "virtual_hosted_style", "anonymous"):
+            self.flag(name)
+        for name in ("timeout", "connect_timeout"):
+            self.seconds(name)
+        self.number("max_retries")
+        if self.get("conditional_put") not in (None, "etag", "disabled"):
+            raise InvalidArgumentError("The storage option 'conditional_put' is neither 'etag' nor 'disabled'.")
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{k}={'***' if k in SECRETS else repr(v)}" for k, v in self.items)
         return f"StorageOptions({shown})"
 
 
-def _translate(name: str, value: object) -> Iterator[tuple[str, str]]:
-    if value is None:
-        return
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    translated = canonical_name(name)
-    if translated is None:
-        near = get_close_matches(name.lower().replace(".", "_").replace("-", "_"), OPTIONS, n=1, cutoff=0.0)
-        raise InvalidArgumentError(
-            f"Unknown storage option {name!r}.", advice=f"did you mean {near[0]!r}?" if near else None
-        )
-    yield from translated(text)
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """`text` with every secret, plain or percent-encoded, and whatever looks like a signature or a token, as ***."""
+    spelled = {form for secret in secrets for form in (secret, quote(secret), quote(secret, safe=""))}
+    for form in sorted(spelled, key=len, reverse=True):
+        if len(form) > 2:
+            text = text.replace(form, "***")
+    return _CREDENTIALS_IN_TEXT.sub(lambda m: (m[1] or m[2] or m[3]) + "***", text)
+
+
+def _translated(name: str, value: object) -> Iterable[tuple[str, str]]:
+    found = translate(name, str(value).lower() if isinstance(value, bool) else str(value))
+    if found is not None:
+        return found
+    plain = name.lower().removeprefix("spark.hadoop.")
+    near = get_close_matches(plain, NAMES, n=1, cutoff=0.6) or get_close_matches(plain, OPTIONS, n=1, cutoff=0.0)
+    raise InvalidArgumentError(f"Unknown storage option {name!r}.", advice=f"did you mean {near[0]!r}?")
