@@ -16,13 +16,13 @@ from boathouse import registry
 from boathouse.arrow.evaluate import evaluate, mask
 from boathouse.arrow.schema import from_arrow
 from boathouse.engines.join import join_tables
-from boathouse.engines.outcomes import settle
-from boathouse.engines.sink import sink_batches
 from boathouse.engines.summary import summarize
 from boathouse.errors import BoathouseError, ExpressionError, InvalidArgumentError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
 from boathouse.expr.tree import Expr
+from boathouse.ops.outcomes import settle
+from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.engine import Agg, Spread, Sql
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import ScanTask, WriteContext

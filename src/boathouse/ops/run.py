@@ -6,18 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from boathouse.bits import entropy
-from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
+from boathouse.errors import CommitConflictError, CommitUnknownError
 from boathouse.ops.handle import Handle, WriteOptions
+from boathouse.ops.outcomes import data_files, discard, total
 from boathouse.ops.result import WriteResult
 from boathouse.table.change import Change, Committed, Conflicted
 from boathouse.table.commit import commit
 from boathouse.table.format import Snapshot
 from boathouse.table.location import Version
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import DATA_FILE, DELETE_FILE
 
 MAX_PLANS = 10
 
@@ -37,31 +36,18 @@ class Planned:
 
     def discard(self) -> None:
         """Removes the data files; one that cannot be removed is a harmless orphan."""
-        if self.outcomes is None or self.context is None:
-            return
-        for path in data_files(self.outcomes).column("path").to_pylist():
-            try:
-                self.context.files.delete(path)
-            except (BoathouseError, OSError):
-                continue
-
-
-def data_files(outcomes: pa.Table) -> pa.Table:
-    """The OUTCOMES rows of data files."""
-    return outcomes.filter(pc.equal(outcomes.column("kind"), DATA_FILE))
-
-
-def deletions(outcomes: pa.Table) -> pa.Table:
-    """The OUTCOMES rows that say which unit lost which rows."""
-    return outcomes.filter(pc.equal(outcomes.column("kind"), DELETE_FILE))
+        if self.outcomes is not None and self.context is not None:
+            discard(self.outcomes, self.context)
 
 
 def run(
-    handle: Handle, operation: str, options: WriteOptions, plan: Callable[[Snapshot], Planned]
+    handle: Handle, operation: str, options: WriteOptions, plan: Callable[[Snapshot, Planned | None], Planned | None]
 ) -> tuple[Snapshot, WriteResult]:
-    """Commits what `plan` makes of the snapshot, and plans again from the head when rows must be computed anew.
+    """Commits what `plan` makes of the snapshot, and plans again from the head when a winner makes that right.
 
-    Returns the snapshot after the write. Raises CommitConflictError, CommitUnknownError.
+    `plan(snapshot, previous)` is given what the lost turn planned, with its files still there: it uses them
+    again or discards them, and returns None if the user has to decide. Returns the snapshot after the write.
+    Raises CommitConflictError, CommitUnknownError.
     """
     started = entropy.current().monotonic()
     handle.check_writable()
@@ -70,8 +56,8 @@ def run(
         return handle.snapshot, WriteResult(operation, None, skipped=skipped)
     snapshot = handle.snapshot
     turns = 0
-    for _ in range(MAX_PLANS):
-        planned = plan(snapshot)
+    planned = plan(snapshot, None)
+    while planned is not None:
         if planned.change is None or options.dry_run:
             planned.discard()
             return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run)
@@ -83,12 +69,11 @@ def run(
             return newest, replace(result, retries=turns + outcome.turns - 1)
         if not isinstance(outcome, Conflicted):
             raise unknown_error(planned.change)
-        planned.discard()
-        if not outcome.replan:
-            raise conflict_error(handle, planned.change, outcome)
-        turns += 1
+        lost, turns = planned, turns + 1
         snapshot = handle.format.load(handle.location, handle.stores)
-    raise conflict_error(handle, planned.change, outcome)
+        planned = plan(snapshot, lost) if outcome.replan and turns < MAX_PLANS else None
+    lost.discard()
+    raise conflict_error(handle, lost.change, outcome)
 
 
 def conflict_error(handle: Handle, change: Change, outcome: Conflicted) -> CommitConflictError:
@@ -133,11 +118,6 @@ def _result(operation: str, planned: Planned, version: Version | None) -> WriteR
         bytes_added=0 if added is None else total(added, "size"),
         write_id=None if change is None else change.write_id,
     )
-
-
-def total(outcomes: pa.Table | None, column: str) -> int:
-    """The sum of a column of OUTCOMES, nulls not counted."""
-    return 0 if outcomes is None else pc.sum(outcomes.column(column)).as_py() or 0
 
 
 def new_write_id() -> str:

@@ -138,8 +138,14 @@ class TableFormat(Protocol):
     def writable(self, snapshot: Snapshot, stores: Stores) -> None:
         """Raises if this version of the library may not write this table: features, storage, mixed writers."""
 
-    def create(self, location: Location, create: CreateTable) -> tuple[Schema, PartitionSpec]:
-        """The schema and spec that `create` will have once committed; raises where the format cannot hold it."""
+    def create(
+        self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
+    ) -> tuple[Schema, PartitionSpec]:
+        """The schema and spec that the table will have once committed; raises where the format cannot hold it.
+
+        With `snapshot`, the table is there and an overwrite replaces its schema (`ReplaceSchema` takes what
+        this returns): ids continue from it, and a winner that gave ids too makes the change `Replan`.
+        """
 
     def write_context(
         self,

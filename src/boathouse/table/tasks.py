@@ -80,8 +80,8 @@ class WriteContext:
     """How conforming files are written.
 
     `schema` is the table's, and the batches come in exactly its order and types. `spec` partitions them.
-    `directory` is the URI that the format's own file names are put below. `options` is the format's own,
-    plain picklable values.
+    `directory` is the URI that the format's own file names are put below. `must_hold` is a bound predicate
+    that every new row has to satisfy. `options` is the format's own, plain picklable values.
     """
 
     format: str
@@ -93,6 +93,7 @@ class WriteContext:
     target_bytes: int = 128 << 20
     target_rows: int | None = None
     max_open_files: int = 32
+    must_hold: Expr | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def with_options(self, **options: Any) -> WriteContext:

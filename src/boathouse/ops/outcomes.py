@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from boathouse.errors import BoathouseError
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import DATA_FILE
+from boathouse.table.units import DATA_FILE, DELETE_FILE
 
 
 def settle(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteContext) -> pa.Table:
@@ -23,11 +23,30 @@ def settle(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteC
     raise pickle.loads(errors[0].as_py())
 
 
+def data_files(outcomes: pa.Table) -> pa.Table:
+    """The OUTCOMES rows of data files."""
+    return outcomes.filter(pc.equal(outcomes.column("kind"), DATA_FILE))
+
+
+def deletions(outcomes: pa.Table) -> pa.Table:
+    """The OUTCOMES rows that say which unit lost which rows."""
+    return outcomes.filter(pc.equal(outcomes.column("kind"), DELETE_FILE))
+
+
+def total(outcomes: pa.Table | None, column: str) -> int:
+    """The sum of a column of OUTCOMES, nulls not counted."""
+    return 0 if outcomes is None else pc.sum(outcomes.column(column)).as_py() or 0
+
+
 def discard(outcomes: pa.Table, context: WriteContext) -> None:
     """Removes data files that no commit refers to; one that cannot be removed is a harmless orphan."""
-    files = outcomes.filter(pc.equal(outcomes.column("kind"), DATA_FILE))
-    for path in files.column("path").to_pylist():
+    for path in data_files(outcomes).column("path").to_pylist():
         try:
             context.files.delete(path)
         except (BoathouseError, OSError):
             continue
+
+
+def concat(*parts: pa.Table) -> pa.Table:
+    """OUTCOMES of several steps of one operation."""
+    return pa.concat_tables(parts)

@@ -29,9 +29,7 @@ def _values(batch: pa.RecordBatch, field: PartitionField, schema: Schema) -> pa.
     return transform(column, field.transform, type)
 
 
-def split(
-    batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema
-) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
+def split(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
     """The batch cut by partition values, each part in the rows' order; values are Python ones, null is None."""
     if batch.num_rows == 0:
         return

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.cast import conform
+from boathouse.arrow.evaluate import mask
 from boathouse.bits.roaring import Bitmap, serialize64
-from boathouse.engines.routing import PartitionKey, split
 from boathouse.errors import ConstraintViolationError
+from boathouse.ops.tasks.routing import PartitionKey, split
 from boathouse.registry import tasks
 from boathouse.table.tasks import POSITION, UNIT, FileWriter, WriteContext
 from boathouse.table.units import DELETE_FILE
@@ -120,13 +121,13 @@ def sink_batches(batches: Iterable[pa.RecordBatch], context: WriteContext) -> It
     schema = tasks(context.format).outcomes_schema(context)
     writer = PartitionedWriter(context)
     deleted = DeletedRows()
-    copied = 0
+    inserted = copied = 0
     try:
         for batch in batches:
-            copied += _route(batch, context, writer, deleted)
-        outcomes = pa.concat_tables([*writer.finish(), _rows(list(deleted.rows()), schema)])
-        if copied:
-            outcomes = pa.concat_tables([outcomes, _rows([{"kind": "metrics", "copied": copied}], schema)])
+            new, old = _route(batch, context, writer, deleted)
+            inserted, copied = inserted + new, copied + old
+        counts = _rows([{"kind": "metrics", "inserted": inserted, "copied": copied}], schema)
+        outcomes = pa.concat_tables([*writer.finish(), _rows(list(deleted.rows()), schema), counts])
         yield from outcomes.to_batches()
     except Exception as error:
         writer.abort()
@@ -134,11 +135,15 @@ def sink_batches(batches: Iterable[pa.RecordBatch], context: WriteContext) -> It
         yield from pa.concat_tables([*writer.closed, failed]).to_batches()
 
 
-def _route(batch: pa.RecordBatch, context: WriteContext, writer: PartitionedWriter, deleted: DeletedRows) -> int:
-    """Sends the rows where their action says; how many were copies of rows that were there before."""
+def _route(
+    batch: pa.RecordBatch, context: WriteContext, writer: PartitionedWriter, deleted: DeletedRows
+) -> tuple[int, int]:
+    """Sends the rows where their action says; how many are new, and how many copies of rows that were there."""
     if ACTION not in batch.schema.names:
-        writer.write(conform(batch, context.schema))
-        return 0
+        rows = conform(batch, context.schema)
+        _check_rows(rows, context)
+        writer.write(rows)
+        return batch.num_rows, 0
     action = batch.column(ACTION)
     gone = pc.equal(action, "delete")
     if pc.any(gone).as_py():
@@ -147,7 +152,22 @@ def _route(batch: pa.RecordBatch, context: WriteContext, writer: PartitionedWrit
     kept = batch.filter(pc.invert(gone))
     columns = [n for n in batch.schema.names if n not in (ACTION, UNIT, POSITION)]
     writer.write(conform(kept.select(columns), context.schema))
-    return pc.sum(pc.equal(action, "copy")).as_py() or 0
+    copies = pc.sum(pc.equal(action, "copy")).as_py() or 0
+    return kept.num_rows - copies, copies
+
+
+def _check_rows(rows: pa.RecordBatch, context: WriteContext) -> None:
+    """Raises ConstraintViolationError with the first row that `must_hold` is not true for."""
+    if context.must_hold is None:
+        return
+    bad = pc.invert(mask(context.must_hold, rows))
+    if pc.any(bad).as_py():
+        first = rows.filter(bad).slice(0, 1).to_pylist()[0]
+        raise ConstraintViolationError(
+            f"a row is outside of what is overwritten ({context.must_hold}): {first}",
+            where=context.directory,
+            advice="widen the condition, or filter the data",
+        )
 
 
 def _rows(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:

@@ -1,0 +1,85 @@
+"""Create: a table comes to be, empty or with its first rows, in one commit."""
+
+from __future__ import annotations
+
+from boathouse.bits import entropy
+from boathouse.errors import AlreadyExistsError, CommitUnknownError
+from boathouse.ops.handle import WriteOptions, check_read_only
+from boathouse.ops.outcomes import data_files, discard, total
+from boathouse.ops.result import WriteResult
+from boathouse.ops.run import new_write_id
+from boathouse.storage import Stores
+from boathouse.table.change import AddFiles, Change, Committed, CreateTable, Edit, Unknown
+from boathouse.table.commit import commit
+from boathouse.table.engine import Engine, Rel, Spread
+from boathouse.table.format import Snapshot, TableFormat
+from boathouse.table.location import Location
+
+
+def create(
+    format: TableFormat,
+    location: Location,
+    stores: Stores,
+    table: CreateTable,
+    options: WriteOptions = WriteOptions(),
+    data: Rel | None = None,
+    engine: Engine | None = None,
+) -> tuple[Snapshot, WriteResult]:
+    """Creates the table, with the rows of `data` if given (then its schema is `table.schema`).
+
+    Raises AlreadyExistsError, UnsupportedTypeError and UnsupportedFeatureError before anything is written.
+    """
+    check_read_only(str(location))
+    started = entropy.current().monotonic()
+    if format.detect(location, stores):
+        raise already_there(location)
+    schema, spec = format.create(location, table)
+    write_id = new_write_id()
+    edits: list[Edit] = [table]
+    outcomes = None
+    context = format.write_context(location, stores, schema, spec, table.properties, write_id)
+    if data is not None and engine is not None and not options.dry_run:
+        outcomes = engine.sink(data, context, Spread("partition" if spec.fields else "none"))
+        edits.append(AddFiles(data_files(outcomes)))
+    change = Change(
+        format=format.name,
+        location=location,
+        planned=None,
+        write_id=write_id,
+        operation="create",
+        edits=tuple(edits),
+        message=options.message,
+        metadata=dict(options.metadata),
+        txn=options.txn,
+    )
+    outcome = commit(format, change, stores)
+    if isinstance(outcome, Unknown):
+        raise CommitUnknownError(
+            "the table may or may not have been created: the store did not answer",
+            where=str(location),
+            advice="look again once the store answers",
+        )
+    if not isinstance(outcome, Committed):
+        if outcomes is not None:
+            discard(outcomes, context)
+        raise already_there(location)
+    added = None if outcomes is None else data_files(outcomes)
+    result = WriteResult(
+        "create",
+        outcome.version,
+        files_added=0 if added is None else added.num_rows,
+        rows_added=total(outcomes, "inserted"),
+        bytes_added=0 if added is None else total(added, "size"),
+        seconds=entropy.current().monotonic() - started,
+        retries=outcome.turns - 1,
+        write_id=write_id,
+    )
+    return format.load(location, stores), result
+
+
+def already_there(location: Location) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        "there is a table already",
+        where=str(location),
+        advice="open it, or write with mode='append' or mode='overwrite'",
+    )

@@ -1,0 +1,125 @@
+"""Overwrite: the data takes the place of every row, or of the rows for which a predicate is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from boathouse.arrow.cast import check_conforms
+from boathouse.arrow.schema import to_arrow
+from boathouse.expr.parse import parse
+from boathouse.expr.resolve import bind_predicate
+from boathouse.expr.tree import Expr
+from boathouse.ops.append import base_change, context_of, spread_of
+from boathouse.ops.handle import Handle, WriteOptions
+from boathouse.ops.outcomes import concat, data_files
+from boathouse.ops.result import WriteResult
+from boathouse.ops.rewrite import take_out
+from boathouse.ops.run import Planned, new_write_id, run
+from boathouse.table.change import AddFiles, CreateTable, Edit, ReadSet, RemoveAll, ReplaceSchema
+from boathouse.table.engine import Engine, Rel
+from boathouse.table.format import Snapshot
+from boathouse.table.tasks import WriteContext
+from boathouse.types import PartitionField
+
+
+def overwrite(
+    handle: Handle,
+    data: Rel,
+    engine: Engine,
+    where: str | Expr | None = None,
+    options: WriteOptions = WriteOptions(),
+    overwrite_schema: bool = False,
+    partition_by: Sequence[PartitionField] | None = None,
+) -> tuple[Snapshot, WriteResult]:
+    """Replaces all rows, or those for which `where` is true; then every row of the data must satisfy it.
+
+    `overwrite_schema` (whole table only) takes the schema, and `partition_by`, from the data. Raises
+    SchemaMismatchError, ConstraintViolationError (data outside `where`), CommitConflictError.
+    """
+    handle.check_writable()
+    if where is not None:
+        return _overwrite_where(handle, data, engine, where, options)
+    write_id = new_write_id()
+    rel = engine.pin(data)
+
+    def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
+        if previous is not None:
+            previous.discard()
+        context = context_of(handle, snapshot, write_id, options)
+        edits: list[Edit] = [RemoveAll()]
+        if overwrite_schema:
+            context, replaced = _replace_schema(handle, snapshot, engine, rel, context, partition_by)
+            edits.append(replaced)
+        check_conforms(to_arrow(engine.schema(rel)), context.schema, where=str(handle.location))
+        if options.dry_run:
+            return Planned(None)
+        outcomes = engine.sink(rel, context, spread_of(context))
+        edits.append(AddFiles(data_files(outcomes)))
+        files, rows = _live(snapshot)
+        change = base_change(handle, snapshot, "overwrite", write_id, options, tuple(edits))
+        change = replace(change, reads=ReadSet(whole=True))
+        return Planned(change, outcomes, context, files_removed=files, rows_removed=rows)
+
+    return run(handle, "overwrite", options, plan)
+
+
+def _replace_schema(
+    handle: Handle,
+    snapshot: Snapshot,
+    engine: Engine,
+    rel: Rel,
+    context: WriteContext,
+    partition_by: Sequence[PartitionField] | None,
+) -> tuple[WriteContext, ReplaceSchema]:
+    fields = tuple(snapshot.partitioning.current.fields if partition_by is None else partition_by)
+    create = CreateTable(engine.schema(rel), fields, dict(snapshot.properties))
+    schema, spec = handle.format.create(handle.location, create, snapshot)
+    new = handle.format.write_context(
+        handle.location, handle.stores, schema, spec, snapshot.properties, context.write_id, snapshot
+    )
+    return replace(new, target_bytes=context.target_bytes), ReplaceSchema(schema, spec.fields)
+
+
+def _overwrite_where(
+    handle: Handle, data: Rel, engine: Engine, where: str | Expr, options: WriteOptions
+) -> tuple[Snapshot, WriteResult]:
+    predicate = parse(where) if isinstance(where, str) else where
+    write_id = new_write_id()
+    rel = engine.pin(data)
+
+    def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
+        if previous is not None:
+            previous.discard()
+        bound = bind_predicate(predicate, snapshot.schema)
+        context = context_of(handle, snapshot, write_id, options)
+        check_conforms(to_arrow(engine.schema(rel)), context.schema, where=str(handle.location))
+        if options.dry_run:
+            return Planned(None)
+        outcomes = engine.sink(rel, replace(context, must_hold=bound), spread_of(context))
+        try:
+            taken = take_out(handle, snapshot, engine, bound, context)
+        except BaseException:
+            Planned(None, outcomes, context).discard()
+            raise
+        change = base_change(handle, snapshot, "overwrite", write_id, options, taken.edits(outcomes))
+        change = replace(change, reads=taken.reads, parameters={"predicate": str(predicate)})
+        return Planned(
+            change,
+            concat(outcomes, taken.outcomes),
+            context,
+            files_removed=taken.removed.num_rows,
+            rows_removed=taken.rows_by_metadata,
+        )
+
+    return run(handle, "overwrite", options, plan)
+
+
+def _live(snapshot: Snapshot) -> tuple[int, int]:
+    """Files and rows of the snapshot; rows of files that do not say are not counted."""
+    files = rows = 0
+    for batch in snapshot.files():
+        files += batch.num_rows
+        for all_rows, deleted in zip(batch.column("rows").to_pylist(), batch.column("deleted").to_pylist()):
+            rows += (all_rows or 0) - (deleted or 0)
+    return files, rows

@@ -1,0 +1,104 @@
+"""Deletes rows of a bundle of units: finds them, and writes the rows that stay where the format needs that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.evaluate import mask
+from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.expr.tree import Expr, columns
+from boathouse.ops.tasks.sink import PartitionedWriter, pickle_error
+from boathouse.registry import tasks
+from boathouse.table.plan import deletes_of
+from boathouse.table.tasks import POSITION, ReadSpec, ScanTask, WriteContext
+from boathouse.table.units import DELETE_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTask:
+    """`scan` reads every column of some units, hidden positions too, without a predicate.
+
+    `rewrite` writes the rows that stay (copy-on-write); otherwise positions are enough (vectors).
+    """
+
+    scan: ScanTask
+    where: Expr
+    context: WriteContext
+    rewrite: bool
+
+
+def delete_rows(task: DeleteTask) -> Iterator[pa.RecordBatch]:
+    """OUTCOMES: a row of kind delete for each unit that lost rows (`vector` null: all of them), and data files."""
+    schema = tasks(task.context.format).outcomes_schema(task.context)
+    writer = PartitionedWriter(task.context)
+    found: list[dict[str, object]] = []
+    copied = 0
+    try:
+        for i in range(task.scan.units.num_rows):
+            row, kept = _unit(task, i, writer)
+            copied += kept
+            if row is not None:
+                found.append(row)
+        found.append({"kind": "metrics", "copied": copied})
+        yield from pa.concat_tables([*writer.finish(), _table(found, schema)]).to_batches()
+    except Exception as error:
+        writer.abort()
+        failed = _table([{"kind": "error", "error": pickle_error(error)}], schema)
+        yield from pa.concat_tables([*writer.closed, failed]).to_batches()
+
+
+def _unit(task: DeleteTask, i: int, writer: PartitionedWriter) -> tuple[dict[str, object] | None, int]:
+    """What one unit loses, and how many rows of it were copied."""
+    units = task.scan.units.slice(i, 1)
+    deletes = deletes_of(units, task.scan.deletes)
+    positions, live = _matches(task, units, deletes)
+    if len(positions) == 0:
+        return None, 0
+    row = {"kind": DELETE_FILE, "unit": units.column("unit")[0].as_py(), "deleted": len(positions)}
+    if len(positions) == live:
+        return {**row, "vector": None}, 0
+    vector = Bitmap.of(positions)
+    kept = _copy(task, units, deletes, vector, writer) if task.rewrite else 0
+    return {**row, "vector": None if task.rewrite else serialize64(vector)}, kept
+
+
+def _matches(task: DeleteTask, units: pa.Table, deletes: pa.Table) -> tuple[np.ndarray, int]:
+    """Positions of live rows that the predicate is true for, and how many rows live."""
+    wanted = {path[0] for path in columns(task.where)}
+    read = replace(
+        task.scan.read,
+        columns=tuple(c for c in task.scan.read.columns if c.name in wanted),
+        output=tuple(n for n in task.scan.read.output if n in wanted),
+        hidden=(POSITION,),
+    )
+    hits: list[np.ndarray] = []
+    live = 0
+    for batch in _read(read, units, deletes):
+        live += batch.num_rows
+        hit = batch.column(POSITION).filter(mask(task.where, batch))
+        hits.append(hit.to_numpy(zero_copy_only=False))
+    return (np.concatenate(hits) if hits else np.empty(0, np.int64)), live
+
+
+def _copy(task: DeleteTask, units: pa.Table, deletes: pa.Table, gone: Bitmap, writer: PartitionedWriter) -> int:
+    """Writes the live rows whose positions are not in `gone`; positions, since an expression may not be pure."""
+    lost = pa.array(gone.positions())
+    kept = 0
+    for batch in _read(replace(task.scan.read, hidden=(POSITION,)), units, deletes):
+        stay = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), lost)))
+        writer.write(stay.select(list(task.scan.read.output)))
+        kept += stay.num_rows
+    return kept
+
+
+def _read(read: ReadSpec, units: pa.Table, deletes: pa.Table) -> Iterator[pa.RecordBatch]:
+    return tasks(read.format).read(ScanTask(read, units, deletes))
+
+
+def _table(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=schema)
