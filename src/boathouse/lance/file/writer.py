@@ -1,0 +1,212 @@
+"""Lance data files of version 2.2, written as batches come: a page a column when about 8 MB are there.
+
+The file: page buffers, each on a 64-byte boundary; global buffer 0 with schema and row count; the
+metadata of the columns; the tables of where columns and global buffers lie; a footer of 40 bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from boathouse.bits.protobuf import Message
+from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from boathouse.lance.file import messages as m
+from boathouse.lance.file.encode_page import EncodedPage, TooManyLevels, encode_leaf
+from boathouse.lance.file.schema import Node, arrow_type, fields_of, flatten, tree
+from boathouse.lance.file.shred import Leaf, shred
+
+ALIGNMENT = 64
+PAGE_BYTES = 8 << 20
+MAGIC = b"LANC"
+
+
+class Sink(Protocol):
+    """What a file is written to: a pyarrow stream, an open file, a BytesIO."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+@dataclass(frozen=True)
+class FileSummary:
+    """What a manifest says about a data file: rows, bytes, and which field each column holds."""
+
+    rows: int
+    size: int
+    fields: list[int]
+    column_indices: list[int]
+    version: str = "2.2"
+
+
+class LanceWriter:
+    """One data file. `fields` gives the ids (the table's own, flat, depth first); else they count from 0.
+
+    `close` returns the summary; the sink stays open and is the caller's. Raises UnsupportedTypeError for
+    types that Lance cannot hold, UnsupportedFeatureError for versions other than 2.2.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        schema: pa.Schema,
+        fields: Sequence[m.Field] | None = None,
+        *,
+        version: str = "2.2",
+        page_bytes: int = PAGE_BYTES,
+    ) -> None:
+        if version != "2.2":
+            raise UnsupportedFeatureError(
+                f"writing Lance data files of version {version}", advice="rewrite the table with version 2.2"
+            )
+        self._sink = sink
+        self._position = 0
+        self._fields = tuple(fields) if fields is not None else fields_of(schema)
+        self._nodes = tree(self._fields)
+        self._schema = schema
+        self._columns = [_Column(node, arrow_type(node)) for node in self._nodes]
+        self._page_bytes = page_bytes
+        self._rows = 0
+        self._closed = False
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Add rows; columns are matched by position and must have the schema's names."""
+        if batch.schema.names != [node.name for node in self._nodes]:
+            raise SchemaMismatchError(
+                f"columns {batch.schema.names} where {[node.name for node in self._nodes]} are expected"
+            )
+        for i, column in enumerate(self._columns):
+            data = batch.column(i)
+            for chunk in data.chunks if isinstance(data, pa.ChunkedArray) else [data]:
+                column.add(chunk)
+            self._flush(column, every=False)
+        self._rows += batch.num_rows
+
+    def _flush(self, column: _Column, *, every: bool) -> None:
+        while column.rows and (every or column.bytes >= self._page_bytes):
+            array = column.take(self._page_bytes)
+            self._write_rows(column, array, column.written)
+            column.written += len(array)
+
+    def _write_rows(self, column: _Column, array: pa.Array, first_row: int) -> None:
+        leaves = list(shred(column.node, array))
+        try:
+            pages = [encode_leaf(leaf) for leaf in leaves]
+        except TooManyLevels:
+            if len(array) == 1:
+                raise UnsupportedFeatureError(
+                    f"more than 65,535 absent lists between two values in one row of `{column.node.name}`"
+                ) from None
+            half = len(array) // 2
+            self._write_rows(column, array.slice(0, half), first_row)
+            self._write_rows(column, array.slice(half), first_row + half)
+            return
+        for i, (leaf, page) in enumerate(zip(leaves, pages)):
+            column.pages_of(i, leaf).append(self._write_page(page, first_row))
+
+    def _write_page(self, page: EncodedPage, first_row: int) -> m.Page:
+        offsets = [self._write_aligned(data) for data in page.buffers]
+        return m.Page(
+            buffer_offsets=tuple(offsets),
+            buffer_sizes=tuple(map(len, page.buffers)),
+            length=page.length,
+            encoding=_direct("/lance.encodings21.PageLayout", page.layout.encode()),
+            priority=first_row,
+        )
+
+    def _write(self, data: bytes) -> int:
+        at = self._position
+        self._sink.write(data)
+        self._position += len(data)
+        return at
+
+    def _write_aligned(self, data: bytes) -> int:
+        pad = -self._position % ALIGNMENT
+        if pad:
+            self._write(b"\0" * pad)
+        return self._write(data)
+
+    def close(self) -> FileSummary:
+        """Write what is left and the footer."""
+        if self._closed:
+            raise InvalidArgumentError("the file is closed already")
+        self._closed = True
+        for column in self._columns:
+            self._flush(column, every=True)
+        metadata = {k.decode(): v for k, v in (self._schema.metadata or {}).items()}
+        schema = m.SchemaMessage(fields=flatten(self._nodes), metadata=metadata)
+        descriptor = m.FileDescriptor(schema=schema, length=self._rows).encode()
+        global_at = self._write_aligned(descriptor)
+        values = _direct("/lance.encodings.ColumnEncoding", m.ColumnEncoding(values=Message()).encode())
+        table = []
+        for pages in (pages for column in self._columns for pages in column.leaf_pages()):
+            raw = m.ColumnMetadata(encoding=values, pages=tuple(pages)).encode()
+            table.append((self._write(raw), len(raw)))
+        columns_at = table[0][0] if table else self._position
+        table_at = self._write(b"".join(struct.pack("<QQ", *entry) for entry in table))
+        globals_at = self._write(struct.pack("<QQ", global_at, len(descriptor)))
+        self._write(struct.pack("<QQQIIHH", columns_at, table_at, globals_at, 1, len(table), 2, 2) + MAGIC)
+        ids = [leaf.id for node in self._nodes for leaf in node.leaves()]
+        return FileSummary(self._rows, self._position, ids, list(range(len(ids))))
+
+
+def _direct(type_url: str, value: bytes) -> m.Encoding:
+    wrapped = m.AnyMessage(type_url=type_url, value=value).encode()
+    return m.Encoding(direct=m.DirectEncoding(encoding=wrapped))
+
+
+class _Column:
+    """Rows of one top-level column that wait for their page, and the pages of its leaves."""
+
+    def __init__(self, node: Node, kind: pa.DataType) -> None:
+        self.node = node
+        self.kind = kind
+        self.waiting: list[pa.Array] = []
+        self.rows = 0
+        self.bytes = 0
+        self.written = 0
+        self._pages: list[list[m.Page]] = [[] for _ in node.leaves()]
+
+    def add(self, array: pa.Array) -> None:
+        if isinstance(array.type, pa.BaseExtensionType):
+            array = array.storage
+        if array.type != self.kind:
+            array = _fit(array, self.kind, self.node.name)
+        if len(array):
+            self.waiting.append(array)
+            self.rows += len(array)
+            self.bytes += array.nbytes
+
+    def take(self, page_bytes: int) -> pa.Array:
+        """The rows of the next page: about `page_bytes`, at least one row, at most 2**20."""
+        array = self.waiting[0] if len(self.waiting) == 1 else _concat(self.waiting)
+        rows = min(len(array), 1 << 20, max(1, int(len(array) * page_bytes / max(self.bytes, 1))))
+        if len(array) - rows < rows // 8:  # no crumb of a page at the end
+            rows = min(len(array), 1 << 20)
+        rest = array.slice(rows)
+        self.waiting = [rest] if len(rest) else []
+        self.rows, self.bytes = len(rest), rest.nbytes if len(rest) else 0
+        return array.slice(0, rows)
+
+    def pages_of(self, index: int, leaf: Leaf) -> list[m.Page]:
+        return self._pages[index]
+
+    def leaf_pages(self) -> list[list[m.Page]]:
+        return self._pages
+
+
+def _concat(arrays: list[pa.Array]) -> pa.Array:
+    if pa.types.is_dictionary(arrays[0].type):
+        return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
+    return pa.concat_arrays(arrays)
+
+
+def _fit(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+    """The array in the column's storage type: names of members and views of strings may differ."""
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatchError(f"column `{name}` is {array.type} where {kind} is expected") from error
