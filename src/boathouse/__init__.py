@@ -1,1 +1,48 @@
-"""Delta, Iceberg and Lance tables from PySpark and Python. No JARs."""
+"""Delta, Iceberg and Lance tables from PySpark and Python. No JARs.
+
+import boathouse as bh
+t = bh.open("/data/flights")
+t.scan(columns=["carrier"], where="month = 6").to_arrow()
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from boathouse.api.create import create, write
+    from boathouse.api.open import detect, open
+    from boathouse.api.table import Table
+    from boathouse.errors import BoathouseError
+    from boathouse.ops.result import WriteResult
+    from boathouse.types import Field, Schema
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "open": "boathouse.api.open",
+    "detect": "boathouse.api.open",
+    "create": "boathouse.api.create",
+    "write": "boathouse.api.create",
+    "Table": "boathouse.api.table",
+    "BoathouseError": "boathouse.errors",
+    "errors": "boathouse",
+    "Field": "boathouse.types",
+    "Schema": "boathouse.types",
+    "WriteResult": "boathouse.ops.result",
+}
+
+__all__ = ["BoathouseError", "Field", "Schema", "Table", "WriteResult", "create", "detect", "errors", "open", "write"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads public names when first used, so that `import boathouse` stays cheap."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'boathouse' has no attribute {name!r}")
+    value = import_module("boathouse.errors") if name == "errors" else getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

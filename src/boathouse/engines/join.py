@@ -29,7 +29,7 @@ def join_tables(left: pa.Table, right: pa.Table, on: str, how: JoinType) -> pa.T
         raise UnsupportedFeatureError(
             f"a join without an equality of both sides: {on}", advice="add a condition such as l.id = r.id"
         )
-    pairs = _match(_key_table(left, [l for l, _, _ in keys]), _key_table(right, [r for _, r, _ in keys]), keys)
+    pairs = _match(_key_table(left, [a for a, _, _ in keys]), _key_table(right, [b for _, b, _ in keys]), keys)
     if rest is not None:
         pairs = _filter(left, right, pairs, rest)
     return _assemble(left, right, pairs, how)
@@ -101,9 +101,9 @@ def _match(left: list[pa.Array], right: list[pa.Array], keys: list[tuple[Expr, E
 
 
 def _filter(left: pa.Table, right: pa.Table, pairs: np.ndarray, rest: Expr) -> np.ndarray:
-    l = left.take(pa.array(pairs[:, 0])).combine_chunks().to_struct_array()
-    r = right.take(pa.array(pairs[:, 1])).combine_chunks().to_struct_array()
-    both = pa.table({"l": l, "r": r}).combine_chunks()
+    lhs = left.take(pa.array(pairs[:, 0])).combine_chunks().to_struct_array()
+    rhs = right.take(pa.array(pairs[:, 1])).combine_chunks().to_struct_array()
+    both = pa.table({"l": lhs, "r": rhs}).combine_chunks()
     batch = both.to_batches()[0] if both.num_rows else pa.RecordBatch.from_pylist([], both.schema)
     return pairs[mask(bind(rest, from_arrow(batch.schema)), batch).to_numpy(zero_copy_only=False)]
 
@@ -113,19 +113,19 @@ def _assemble(left: pa.Table, right: pa.Table, pairs: np.ndarray, how: JoinType)
     matched[pairs[:, 0]] = True
     if how in ("semi", "anti"):
         return left.filter(pa.array(matched if how == "semi" else ~matched))
-    l, r = pairs[:, 0], pairs[:, 1]
-    l_null, r_null = np.zeros(len(l), bool), np.zeros(len(r), bool)
+    lhs, rhs = pairs[:, 0], pairs[:, 1]
+    l_null, r_null = np.zeros(len(lhs), bool), np.zeros(len(rhs), bool)
     if how in ("left", "full"):
         alone = np.flatnonzero(~matched)
-        l, r = np.concatenate([l, alone]), np.concatenate([r, np.zeros(len(alone), np.int64)])
+        lhs, rhs = np.concatenate([lhs, alone]), np.concatenate([rhs, np.zeros(len(alone), np.int64)])
         l_null = np.concatenate([l_null, np.zeros(len(alone), bool)])
         r_null = np.concatenate([r_null, np.ones(len(alone), bool)])
     if how == "full":
         seen = np.zeros(right.num_rows, bool)
         seen[pairs[:, 1]] = True
         alone = np.flatnonzero(~seen)
-        l, r = np.concatenate([l, np.zeros(len(alone), np.int64)]), np.concatenate([r, alone])
+        lhs, rhs = np.concatenate([lhs, np.zeros(len(alone), np.int64)]), np.concatenate([rhs, alone])
         l_null = np.concatenate([l_null, np.ones(len(alone), bool)])
         r_null = np.concatenate([r_null, np.zeros(len(alone), bool)])
-    columns = left.take(pa.array(l, mask=l_null)).columns + right.take(pa.array(r, mask=r_null)).columns
+    columns = left.take(pa.array(lhs, mask=l_null)).columns + right.take(pa.array(rhs, mask=r_null)).columns
     return pa.table(columns, names=[*left.column_names, *right.column_names])

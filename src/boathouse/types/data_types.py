@@ -286,9 +286,7 @@ class Schema:
                 f"column `{name}` is ambiguous: {', '.join(self.fields[i].name for i in hits)}",
                 advice="spell it exactly as the table does",
             )
-        raise ColumnNotFoundError(
-            f"no column `{name}`", advice=f"the columns are {', '.join(self.names) or '(none)'}"
-        )
+        raise ColumnNotFoundError(f"no column `{name}`", advice=f"the columns are {', '.join(self.names) or '(none)'}")
 
     def walk(self) -> Iterator[tuple[tuple[str, ...], Field]]:
         """Every field with its path, depth first, parents before children."""

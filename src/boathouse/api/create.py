@@ -1,0 +1,158 @@
+"""create, write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from boathouse import registry
+from boathouse.api.engines import engine_for
+from boathouse.api.found import formats_at, locate, not_found
+from boathouse.api.open import open as open_table
+from boathouse.api.open import path_text
+from boathouse.api.partition_by import partition_fields
+from boathouse.api.table import Table, write_options
+from boathouse.arrow.schema import from_arrow
+from boathouse.errors import AlreadyExistsError, InvalidArgumentError
+from boathouse.expr.tree import Expr
+from boathouse.ops import create as _create
+from boathouse.ops.create import already_there
+from boathouse.ops.handle import Handle, WriteOptions, check_read_only
+from boathouse.ops.result import WriteResult
+from boathouse.storage import Stores
+from boathouse.table.change import CreateTable
+from boathouse.types import Field, Schema
+from boathouse.types.text import parse_schema
+
+Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
+
+
+def create(
+    uri: str,
+    schema: Any,
+    format: str = "delta",
+    partition_by: str | Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    spark: Any = None,
+    profile: str | None = None,
+    **options: Any,
+) -> Table:
+    """Creates an empty table.
+
+    `schema` is a boathouse Schema, an Arrow schema, a Spark StructType or DDL text (`id bigint, day date`).
+    The table gets the lowest protocol that holds it. Raises AlreadyExistsError, UnsupportedTypeError,
+    UnsupportedFeatureError.
+    """
+    location, stores = locate(path_text(uri)), Stores(storage_options)
+    table_format = registry.load(format)
+    logical = as_schema(schema)
+    table = CreateTable(logical, partition_fields(partition_by, logical), dict(properties or {}), profile)
+    snapshot, _ = _create.create(table_format, location, stores, table, write_options(options))
+    return Table(Handle(location, stores, table_format, snapshot), spark)
+
+
+def write(
+    data: Any,
+    uri: str,
+    format: str | None = None,
+    mode: Mode = "error",
+    partition_by: str | Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    where: str | Expr | None = None,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> WriteResult:
+    """Writes data to a table, creating it where there is none (then in `format`, `delta` by default).
+
+    `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
+    for which it is true. Raises AlreadyExistsError (mode error), and what append and overwrite raise.
+    """
+    if mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
+        raise InvalidArgumentError(f"mode={mode!r}", advice="it is one of error, append, overwrite, ignore")
+    location, stores = locate(path_text(uri)), Stores(storage_options)
+    check_read_only(str(location))
+    found = formats_at(location, stores)
+    if not found:
+        if where is not None:
+            raise not_found(location, stores)
+        make = _create_with(data, location, stores, format or "delta", partition_by, properties)
+        return make(write_options(options))
+    if mode in ("error", "errorifexists"):
+        raise already_there(location)
+    if mode == "ignore":
+        return WriteResult("write", None, skipped="there is a table already")
+    table = open_table(uri, format=format, storage_options=storage_options)
+    if mode == "append":
+        _check_partitioning(table, partition_by)
+        return table.append(data, merge_schema=merge_schema, **options)
+    by = partition_by if partition_by and overwrite_schema else None
+    if by is None:
+        _check_partitioning(table, partition_by)
+    return table.overwrite(data, where=where, overwrite_schema=overwrite_schema, partition_by=by, **options)
+
+
+def _create_with(
+    data: Any,
+    location: Any,
+    stores: Stores,
+    format: str,
+    partition_by: str | Sequence[str],
+    properties: Mapping[str, str] | None,
+) -> Any:
+    """A function that creates the table with the rows of `data`, in one commit."""
+    table_format = registry.load(format)
+    engine = engine_for(data)
+    rel = engine.source(data)
+    schema = engine.schema(rel)
+    table = CreateTable(schema, partition_fields(partition_by, schema), dict(properties or {}))
+
+    def make(options: WriteOptions) -> WriteResult:
+        return _create.create(table_format, location, stores, table, options, rel, engine)[1]
+
+    return make
+
+
+def _check_partitioning(table: Table, partition_by: str | Sequence[str]) -> None:
+    if not partition_by:
+        return
+    have = [(f.source, f.transform) for f in table.partitioning.current]
+    want = [(f.source, f.transform) for f in partition_fields(partition_by, table.schema)]
+    if have != want:
+        raise AlreadyExistsError(
+            f"the table is partitioned by {[f'{t}({s[0]})' for s, t in have] or 'nothing'}, not by {partition_by}",
+            where=table.uri,
+            advice="leave partition_by out, or overwrite with overwrite_schema=True",
+        )
+
+
+def as_schema(schema: Any) -> Schema:
+    """A Schema from what users have. Raises InvalidArgumentError."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str):
+        return parse_schema(schema)
+    if isinstance(schema, pa.Schema):
+        return from_arrow(schema)
+    if hasattr(schema, "__arrow_c_schema__"):
+        return from_arrow(pa.schema(schema))
+    if type(schema).__module__.startswith("pyspark.sql"):
+        return parse_schema(_spark_ddl(schema))
+    if isinstance(schema, list | tuple) and all(isinstance(f, Field) for f in schema):
+        return Schema(tuple(schema))
+    raise InvalidArgumentError(
+        f"cannot read a schema from a {type(schema).__name__}",
+        advice="pass a boathouse Schema, an Arrow schema, a Spark StructType or DDL text",
+    )
+
+
+def _spark_ddl(struct: Any) -> str:
+    parts = []
+    for f in struct.fields:
+        name = "`" + f.name.replace("`", "``") + "`"
+        parts.append(f"{name} {f.dataType.simpleString()}{'' if f.nullable else ' not null'}")
+    return ", ".join(parts)

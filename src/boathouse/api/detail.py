@@ -1,0 +1,104 @@
+"""What `detail`, `files` and a table's repr show."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.api.explain import human_bytes
+from boathouse.ops.handle import Handle
+from boathouse.types import PartitionSpec
+
+SMALL_FILE = 16 << 20
+"""Files below this many bytes are counted as small."""
+
+
+def files_table(handle: Handle) -> pa.Table:
+    """path, size, rows, deleted and one struct of partition values by name; all files of the snapshot."""
+    names = {f.id: f.name for spec in handle.snapshot.partitioning.specs for f in spec}
+    tables = []
+    for batch in handle.snapshot.files():
+        partition = batch.column("partition")
+        columns = [batch.column(c) for c in ("path", "size", "rows", "deleted")]
+        if len(partition.type):
+            values = [partition.field(i) for i in range(len(partition.type))]
+            labels = [names[int(partition.type.field(i).name)] for i in range(len(partition.type))]
+            columns.append(pa.StructArray.from_arrays(values, labels))
+        labels = ["path", "size", "rows", "deleted", "partition"][: len(columns)]
+        tables.append(pa.Table.from_arrays(columns, labels))
+    if tables:
+        return pa.concat_tables(tables)
+    return pa.schema([("path", pa.string())] + [(c, pa.int64()) for c in ("size", "rows", "deleted")]).empty_table()
+
+
+def sizes(handle: Handle) -> dict[str, Any]:
+    """Counts over all files: files, bytes, rows (null if some file does not say), deleted, small files."""
+    files = size = rows = deleted = small = 0
+    known = True
+    for batch in handle.snapshot.files():
+        files += batch.num_rows
+        bytes_ = batch.column("size").to_pylist()
+        size += sum(b or 0 for b in bytes_)
+        small += sum(1 for b in bytes_ if b is not None and b < SMALL_FILE)
+        known = known and not batch.column("rows").null_count and not batch.column("deleted").null_count
+        rows += sum(r or 0 for r in batch.column("rows").to_pylist())
+        deleted += sum(d or 0 for d in batch.column("deleted").to_pylist())
+    return {
+        "files": files,
+        "bytes": size,
+        "rows": rows - deleted if known else None,
+        "deleted_rows": deleted if known else None,
+        "small_files": small,
+    }
+
+
+def detail(handle: Handle) -> dict[str, Any]:
+    """Everything that `info` shows, as plain values."""
+    s = handle.snapshot
+    return {
+        "format": s.format,
+        "location": str(handle.location),
+        "version": s.version,
+        "timestamp": iso(s.timestamp_ms),
+        "ref": s.ref,
+        "identity": s.identity,
+        **sizes(handle),
+        "columns": [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in s.schema],
+        "partition_by": partition_text(s.partitioning.current),
+        "properties": dict(s.properties),
+        **dict(s.detail()),
+    }
+
+
+def summary_lines(handle: Handle) -> list[str]:
+    """A few lines for a repr; reads no file list."""
+    s = handle.snapshot
+    lines = [f"{s.format} table {handle.location}", f"  version {s.version}, {iso(s.timestamp_ms)}"]
+    by = partition_text(s.partitioning.current)
+    if by:
+        lines.append(f"  partitioned by {', '.join(by)}")
+    lines += [f"  {f}" for f in s.schema.fields[:40]]
+    if len(s.schema) > 40:
+        lines.append(f"  ... and {len(s.schema) - 40} more columns")
+    return lines
+
+
+def partition_text(spec: PartitionSpec) -> list[str]:
+    """`month(day)`, `bucket(16, id)`, `country`."""
+    return [
+        ".".join(f.source)
+        if f.transform.name == "identity"
+        else f"{f.transform.name}({'' if f.transform.parameter is None else f'{f.transform.parameter}, '}"
+        f"{'.'.join(f.source)})"
+        for f in spec
+    ]
+
+
+def iso(ms: int) -> str:
+    """UTC time with milliseconds."""
+    return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+__all__ = ["SMALL_FILE", "detail", "files_table", "human_bytes", "iso", "partition_text", "sizes", "summary_lines"]

@@ -1,0 +1,42 @@
+"""The data chooses the engine: a DataFrame runs on its Spark session, Arrow runs in process."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+from boathouse.engines.local import LocalEngine
+from boathouse.errors import InvalidArgumentError
+from boathouse.table.engine import Engine
+
+LOCAL = LocalEngine()
+
+
+def is_dataframe(data: object) -> bool:
+    """Whether `data` is a PySpark DataFrame, classic or Connect; never imports pyspark."""
+    return any(k.__module__.startswith("pyspark.sql") and k.__name__ == "DataFrame" for k in type(data).__mro__)
+
+
+def engine_for(data: object = None, spark: Any = None) -> Engine:
+    """The engine of `data`; without data Spark if a session is given, else the local one."""
+    if data is not None:
+        return spark_engine(data.sparkSession) if is_dataframe(data) else LOCAL  # type: ignore[attr-defined]
+    return LOCAL if spark is None else spark_engine(spark)
+
+
+def spark_engine(spark: Any) -> Engine:
+    """The Spark engine of a session, classic or Connect."""
+    module = import_module("boathouse.engines.spark.engine")
+    return module.SparkEngine(spark)
+
+
+def session(spark: Any = None) -> Any:
+    """The given session, else the active one. Raises InvalidArgumentError if there is none."""
+    if spark is not None:
+        return spark
+    if "pyspark" in sys.modules:
+        active = import_module("pyspark.sql").SparkSession.getActiveSession()
+        if active is not None:
+            return active
+    raise InvalidArgumentError("there is no active Spark session", advice="pass spark=, or create a session first")

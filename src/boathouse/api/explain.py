@@ -1,0 +1,80 @@
+"""What a scan reads and skips, and why, for people and as a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from boathouse.table.engine import Engine
+from boathouse.table.plan import ScanPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`skipped` counts the units that each test ruled out; `path` says how Spark would read the others."""
+
+    format: str
+    version: int
+    where: str | None
+    units: int
+    bytes: int
+    rows: int | None
+    with_deletes: int
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    path: str | None = None
+
+    @staticmethod
+    def of(plan: ScanPlan, engine: Engine | None = None) -> Explanation:
+        deletes = plan.units.column("deletes").to_pylist()
+        route = getattr(engine, "route", None)
+        return Explanation(
+            format=plan.snapshot.format,
+            version=plan.snapshot.version,
+            where=None if plan.where is None else str(plan.where),
+            units=plan.units.num_rows,
+            bytes=plan.bytes,
+            rows=plan.rows,
+            with_deletes=sum(1 for d in deletes if d),
+            skipped=dict(plan.tally.skipped),
+            notes=tuple(plan.tally.notes),
+            path=None if route is None else str(route(plan)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "skipped": dict(self.skipped),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        skipped = sum(self.skipped.values())
+        lines = [
+            f"{self.format} version {self.version}" + (f" where {self.where}" if self.where else ""),
+            f"  reads {self.units:,} of {self.units + skipped:,} units, {_bytes(self.bytes)}"
+            + (f", {self.rows:,} rows" if self.rows is not None else "")
+            + (f", {self.with_deletes:,} with deleted rows" if self.with_deletes else ""),
+        ]
+        lines += [f"  skips {n:,} by {test}" for test, n in self.skipped.items()]
+        lines += [f"  note: {note}" for note in self.notes]
+        if self.path is not None:
+            lines.append(f"  on Spark: {self.path}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+human_bytes = _bytes

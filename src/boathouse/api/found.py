@@ -1,0 +1,109 @@
+"""What lies at a path: which formats, or what else, said so that the reader knows what to type."""
+
+from __future__ import annotations
+
+from boathouse import registry
+from boathouse.errors import AmbiguousFormatError, BoathouseError, TableNotFoundError
+from boathouse.storage import Stores, absolute, basename, join, parent
+from boathouse.table.format import TableFormat
+from boathouse.table.location import Location
+
+_MARKS = {"delta": "_delta_log", "iceberg": "metadata", "lance": "_versions"}
+
+
+def locate(uri: str) -> Location:
+    """The location that a user's path means; a `*.metadata.json` names that one document."""
+    whole = absolute(uri)
+    if whole.endswith(".metadata.json") or whole.endswith(".metadata.json.gz"):
+        return Location(parent(parent(whole)), metadata=whole)
+    return Location(whole.rstrip("/") if not whole.endswith("://") else whole)
+
+
+def formats_at(location: Location, stores: Stores) -> tuple[str, ...]:
+    """The names of the formats that have a table at the location."""
+    if location.metadata is not None:
+        return ("iceberg",)
+    return tuple(name for name in registry.FORMATS if registry.load(name).detect(location, stores))
+
+
+def choose(location: Location, stores: Stores, format: str | None) -> TableFormat:
+    """The format to open with. Raises TableNotFoundError, AmbiguousFormatError, InvalidArgumentError."""
+    if format is not None:
+        chosen = registry.load(format)
+        if chosen.detect(location, stores):
+            return chosen
+        others = formats_at(location, stores)
+        if others:
+            raise TableNotFoundError(
+                f"this is {_a(others[0])} table, not {_a(chosen.name)} one",
+                where=str(location),
+                advice=f"open it with format={others[0]!r}, or without format",
+            )
+        raise not_found(location, stores)
+    found = formats_at(location, stores)
+    if len(found) == 1:
+        return registry.load(found[0])
+    if found:
+        raise AmbiguousFormatError(
+            f"there is more than one table here: {', '.join(found)}",
+            where=str(location),
+            advice=f"open it with format={found[0]!r} or format={found[1]!r}",
+        )
+    raise not_found(location, stores)
+
+
+def not_found(location: Location, stores: Stores) -> TableNotFoundError:
+    """The error for a place without a table, saying what is there instead."""
+    storage, key = stores.resolve(location.uri)
+    try:
+        folders, files = storage.list_dir(key)
+        single = storage.exists(key)
+    except BoathouseError as error:
+        return TableNotFoundError(f"no table can be opened: {error.message}", where=str(location))
+    names = [basename(f.key) for f in files]
+    what, advice = _describe(location, stores, [basename(f.rstrip("/")) for f in folders], names, single)
+    return TableNotFoundError(f"no Delta, Iceberg or Lance table here: {what}", where=str(location), advice=advice)
+
+
+def _describe(
+    location: Location, stores: Stores, folders: list[str], files: list[str], single: bool
+) -> tuple[str, str | None]:
+    above = _table_above(location, stores)
+    if above is not None:
+        return f"this lies inside the {above[0]} table at {above[1]}", f"open {above[1]}"
+    if single:
+        return "this is a single file", "pass the folder of the table"
+    if not folders and not files:
+        return "the path does not exist, or is an empty folder", "check the path, or create a table there"
+    if ".hoodie" in folders:
+        return "this is a Hudi table", "boathouse reads Delta, Iceberg and Lance"
+    marks = [f"{mark}/ is there but holds no version" for mark in _MARKS.values() if mark in folders]
+    if marks:
+        return "; ".join(marks), "the table may have been written only in part, or emptied"
+    if any(f.endswith(".parquet") for f in files) or any("=" in f for f in folders):
+        return "a folder of Parquet files without table metadata", "read it with spark.read.parquet or pyarrow"
+    below = [f for f in folders if formats_at(Location(join(location.uri, f)), stores)][:3]
+    if below:
+        return f"tables lie below it: {', '.join(below)}", "open one of them, or use `boathouse inventory`"
+    return f"found {len(folders)} folders and {len(files)} files", "check the path"
+
+
+def _table_above(location: Location, stores: Stores) -> tuple[str, str] | None:
+    """A table that the path lies inside of, at most four levels up."""
+    uri = location.uri
+    for _ in range(4):
+        up = parent(uri)
+        if up == uri or up.endswith(":/") or not up:
+            return None
+        uri = up
+        try:
+            found = formats_at(Location(uri), stores)
+        except BoathouseError:
+            return None
+        if found:
+            return found[0], uri
+    return None
+
+
+def _a(name: str) -> str:
+    return {"delta": "a Delta", "iceberg": "an Iceberg", "lance": "a Lance"}.get(name, f"a {name}")

@@ -1,0 +1,60 @@
+"""`partition_by=` as users write it: column names, or transforms such as `month(ts)` and `bucket(16, id)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.types import Field, PartitionField, Schema, StructType, Transform
+
+_TRANSFORM = re.compile(r"^\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,()]+?)(?:\s*,\s*(\d+))?\s*\)\s*$")
+_NAMES = {
+    "years": "year", "months": "month", "days": "day", "hours": "hour", "year": "year", "month": "month",
+    "day": "day", "hour": "hour", "date": "day", "bucket": "bucket", "truncate": "truncate",
+    "identity": "identity", "void": "void",
+}  # fmt: skip
+FIRST_ID = 1000
+
+
+def partition_fields(by: str | Sequence[str], schema: Schema) -> tuple[PartitionField, ...]:
+    """The partition fields of `by`, with ids from 1000. Raises InvalidArgumentError, ColumnNotFoundError."""
+    texts = [by] if isinstance(by, str) else list(by)
+    return tuple(_field(text, schema, FIRST_ID + i) for i, text in enumerate(texts))
+
+
+def _field(text: str, schema: Schema, id: int) -> PartitionField:
+    match = _TRANSFORM.match(text)
+    if match is None:
+        source, path = _resolve(text.strip(), schema)
+        return PartitionField(source.name, path, Transform("identity"), id, source.type, source.id)
+    name = _NAMES.get(match[1].lower())
+    number = match[2] or match[4]
+    if name is None or (name in ("bucket", "truncate")) != (number is not None):
+        raise InvalidArgumentError(
+            f"cannot read the partition transform {text!r}",
+            advice="write a column, year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)",
+        )
+    source, path = _resolve(match[3], schema)
+    transform = Transform(name, None if number is None else int(number))  # type: ignore[arg-type]
+    label = ".".join(path) if name == "identity" else f"{'.'.join(path)}_{_suffix(name)}"
+    return PartitionField(label, path, transform, id, transform.result(source.type), source.id)
+
+
+def _suffix(name: str) -> str:
+    return {"truncate": "trunc"}.get(name, name)
+
+
+def _resolve(text: str, schema: Schema) -> tuple[Field, tuple[str, ...]]:
+    """A column by its name, which may hold dots, else a path through structs."""
+    if text in schema.names or "." not in text:
+        field = schema.field(text.strip("`"))
+        return field, (field.name,)
+    head, *rest = text.split(".")
+    field = schema.field(head)
+    path = [field.name]
+    for name in rest:
+        members = field.type.fields if isinstance(field.type, StructType) else ()
+        field = Schema(members).field(name)
+        path.append(field.name)
+    return field, tuple(path)

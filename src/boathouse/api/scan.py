@@ -1,0 +1,82 @@
+"""A scan: columns and a predicate over one version, run when asked for rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.api.engines import LOCAL, session, spark_engine
+from boathouse.api.explain import Explanation
+from boathouse.engines.local import read_table
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.parse import parse
+from boathouse.expr.resolve import bind_predicate
+from boathouse.expr.tree import Expr
+from boathouse.ops.handle import Handle
+from boathouse.table.engine import Engine
+from boathouse.table.plan import ScanPlan
+
+
+class Scan:
+    """Rows of one version of a table: nothing is read before one of the methods is called."""
+
+    def __init__(self, handle: Handle, columns: Sequence[str] | None, where: str | Expr | None, spark: Any) -> None:
+        schema = handle.snapshot.schema
+        if isinstance(columns, str):
+            raise InvalidArgumentError(f"columns={columns!r} is a text", advice=f"pass a list: [{columns!r}]")
+        self._handle = handle
+        self._columns = None if columns is None else [schema.field(c).name for c in columns]
+        parsed = parse(where) if isinstance(where, str) else where
+        self._where = None if parsed is None else bind_predicate(parsed, schema)
+        self._spark = spark
+
+    def plan(self, engine: Engine = LOCAL) -> ScanPlan:
+        """Which units are read for this scan."""
+        h = self._handle
+        return h.format.plan(h.snapshot, h.stores, self._columns, self._where, (), engine.map)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows, in process."""
+        return read_table(LOCAL, self.plan())
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows batch by batch, in bounded memory."""
+        return LOCAL.batches(self.plan())
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow stream."""
+        plan = self.plan()
+        return pa.RecordBatchReader.from_batches(plan.read.schema, LOCAL.batches(plan))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_spark(self, spark: Any = None) -> Any:
+        """A Spark DataFrame that reads natively where that is safe; `explain()` says which way and why."""
+        engine = spark_engine(session(spark or self._spark))
+        return engine.scan(self.plan(engine))
+
+    def count(self) -> int:
+        """How many rows; from metadata alone where there is no predicate and every file tells."""
+        h = self._handle
+        if self._where is None:
+            rows = h.format.plan(h.snapshot, h.stores, [], None, ("_pos",), LOCAL.map).rows
+            if rows is not None:
+                return rows
+        plan = h.format.plan(h.snapshot, h.stores, [], self._where, ("_pos",), LOCAL.map)
+        return sum(batch.num_rows for batch in LOCAL.batches(plan))
+
+    def files(self) -> list[str]:
+        """Paths of the data files that the scan would read."""
+        return list(self.plan().units.column("path").to_pylist())
+
+    def explain(self) -> Explanation:
+        """Which units are read, which are skipped and by which test; on Spark also which way they are read."""
+        spark = self._spark
+        return Explanation.of(self.plan(), None if spark is None else spark_engine(spark))

@@ -1,0 +1,171 @@
+"""A table, pinned to the version it read; its own writes move it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.api.detail import detail, files_table, summary_lines
+from boathouse.api.engines import engine_for
+from boathouse.api.partition_by import partition_fields
+from boathouse.api.scan import Scan
+from boathouse.errors import SchemaError
+from boathouse.expr.tree import Expr
+from boathouse.ops import add_columns as _add_columns
+from boathouse.ops import append as _append
+from boathouse.ops import delete as _delete
+from boathouse.ops import overwrite as _overwrite
+from boathouse.ops import set_properties as _set_properties
+from boathouse.ops.handle import Handle, WriteOptions
+from boathouse.ops.result import WriteResult
+from boathouse.table.format import HistoryEntry, Snapshot
+from boathouse.table.location import Version
+from boathouse.types import Partitioning, Schema
+from boathouse.types.text import parse_type
+
+History = list[HistoryEntry]
+
+
+class Table:
+    """One table of any format. Opened by `boathouse.open` or made by `boathouse.create`.
+
+    Writes take `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always rebase on the
+    newest version, and raise CommitConflictError, CommitUnknownError, SchemaMismatchError, ReadOnlyError.
+    """
+
+    def __init__(self, handle: Handle, spark: Any = None) -> None:
+        self._handle = handle
+        self._spark = spark
+
+    @property
+    def format(self) -> str:
+        """`delta`, `iceberg` or `lance`."""
+        return self._handle.format.name
+
+    @property
+    def uri(self) -> str:
+        return self._handle.location.uri
+
+    @property
+    def version(self) -> Version:
+        """The format's own number of the version that is read (Iceberg: the snapshot id)."""
+        return self._handle.snapshot.version
+
+    @property
+    def schema(self) -> Schema:
+        return self._handle.snapshot.schema
+
+    @property
+    def partitioning(self) -> Partitioning:
+        return self._handle.snapshot.partitioning
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self._handle.snapshot.properties
+
+    def history(self, limit: int | None = None) -> History:
+        """Commits up to this version, newest first, as far as the table keeps them."""
+        h = self._handle
+        return list(h.format.history(h.snapshot, h.stores, limit))
+
+    def files(self) -> pa.Table:
+        """The data files: path, size, rows, deleted, partition."""
+        return files_table(self._handle)
+
+    def detail(self) -> dict[str, Any]:
+        """Format, version, size, rows, files, partitioning, protocol and features."""
+        return detail(self._handle)
+
+    def scan(self, columns: Sequence[str] | None = None, where: str | Expr | None = None) -> Scan:
+        """Some columns of the rows for which `where`, Spark SQL text, is true; lazy."""
+        return Scan(self._handle, columns, where, self._spark)
+
+    def to_arrow(self) -> pa.Table:
+        """The whole table in process."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self) -> Any:
+        """The whole table as a pandas DataFrame."""
+        return self.scan().to_pandas()
+
+    def to_spark(self, spark: Any = None) -> Any:
+        """The whole table as a Spark DataFrame."""
+        return self.scan().to_spark(spark)
+
+    def count(self) -> int:
+        """How many rows."""
+        return self.scan().count()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def append(self, data: Any, merge_schema: bool = False, **options: Any) -> WriteResult:
+        """Adds every row of the data; `merge_schema` adds columns that the table lacks."""
+        engine = engine_for(data)
+        return self._moved(
+            _append.append(self._handle, engine.source(data), engine, write_options(options), merge_schema)
+        )
+
+    def overwrite(
+        self,
+        data: Any,
+        where: str | Expr | None = None,
+        overwrite_schema: bool = False,
+        partition_by: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> WriteResult:
+        """Replaces all rows, or those for which `where` is true; then all of the data must satisfy it."""
+        engine = engine_for(data)
+        rel = engine.source(data)
+        if partition_by is not None and not overwrite_schema:
+            raise SchemaError("partition_by= needs overwrite_schema=True", where=self.uri)
+        by = None if partition_by is None else partition_fields(partition_by, engine.schema(rel))
+        return self._moved(
+            _overwrite.overwrite(self._handle, rel, engine, where, write_options(options), overwrite_schema, by)
+        )
+
+    def delete(self, where: str | Expr | None = None, **options: Any) -> WriteResult:
+        """Deletes the rows for which `where` is true; without it every row."""
+        return self._moved(_delete.delete(self._handle, where, engine_for(None, self._spark), write_options(options)))
+
+    def add_column(self, name: str, type: Any, **options: Any) -> WriteResult:
+        """Adds a nullable column, null in the rows that are there; `type` is Spark SQL text or a DataType."""
+        column = (name, parse_type(type) if isinstance(type, str) else type)
+        return self._moved(_add_columns.add_columns(self._handle, [column], write_options(options)))
+
+    def set_properties(self, properties: Mapping[str, str | None], **options: Any) -> WriteResult:
+        """Sets table properties; None removes one."""
+        return self._moved(_set_properties.set_properties(self._handle, properties, write_options(options)))
+
+    def find_write(self, write_id: str) -> Version | None:
+        """The version that a write made, by its write id; settles a CommitUnknownError."""
+        h = self._handle
+        return h.format.find_write(h.location, h.stores, write_id)
+
+    def refresh(self) -> Table:
+        """Moves to the newest version; returns itself."""
+        h = self._handle
+        if not h.pinned:
+            self._handle = replace(h, snapshot=h.format.load(h.location, h.stores))
+        return self
+
+    def _moved(self, done: tuple[Snapshot, WriteResult]) -> WriteResult:
+        self._handle = replace(self._handle, snapshot=done[0])
+        return done[1]
+
+    def __repr__(self) -> str:
+        return "\n".join(summary_lines(self._handle))
+
+    def _repr_html_(self) -> str:
+        head, *rest = summary_lines(self._handle)
+        rows = "".join(f"<tr><td>{escape(line.strip())}</td></tr>" for line in rest)
+        return f"<b>{escape(head)}</b><table>{rows}</table>"
+
+
+def write_options(options: Mapping[str, Any]) -> WriteOptions:
+    """`message=`, `metadata=`, `txn=`, `dry_run=`, `target_file_bytes=` as one value; others are a TypeError."""
+    return WriteOptions(**options)
