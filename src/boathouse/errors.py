@@ -1,29 +1,29 @@
 """Every error that boathouse raises, in one tree.
 
-    BoathouseError
-    ├── InvalidArgumentError (ValueError)          a call that cannot mean anything
-    ├── NotFoundError (LookupError, FileNotFoundError)
-    │   ├── TableNotFoundError                     nothing readable as a table there
-    │   └── VersionNotFoundError                   the table is there, the version is not
-    ├── AlreadyExistsError (FileExistsError)       put-if-absent found a key, create found a table
-    ├── AmbiguousFormatError (ValueError)          two formats under one root
-    ├── CorruptTableError (ValueError)             metadata or data that breaks its specification
-    ├── UnsupportedFeatureError (NotImplementedError)   legal, and not offered here: names the feature
-    ├── SchemaError (ValueError)
-    │   ├── SchemaMismatchError                    data that does not fit the table
-    │   └── UnsupportedTypeError (TypeError)       a type that the format or engine cannot hold
-    ├── ExpressionError (ValueError)               SQL text that does not parse or resolve
-    │   ├── ColumnNotFoundError (LookupError)
-    │   └── UnsupportedFunctionError
-    ├── EvaluationError (ArithmeticError)          ANSI run-time errors: overflow, bad cast, division by zero
-    ├── ConstraintViolationError (ValueError)      a row that the table's rules refuse
-    ├── StorageError (OSError)                     the store failed
-    │   ├── UndecidedError                         a request whose effect is unknown (time-out, 5xx)
-    │   └── UnsafeStorageError                     the store cannot put-if-absent, so it is not written
-    ├── ReadOnlyError (PermissionError)            writes are switched off
-    ├── MixedWritersError (RuntimeError)           another library writes here without our guarantees
-    ├── CommitConflictError (RuntimeError)         another commit won and ours cannot follow it
-    └── CommitUnknownError (RuntimeError)          the commit may or may not have landed: settle it with find_write
+BoathouseError
+├── InvalidArgumentError (ValueError)          a call that cannot mean anything
+├── NotFoundError (LookupError, FileNotFoundError)
+│   ├── TableNotFoundError                     nothing readable as a table there
+│   └── VersionNotFoundError                   the table is there, the version is not
+├── AlreadyExistsError (FileExistsError)       put-if-absent found a key, create found a table
+├── AmbiguousFormatError (ValueError)          two formats under one root
+├── CorruptTableError (ValueError)             metadata or data that breaks its specification
+├── UnsupportedFeatureError (NotImplementedError)   legal, and not offered here: names the feature
+├── SchemaError (ValueError)
+│   ├── SchemaMismatchError                    data that does not fit the table
+│   └── UnsupportedTypeError (TypeError)       a type that the format or engine cannot hold
+├── ExpressionError (ValueError)               SQL text that does not parse or resolve
+│   ├── ColumnNotFoundError (LookupError)
+│   └── UnsupportedFunctionError
+├── EvaluationError (ArithmeticError)          ANSI run-time errors: overflow, bad cast, division by zero
+├── ConstraintViolationError (ValueError)      a row that the table's rules refuse
+├── StorageError (OSError)                     the store failed
+│   ├── UndecidedError                         a request whose effect is unknown (time-out, 5xx)
+│   └── UnsafeStorageError                     the store cannot put-if-absent, so it is not written
+├── ReadOnlyError (PermissionError)            writes are switched off
+├── MixedWritersError (RuntimeError)           another library writes here without our guarantees
+├── CommitConflictError (RuntimeError)         another commit won and ours cannot follow it
+└── CommitUnknownError (RuntimeError)          the commit may or may not have landed: settle it with find_write
 """
 
 from __future__ import annotations

@@ -164,6 +164,7 @@ class Merge(Message):
     fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
     schema: tuple[Field, ...] = repeated(2, Field)
     schema_metadata: dict[str, bytes] = mapping(3, "string", "bytes")
+    preserves_nullability: bool = scalar(4, "bool")
 
 
 @dataclass(frozen=True, kw_only=True)

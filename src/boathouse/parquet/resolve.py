@@ -236,7 +236,7 @@ class Resolver:
             )
         else:
             by_id = False
-            found = self._by_path(column.physical or (column.name,))
+            found = self.at(column.physical or (column.name,))
         if found is None or isinstance(column.type, NullType):
             return None, Absent(target, column.default)
         return found.path, self.node(column.type, target, found, by_id)
@@ -250,7 +250,8 @@ class Resolver:
                 return hit
         return None
 
-    def _by_path(self, path: tuple[str, ...]) -> FileField | None:
+    def at(self, path: tuple[str, ...]) -> FileField | None:
+        """The field at a path of names through structs; None if there is none."""
         found = find(self.fields, path[0])
         for name in path[1:]:
             if found is None or not pa.types.is_struct(found.type):

@@ -41,9 +41,10 @@ def translate_failure(error: Exception, where: str, secrets: Iterable[str]) -> B
     """The typed error for what a request to `where` raised; its text holds no secret."""
     full = str(error).split("\n\nDebug source")[0]
     text = scrub(_short(full), secrets)
+    if "NoSuchBucket" in full or "ContainerNotFound" in full:
+        return NotFoundError("The bucket does not exist.", where=where)
     if isinstance(error, FileNotFoundError):
-        missing = "The bucket does not exist." if "NoSuchBucket" in full else "No object is there."
-        return NotFoundError(missing, where=where)
+        return NotFoundError("No object is there.", where=where)
     if isinstance(error, ClientAlreadyExists | PreconditionError):
         return AlreadyExistsError("An object is already there.", where=where)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):

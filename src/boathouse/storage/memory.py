@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from boathouse.bits import entropy
-from boathouse.errors import AlreadyExistsError, NotFoundError
+from boathouse.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Writer, folder_prefix, slice_of
 
 
@@ -91,6 +91,8 @@ class MemoryStorage:
         return sorted(folders), files
 
     def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:
+        if not key:
+            raise InvalidArgumentError("An empty key names no object.", where=self.uri(key))
         content = bytes(data)
         now = entropy.current().now_ms()
         with self._lock:

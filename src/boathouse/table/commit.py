@@ -7,10 +7,10 @@ finds the head first, and publishes on exactly that head.
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from dataclasses import dataclass
 
 from boathouse.bits import entropy
-from boathouse.errors import AlreadyExistsError, BoathouseError, NotFoundError, StorageError
+from boathouse.errors import AlreadyExistsError, BoathouseError, NotFoundError, StorageError, UndecidedError
 from boathouse.storage import PutMode, Stores
 from boathouse.table.change import (
     Change,
@@ -22,14 +22,13 @@ from boathouse.table.change import (
     Replan,
     Unknown,
 )
-from boathouse.table.format import Attempt, Snapshot, TableFormat
+from boathouse.table.format import Attempt, Published, Snapshot, TableFormat
 
 log = logging.getLogger("boathouse")
 
 MAX_TURNS = 100
 MAX_SECONDS = 30 * 60
 READ_BACKS = 6
-_Published = Literal["won", "lost", "unknown"]
 
 
 def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome:
@@ -46,7 +45,7 @@ def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome
         if settled is not None:
             return settled
         attempt = format.prepare(change, head, stores)
-        published = publish(stores, attempt)
+        published = format.committer(change.location, stores).publish(attempt)
         if published == "won":
             format.published(attempt, change, stores)
             _log(change, attempt, turn)
@@ -92,35 +91,39 @@ def _exists(format: TableFormat, change: Change, head: Snapshot, stores: Stores,
     return Conflicted((Conflict("table-exists", head.version, "a table was created here meanwhile"),), replan=False)
 
 
-def publish(stores: Stores, attempt: Attempt) -> _Published:
-    """Puts the attempt's bytes at its key if absent, and settles what happened by reading them back.
+@dataclass(frozen=True, slots=True)
+class FileCommitter:
+    """Commits by put-if-absent on a store."""
 
-    "Already exists" may be our own earlier request; one that timed out may land later. The key stays
-    undecided until its bytes are read: the same bytes are ours, other bytes mean lost, absent means the
-    same bytes to the same key again.
-    """
-    storage, key = stores.resolve(attempt.uri)
-    clock = entropy.current()
-    failure: StorageError | None = None
-    doubtful = False
-    for i in range(READ_BACKS):
-        try:
-            storage.put(key, attempt.body, PutMode.CREATE)
-            return "won"
-        except AlreadyExistsError:
-            pass
-        except StorageError as error:
-            failure, doubtful = error, True
-        seen = _read_back(stores, attempt.uri)
-        if isinstance(seen, bytes):
-            return "won" if seen == attempt.body else "lost"
-        if isinstance(seen, StorageError):
-            failure, doubtful = seen, True
-        clock.sleep(clock.random() * 0.02 * 2**i)
-    if doubtful and failure is not None and failure.code == StorageError.code and seen is None:
-        # A plain refusal (no permission, disk full), and the key is seen to be absent: nothing has landed.
-        raise failure
-    return "unknown"
+    stores: Stores
+
+    def publish(self, attempt: Attempt) -> Published:
+        """Puts the attempt's bytes at its key if absent, and settles what happened by reading them back.
+
+        "Already exists" may be our own earlier request; one that timed out may land later. The key stays
+        undecided until its bytes are read: the same bytes are ours, other bytes mean lost, absent means the
+        same bytes to the same key again.
+        """
+        storage, key = self.stores.resolve(attempt.uri)
+        clock = entropy.current()
+        seen: bytes | StorageError | None = None
+        failure: StorageError | None = None
+        for i in range(READ_BACKS):
+            try:
+                storage.put(key, attempt.body, PutMode.CREATE)
+                return "won"
+            except AlreadyExistsError:
+                pass
+            except StorageError as error:
+                failure = error
+            seen = _read_back(self.stores, attempt.uri)
+            if isinstance(seen, bytes):
+                return "won" if seen == attempt.body else "lost"
+            clock.sleep(clock.random() * 0.02 * 2**i)
+        if seen is None and failure is not None and not isinstance(failure, UndecidedError):
+            # A plain refusal (no permission, disk full), and the key is seen to be absent: nothing has landed.
+            raise failure
+        return "unknown"
 
 
 def _read_back(stores: Stores, uri: str) -> bytes | StorageError | None:

@@ -104,12 +104,27 @@ class Attempt:
     """One try at a commit: `body` is put at `uri` if absent, and then `version` exists.
 
     `side` are files already written that only this attempt refers to; they go if it is surely lost.
+    `replaces` is the head's token, which a catalog swaps for the new one.
     """
 
     uri: str
     body: bytes
     version: Version
     side: tuple[str, ...] = ()
+    replaces: str | None = None
+
+
+Published = Literal["won", "lost", "unknown"]
+
+
+class Committer(Protocol):
+    """How a version comes to be: put-if-absent on a file system, or a catalog's swap."""
+
+    def publish(self, attempt: Attempt) -> Published:
+        """Makes the attempt the next version on exactly the head it was prepared on; `lost` is certain.
+
+        Raises StorageError if nothing can have landed.
+        """
 
 
 class TableFormat(Protocol):
@@ -158,6 +173,9 @@ class TableFormat(Protocol):
         snapshot: Snapshot | None = None,
     ) -> WriteContext:
         """How files for this table are written; `snapshot` is None for a table not yet committed."""
+
+    def committer(self, location: Location, stores: Stores) -> Committer:
+        """`table.commit.FileCommitter(stores)` for a table that lives in a file system."""
 
     def head(self, change: Change, stores: Stores) -> Snapshot | None:
         """The newest snapshot of the change's ref, found from the planned one; None if there is no table."""

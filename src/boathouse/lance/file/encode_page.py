@@ -300,7 +300,8 @@ def _full_zip(leaf: Leaf, plain: Plain, length: int) -> EncodedPage:
     )
     if isinstance(plain, Var):
         zipped, sizes = _zip_variable(leaf, plain, control, visible)
-        layout = replace(layout, bits_per_offset=32, value_compression=variable_encoding())
+        bits = plain.offset_bytes * 8
+        layout = replace(layout, bits_per_offset=bits, value_compression=variable_encoding(bits))
     else:
         rows, bits = _zip_rows(plain)
         layout = replace(layout, bits_per_value=bits, value_compression=vector_encoding(plain))
@@ -337,17 +338,18 @@ def _zip_rows(plain: Plain) -> tuple[npt.NDArray[np.uint8], int]:
 def _zip_variable(
     leaf: Leaf, plain: Var, control: npt.NDArray[np.uint8], visible: npt.NDArray[np.bool_]
 ) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """Control word, then for a value that is there its u32 length and bytes."""
+    """Control word, then for a value that is there its length and bytes."""
     width = control.shape[1]
     there = visible if leaf.defs is None else visible & (leaf.defs == 0)
     stored = np.ones(len(plain), np.bool_) if leaf.defs is None else leaf.defs[visible] == 0
     lengths = np.diff(plain.offsets)[stored]
     per_entry = np.zeros(len(visible), np.int64)
     per_entry[there] = lengths
-    sizes = width + np.where(there, per_entry + 4, 0)
-    head = np.concatenate((control, per_entry.astype("<u4").view(np.uint8).reshape(-1, 4)), axis=1)
+    sizes = width + np.where(there, per_entry + plain.offset_bytes, 0)
+    lengths_raw = per_entry.astype(f"<u{plain.offset_bytes}").view(np.uint8).reshape(-1, plain.offset_bytes)
+    head = np.concatenate((control, lengths_raw), axis=1)
     raw = memoryview(head.tobytes())
-    step = width + 4
+    step = head.shape[1]
     data = np.ascontiguousarray(plain.data).data
     starts = iter(plain.offsets[:-1][stored].tolist())
     out: list[Any] = []

@@ -151,9 +151,9 @@ def _bitpack(values: npt.NDArray[Any]) -> Chunked | None:
 
 
 def _chunk_var(values: Var) -> Chunked:
-    """u32 offsets from the start of the buffer, then the bytes, padded to 4."""
-    n = len(values)
-    log = log_values_for(4 + len(values.data) / max(n, 1), STRING_CHUNK_BYTES)
+    """Offsets from the start of the buffer, then the bytes, padded to the width of an offset."""
+    n, width = len(values), values.offset_bytes
+    log = log_values_for(width + len(values.data) / max(n, 1), STRING_CHUNK_BYTES)
     step = 1 << log
     data = np.ascontiguousarray(values.data).data
     starts = values.offsets[:-1:step] if n else np.zeros(1, np.int64)
@@ -161,24 +161,25 @@ def _chunk_var(values: Var) -> Chunked:
     # chunk c has counts[c] + 1 offsets: its own values' starts, then its end
     rows = np.repeat(np.arange(len(starts)), counts + 1)
     index = np.arange(len(rows)) - rows
-    rebased = (values.offsets[index] - starts[rows] + 4 * (counts[rows] + 1)).astype(np.uint32)
+    rebased = (values.offsets[index] - starts[rows] + width * (counts[rows] + 1)).astype(f"<u{width}")
     heads = rebased.view(np.uint8).data
     chunks = []
     head_at = 0
     for first, count in zip(range(0, max(n, 1), step), counts.tolist()):
-        size = 4 * (count + 1)
+        size = width * (count + 1)
         body = data[values.offsets[first] : values.offsets[first + count]]
-        chunks.append(b"".join((heads[head_at : head_at + size], body, b"\0" * (-len(body) % 4))))
+        chunks.append(b"".join((heads[head_at : head_at + size], body, b"\0" * (-len(body) % width))))
         head_at += size
-    return Chunked(log, [chunks], variable_encoding())
+    return Chunked(log, [chunks], variable_encoding(width * 8))
 
 
 def block_values(values: Plain) -> tuple[bytes, m.CompressiveEncoding]:
     """Values as one block, as dictionaries are stored."""
     if isinstance(values, Var):
-        start = 8 + 4 * len(values.offsets)
-        head = np.array([32, start], np.uint32)
-        return head.tobytes() + values.offsets.astype(np.uint32).tobytes() + values.data.tobytes(), variable_encoding()
+        width = values.offset_bytes
+        head = np.array([width * 8, width * (2 + len(values.offsets))], f"<u{width}").tobytes()
+        offsets = values.offsets.astype(f"<u{width}").tobytes()
+        return head + offsets + values.data.tobytes(), variable_encoding(width * 8)
     assert isinstance(values, Fixed)
     return values.data.tobytes(), flat_encoding(values.width * 8)
 

@@ -39,10 +39,11 @@ class Bits:
 
 @dataclass(frozen=True)
 class Var:
-    """Value i is data[offsets[i]:offsets[i + 1]]; offsets[0] is 0."""
+    """Value i is data[offsets[i]:offsets[i + 1]]; offsets[0] is 0; `offset_bytes` is their width in files."""
 
     offsets: Ints
     data: Bytes
+    offset_bytes: int = 4
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -113,10 +114,10 @@ def _var_of(array: pa.Array) -> Var:
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, ends, data = array.buffers()
     if ends is None or not ends.size:
-        return Var(np.zeros(1, np.int64), np.empty(0, np.uint8))
+        return Var(np.zeros(1, np.int64), np.empty(0, np.uint8), 8 if large else 4)
     offsets = np.frombuffer(ends, np.int64 if large else np.int32)[array.offset : array.offset + len(array) + 1]
     start, stop = int(offsets[0]), int(offsets[-1])
-    return Var(offsets.astype(np.int64) - start, bytes_of(data)[start:stop])
+    return Var(offsets.astype(np.int64) - start, bytes_of(data)[start:stop], 8 if large else 4)
 
 
 def compact(values: Var, valid: npt.NDArray[np.bool_]) -> Var:
@@ -125,7 +126,8 @@ def compact(values: Var, valid: npt.NDArray[np.bool_]) -> Var:
     if not lengths[~valid].any():
         return values
     keep = np.repeat(valid, lengths)
-    return Var(np.concatenate(([0], np.cumsum(np.where(valid, lengths, 0)))), values.data[keep])
+    offsets = np.concatenate(([0], np.cumsum(np.where(valid, lengths, 0))))
+    return Var(offsets, values.data[keep], values.offset_bytes)
 
 
 def buffer(data: npt.NDArray[Any]) -> pa.Buffer:

@@ -1,0 +1,1 @@
+"""Arrow: schemas, casts, comparisons and expressions with Spark's meaning."""

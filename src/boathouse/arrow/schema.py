@@ -1,0 +1,200 @@
+"""Arrow schemas from and to `boathouse.types.Schema`.
+
+What Arrow has no type for travels as its storage with the field metadata key `boathouse:type`:
+UUID is `fixed_size_binary(16)` marked `uuid` (the `arrow.uuid` extension is read, not made: Spark and older
+readers refuse it), VARIANT is `struct<metadata: binary, value: binary>` marked `variant`.
+Field ids travel as `PARQUET:field_id` when asked for.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from boathouse.errors import UnsupportedTypeError
+from boathouse.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    NULL,
+    STRING,
+    UUID,
+    VARIANT,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DurationType,
+    Field,
+    FixedSizeListType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    NullType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
+
+FIELD_ID = b"PARQUET:field_id"
+MARK = b"boathouse:type"
+DOC = b"boathouse:doc"
+VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+
+
+def to_arrow(schema: Schema, field_ids: bool = False) -> pa.Schema:
+    """The Arrow schema that `schema`'s data is held in."""
+    return pa.schema([to_arrow_field(f, field_ids) for f in schema])
+
+
+def to_arrow_field(field: Field, field_ids: bool = False) -> pa.Field:
+    """One field with its marks: field id (if asked for) and the type marks of this module."""
+    metadata: dict[bytes, bytes] = {}
+    if field_ids and field.id is not None:
+        metadata[FIELD_ID] = str(field.id).encode()
+    if isinstance(field.type, UUIDType):
+        metadata[MARK] = b"uuid"
+    elif isinstance(field.type, VariantType):
+        metadata[MARK] = b"variant"
+    return pa.field(field.name, to_arrow_type(field.type, field_ids), field.nullable, metadata or None)
+
+
+def to_arrow_type(type: DataType, field_ids: bool = False) -> pa.DataType:  # noqa: C901
+    """The Arrow type that values of `type` are held in. Raises UnsupportedTypeError."""
+    match type:
+        case NullType():
+            return pa.null()
+        case BooleanType():
+            return pa.bool_()
+        case IntegerType(bits, signed):
+            return getattr(pa, f"{'' if signed else 'u'}int{bits}")()
+        case FloatType(bits):
+            return getattr(pa, f"float{bits}")()
+        case DecimalType(precision, scale):
+            return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+        case StringType():
+            return pa.string()
+        case BinaryType():
+            return pa.binary()
+        case FixedType(length):
+            return pa.binary(length)
+        case UUIDType():
+            return pa.binary(16)
+        case DateType():
+            return pa.date32()
+        case TimeType(unit):
+            return pa.time64(unit) if unit in ("us", "ns") else pa.time32(unit)
+        case TimestampType(utc, unit):
+            return pa.timestamp(unit, "UTC" if utc else None)
+        case DurationType(unit):
+            return pa.duration(unit)
+        case VariantType():
+            return VARIANT_STORAGE
+        case _:
+            return _nested_to_arrow(type, field_ids)
+
+
+def _nested_to_arrow(type: DataType, field_ids: bool) -> pa.DataType:
+    match type:
+        case StructType(fields):
+            return pa.struct([to_arrow_field(f, field_ids) for f in fields])
+        case ListType(element):
+            return pa.list_(to_arrow_field(element, field_ids))
+        case FixedSizeListType(element, size):
+            return pa.list_(to_arrow_field(element, field_ids), size)
+        case MapType(key, value):
+            # Arrow's map keys are never null, whatever the field says.
+            key_field = to_arrow_field(key, field_ids).with_nullable(False)
+            return pa.map_(key_field, to_arrow_field(value, field_ids))
+    raise UnsupportedTypeError(f"Arrow has no type for {type}")
+
+
+def from_arrow(schema: pa.Schema) -> Schema:
+    """The plain schema of Arrow data: large, view and dictionary layouts become the plain types.
+
+    Raises UnsupportedTypeError naming the column.
+    """
+    return Schema(tuple(from_arrow_field(f) for f in schema))
+
+
+def from_arrow_field(field: pa.Field, where: str = "") -> Field:
+    path = f"{where}.{field.name}" if where else field.name
+    metadata = field.metadata or {}
+    mark = metadata.get(MARK)
+    if mark == b"variant" or metadata.get(b"variant") == b"true" or _is_variant_extension(field.type):
+        type: DataType = VARIANT
+    elif mark == b"uuid":
+        type = UUID
+    else:
+        type = from_arrow_type(field.type, path)
+    id = int(metadata[FIELD_ID]) if FIELD_ID in metadata else None
+    return Field(field.name, type, field.nullable, id)
+
+
+def _is_variant_extension(type: pa.DataType) -> bool:
+    return isinstance(type, pa.BaseExtensionType) and type.extension_name in ("arrow.parquet.variant", "parquet.variant")
+
+
+def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:  # noqa: C901
+    """The plain type of an Arrow type; `where` is the column that errors name."""
+    t = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return UUID if type.extension_name == "arrow.uuid" else from_arrow_type(type.storage_type, where)
+    if t.is_dictionary(type):
+        return from_arrow_type(type.value_type, where)
+    if t.is_null(type):
+        return NULL
+    if t.is_boolean(type):
+        return BOOLEAN
+    if t.is_integer(type):
+        return IntegerType(type.bit_width, t.is_signed_integer(type))
+    if t.is_floating(type):
+        return FloatType(type.bit_width)
+    if t.is_decimal(type):
+        return _decimal(type, where)
+    if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
+        return STRING
+    if t.is_fixed_size_binary(type):
+        return FixedType(type.byte_width)
+    if t.is_binary(type) or t.is_large_binary(type) or t.is_binary_view(type):
+        return BINARY
+    if t.is_date(type):
+        return DATE
+    if t.is_time(type):
+        return TimeType(type.unit)
+    if t.is_timestamp(type):
+        return TimestampType(type.tz is not None, type.unit)
+    if t.is_duration(type):
+        return DurationType(type.unit)
+    return _nested_from_arrow(type, where)
+
+
+def _decimal(type: pa.DataType, where: str) -> DataType:
+    if not 0 <= type.scale <= type.precision:
+        raise UnsupportedTypeError(f"column `{where}` is {type}: a scale below 0 or above the precision", where=where)
+    return DecimalType(type.precision, type.scale)
+
+
+def _nested_from_arrow(type: pa.DataType, where: str) -> DataType:
+    t = pa.types
+    if t.is_struct(type):
+        return StructType(tuple(from_arrow_field(f, where) for f in type))
+    if t.is_map(type):
+        return MapType(from_arrow_field(type.key_field, where), from_arrow_field(type.item_field, where))
+    if t.is_fixed_size_list(type):
+        return FixedSizeListType(from_arrow_field(type.value_field, where), type.list_size)
+    if t.is_list(type) or t.is_large_list(type) or t.is_list_view(type) or t.is_large_list_view(type):
+        return ListType(from_arrow_field(type.value_field, where))
+    raise UnsupportedTypeError(
+        f"column `{where}` has the Arrow type {type}, which no table format holds",
+        where=where or None,
+        advice="cast it to a plain type first",
+    )
+
+

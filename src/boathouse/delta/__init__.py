@@ -1,0 +1,1 @@
+"""Delta Lake tables (delta-io/delta, PROTOCOL.md)."""

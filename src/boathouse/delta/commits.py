@@ -1,0 +1,151 @@
+"""One entry of the log: a JSON action a line (PROTOCOL.md, "Delta Log Entries").
+
+Lines of add and remove actions are set aside as bytes until somebody asks for files: a large commit then costs
+little to open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from boathouse.errors import CorruptTableError
+
+TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
+VECTOR: Final = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+ADD: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partitionValues", TEXT_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("tags", TEXT_MAP),
+        ("deletionVector", VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("clusteringProvider", pa.string()),
+        ("stats", pa.string()),
+    ]
+)
+REMOVE: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", TEXT_MAP),
+        ("size", pa.int64()),
+        ("deletionVector", VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+    ]
+)
+_FILES: Final = (b'{"add":', b'{"remove":')
+_CHUNK: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The actions of one version, but for those on files, which are still text."""
+
+    version: int
+    uri: str
+    modified_ms: int = 0
+    actions: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    lines: tuple[tuple[int, bytes], ...] = ()
+
+    def last(self, kind: str) -> dict[str, Any] | None:
+        found = self.actions.get(kind)
+        return found[-1] if found else None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self.last("commitInfo") or {}
+
+    def files(self) -> Iterator[tuple[bool, dict[str, Any]]]:
+        """(is it an add, the action) in order. Raises CorruptTableError naming the line."""
+        for start in range(0, len(self.lines), _CHUNK):
+            for document in _documents(self.lines[start : start + _CHUNK], self.uri):
+                for kind in ("add", "remove"):
+                    if (action := document.get(kind)) is not None:
+                        if not isinstance(action, dict) or not isinstance(action.get("path"), str):
+                            raise CorruptTableError(f"an {kind} action has no path", where=self.uri)
+                        yield kind == "add", action
+
+
+def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> Entry:
+    """Reads one entry. Unknown actions are kept unread. Raises CorruptTableError naming the line."""
+    actions: dict[str, list[dict[str, Any]]] = {}
+    lines: list[tuple[int, bytes]] = []
+    rows = data.split(b"\n")
+    last = next((i for i in range(len(rows) - 1, -1, -1) if rows[i].strip()), -1)
+    for number, line in enumerate(rows, 1):
+        line = line.strip()
+        if not line:
+            continue
+        if line.startswith(_FILES) and line.endswith(b"}") and number <= last:
+            lines.append((number, line))
+            continue
+        document = _document(number, line, uri)
+        if "add" in document or "remove" in document:
+            lines.append((number, line))
+        for kind, action in document.items():
+            if kind not in ("add", "remove", "cdc") and isinstance(action, dict):
+                actions.setdefault(kind, []).append(action)
+    return Entry(version, uri, modified_ms, actions, tuple(lines))
+
+
+def _documents(lines: Iterable[tuple[int, bytes]], uri: str) -> list[dict[str, Any]]:
+    lines = list(lines)
+    try:
+        found = orjson.loads(b"[" + b",".join(line for _, line in lines) + b"]")
+        if len(found) == len(lines) and all(isinstance(d, dict) for d in found):
+            return list(found)
+    except orjson.JSONDecodeError:
+        pass
+    return [_document(number, line, uri) for number, line in lines]
+
+
+def _document(number: int, line: bytes, uri: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CorruptTableError(
+                f"line {number} of the log entry is no JSON: {error}",
+                where=uri,
+                advice="restore the file from a copy, or open an older version",
+            ) from error
+    if not isinstance(found, dict):
+        raise CorruptTableError(f"line {number} of the log entry is no action", where=uri)
+    return found
+
+
+def actions_table(actions: list[dict[str, Any]], schema: pa.Schema, uri: str) -> pa.Table:
+    """Actions on files as Arrow columns, unknown fields left out. Raises CorruptTableError for a wrong type."""
+    columns = []
+    try:
+        for f in schema:
+            values: list[Any] = [a.get(f.name) for a in actions]
+            if f.type == TEXT_MAP:
+                values = [None if v is None else list(v.items()) for v in values]
+            columns.append(pa.array(values, f.type))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, OverflowError) as error:
+        raise CorruptTableError(f"an action holds a value of the wrong type: {error}", where=uri) from error
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,113 @@
+"""Deletion vectors: descriptors in the log, roaring bitmaps in files or in the log itself (PROTOCOL.md, "Deletion Vectors")."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from boathouse.bits import z85
+from boathouse.bits.checksum import check_crc32
+from boathouse.bits.roaring import Bitmap, deserialize32, deserialize64, serialize64
+from boathouse.delta import paths
+from boathouse.errors import CorruptTableError, NotFoundError
+from boathouse.storage import Stores
+
+PORTABLE: Final = 1681511377
+NATIVE: Final = 1681511376
+_UUID_CHARS: Final = 20
+
+
+def unique_id(vector: Mapping[str, Any] | None) -> str | None:
+    """The part of a file's identity that its vector adds."""
+    if not vector or vector.get("storageType") is None:
+        return None
+    offset = vector.get("offset")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
+
+
+def file_uri(vector: Mapping[str, Any], root: str) -> str | None:
+    """The raw URI of the file that holds the vector; None if it is inline. Raises CorruptTableError."""
+    kind, text = vector["storageType"], vector["pathOrInlineDv"]
+    if kind == "i":
+        return None
+    if kind == "p":
+        return paths.decode(text, root)
+    if kind != "u" or len(text) < _UUID_CHARS:
+        raise CorruptTableError(f"a deletion vector has the storage type {kind!r} and path {text!r}", where=root)
+    prefix, name = text[:-_UUID_CHARS], text[-_UUID_CHARS:]
+    id = uuid.UUID(bytes=z85.decode(name, where=root))
+    folder = f"{prefix}/" if prefix else ""
+    return f"{root}/{folder}deletion_vector_{id}.bin"
+
+
+def load(vector: Mapping[str, Any], root: str, stores: Stores) -> bytes:
+    """The vector as a portable 64-bit roaring bitmap. Raises CorruptTableError if size, checksum or count are wrong."""
+    where = file_uri(vector, root)
+    if where is None:
+        data = z85.decode(vector["pathOrInlineDv"], where=root)[: vector["sizeInBytes"]]
+    else:
+        data = _from_file(where, vector, stores)
+    bitmap = parse(data, where or root)
+    if vector.get("cardinality") is not None and len(bitmap) != vector["cardinality"]:
+        raise CorruptTableError(
+            f"the deletion vector has {len(bitmap)} rows, the log says {vector['cardinality']}", where=where or root
+        )
+    return serialize64(bitmap)
+
+
+def _from_file(where: str, vector: Mapping[str, Any], stores: Stores) -> bytes:
+    size, offset = vector["sizeInBytes"], vector.get("offset") or 0
+    storage, key = stores.resolve(where)
+    try:
+        found = storage.get_range(key, offset, size + 8)
+    except NotFoundError as error:
+        raise CorruptTableError("the deletion vector file is missing", where=where) from error
+    # A file of one vector may be named without an offset: then its version byte comes first.
+    if vector.get("offset") is None and found[:1] == b"\x01" and _size_of(found) != size:
+        found = storage.get_range(key, 1, size + 8)
+    if len(found) != size + 8:
+        raise CorruptTableError(f"the deletion vector at {offset} is cut: {len(found)} of {size + 8} bytes", where=where)
+    if _size_of(found) != size:
+        raise CorruptTableError(
+            f"the deletion vector at {offset} has {_size_of(found)} bytes, the log says {size}", where=where
+        )
+    data = found[4 : 4 + size]
+    check_crc32(data, found[4 + size :], where=where)
+    return data
+
+
+def _size_of(data: bytes) -> int:
+    return int(struct.unpack(">i", data[:4])[0]) if len(data) >= 4 else -1
+
+
+def parse(data: bytes, where: str) -> Bitmap:
+    """A vector's payload: the portable form, or the older native one. Raises CorruptTableError."""
+    if len(data) < 4:
+        raise CorruptTableError("a deletion vector has no magic number", where=where)
+    magic = struct.unpack("<I", data[:4])[0]
+    if magic == PORTABLE:
+        return deserialize64(data[4:], where=where)
+    if magic == NATIVE:
+        return _native(data[4:], where)
+    raise CorruptTableError(
+        f"a deletion vector begins with {data[:4].hex()}, which is no magic number of Delta", where=where
+    )
+
+
+def _native(data: bytes, where: str) -> Bitmap:
+    """The count of bitmaps, then each with its size before it; the n-th holds the rows from n * 2**32."""
+    try:
+        (count,) = struct.unpack_from("<i", data)
+        at, positions = 4, []
+        for high in range(count):
+            (size,) = struct.unpack_from("<i", data, at)
+            bitmap = deserialize32(data[at + 4 : at + 4 + size], where=where)
+            positions.append(bitmap.positions + (high << 32))
+            at += 4 + size
+    except struct.error as error:
+        raise CorruptTableError(f"a deletion vector in the native form is cut: {error}", where=where) from error
+    return Bitmap.of(np.concatenate(positions) if positions else ())

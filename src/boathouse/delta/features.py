@@ -1,0 +1,169 @@
+"""Which protocol features of a table may be read and written here (PROTOCOL.md, "Table Features").
+
+Every other feature is refused by its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from boathouse.delta.actions import Metadata, Protocol
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.types import Schema
+from boathouse.types.data_types import TIMESTAMP_NTZ
+
+Active = Callable[[Metadata], bool]
+MAX_READER: Final = 3
+MAX_WRITER: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """`read` and `write` say what is offered. `legacy` is the (reader, writer) version that implies the feature.
+
+    A feature that is supported but not `active` in the table's metadata asks nothing of a writer.
+    """
+
+    name: str
+    reader: bool
+    read: bool
+    write: bool
+    legacy: tuple[int, int] | None = None
+    active: Active = lambda _metadata: True
+
+
+def _has_field_key(*keys: str) -> Active:
+    return lambda metadata: any(k in f.metadata for _, f in metadata.schema.walk() for k in keys)
+
+
+def _is_true(key: str) -> Active:
+    return lambda metadata: metadata.configuration.get(key, "false").strip().lower() == "true"
+
+
+def _has_prefix(prefix: str) -> Active:
+    return lambda metadata: any(k.startswith(prefix) for k in metadata.configuration)
+
+
+def _mapped(metadata: Metadata) -> bool:
+    return metadata.column_mapping != "none"
+
+
+_TABLE: Final = (
+    Feature("appendOnly", False, True, True, (1, 2)),
+    Feature("invariants", False, True, False, (1, 2), _has_field_key("delta.invariants")),
+    Feature("checkConstraints", False, True, False, (1, 3), _has_prefix("delta.constraints.")),
+    Feature("changeDataFeed", False, True, False, (1, 4), _is_true("delta.enableChangeDataFeed")),
+    Feature("generatedColumns", False, True, False, (1, 4), _has_field_key("delta.generationExpression")),
+    Feature("columnMapping", True, True, False, (2, 5), _mapped),
+    Feature("identityColumns", False, True, False, (1, 6), _has_field_key("delta.identity.start")),
+    Feature("deletionVectors", True, True, True),
+    Feature("timestampNtz", True, True, True),
+    Feature("vacuumProtocolCheck", True, True, True),
+    Feature("v2Checkpoint", True, False, False),
+    Feature("allowColumnDefaults", False, True, False, None, _has_field_key("CURRENT_DEFAULT")),
+    Feature("rowTracking", False, True, False),
+    Feature("domainMetadata", False, True, False),
+    Feature("clustering", False, True, False),
+    Feature("inCommitTimestamp", False, True, False, None, _is_true("delta.enableInCommitTimestamps")),
+    Feature("icebergCompatV1", False, True, False),
+    Feature("icebergCompatV2", False, True, False),
+    Feature("checkpointProtection", False, True, False),
+    Feature("catalogManaged", True, False, False),
+    Feature("typeWidening", True, False, False),
+    Feature("typeWidening-preview", True, False, False),
+    Feature("variantType", True, False, False),
+    Feature("variantType-preview", True, False, False),
+    Feature("variantShredding", True, False, False),
+    Feature("variantShredding-preview", True, False, False),
+)
+FEATURES: Final[Mapping[str, Feature]] = {f.name: f for f in _TABLE}
+_ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz"}
+
+
+def known(name: str) -> Feature | None:
+    return FEATURES.get(_ALIASES.get(name, name))
+
+
+def check_read(protocol: Protocol, where: str) -> None:
+    """Raises UnsupportedFeatureError, naming versions and features, unless the table may be read."""
+    if protocol.min_reader > MAX_READER:
+        raise _too_new("reader", protocol.min_reader, MAX_READER, protocol.reader_features, where)
+    refused = [n for n in protocol.reader_features if (f := known(n)) is None or not f.read]
+    if refused:
+        raise UnsupportedFeatureError(
+            f"reading needs the Delta feature{'s' if len(refused) > 1 else ''} {', '.join(sorted(refused))}",
+            where=where,
+            advice="upgrade boathouse, or read the table with the engine that wrote it",
+        )
+
+
+def check_write(protocol: Protocol, metadata: Metadata, where: str) -> None:
+    """Raises UnsupportedFeatureError, naming versions and features, unless the table may be written."""
+    check_read(protocol, where)
+    if protocol.min_writer > MAX_WRITER:
+        raise _too_new("writer", protocol.min_writer, MAX_WRITER, protocol.writer_features, where)
+    refused = []
+    for name in writer_features(protocol):
+        feature = known(name)
+        if feature is None or (not feature.write and feature.active(metadata)):
+            refused.append(name)
+    if refused:
+        detail = _detail(refused, metadata)
+        raise UnsupportedFeatureError(
+            f"writing needs the Delta feature{'s' if len(refused) > 1 else ''} {', '.join(sorted(refused))}{detail}",
+            where=where,
+            advice="upgrade boathouse, or write the table with the engine that uses the feature",
+        )
+
+
+def writer_features(protocol: Protocol) -> tuple[str, ...]:
+    """The features that a writer must honour: the list of version 7, or what an older version implies."""
+    if protocol.min_writer >= MAX_WRITER:
+        return protocol.writer_features
+    return tuple(f.name for f in _TABLE if f.legacy and f.legacy[1] <= protocol.min_writer)
+
+
+def supports(protocol: Protocol, name: str) -> bool:
+    """Whether the table's writers know the feature."""
+    return name in {_ALIASES.get(n, n) for n in (*writer_features(protocol), *protocol.reader_features)}
+
+
+def lowest_protocol(schema: Schema) -> dict[str, Any]:
+    """The lowest protocol action that holds a new table of this schema."""
+    if any(f.type == TIMESTAMP_NTZ for _, f in schema.walk()):
+        return {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["timestampNtz"],
+            "writerFeatures": ["timestampNtz", "appendOnly", "invariants"],
+        }
+    return {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+def _detail(refused: list[str], metadata: Metadata) -> str:
+    if "invariants" not in refused:
+        return ""
+    found = []
+    for path, f in metadata.schema.walk():
+        if "delta.invariants" in f.metadata:
+            found.append(f"{'.'.join(path)}: {_invariant(f.metadata['delta.invariants'])}")
+    return f" (invariants that cannot be checked here: {'; '.join(found)})"
+
+
+def _invariant(text: object) -> str:
+    try:
+        return str(json.loads(str(text))["expression"]["expression"])
+    except (ValueError, KeyError, TypeError):
+        return str(text)
+
+
+def _too_new(kind: str, found: int, ours: int, names: tuple[str, ...], where: str) -> UnsupportedFeatureError:
+    listed = f" with features {', '.join(names)}" if names else ""
+    return UnsupportedFeatureError(
+        f"the table needs Delta {kind} version {found}{listed}; this library knows {kind} versions up to {ours}",
+        where=where,
+        advice="upgrade boathouse",
+    )

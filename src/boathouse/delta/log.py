@@ -1,0 +1,210 @@
+"""The `_delta_log` folder: which files make up a version (PROTOCOL.md, "Delta Log Entries" and "Checkpoints")."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from boathouse.delta.canonical import checksum
+from boathouse.errors import CorruptTableError, NotFoundError, TableNotFoundError, VersionNotFoundError
+from boathouse.storage import ObjectInfo, Storage, Stores
+
+LOG = "_delta_log"
+HINT = "_last_checkpoint"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_UUID = re.compile(r"(\d{20})\.checkpoint\.([0-9a-fA-F-]{36})\.(json|parquet)")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: its files, in the order of their parts."""
+
+    version: int
+    files: tuple[ObjectInfo, ...]
+    uuid_named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a listing of the log found, checkpoints newest first. `start` is the version it began at."""
+
+    commits: dict[int, ObjectInfo]
+    checkpoints: tuple[Checkpoint, ...]
+    start: int = 0
+
+    @property
+    def newest(self) -> int:
+        """The newest version, -1 if there is none."""
+        checkpoint = self.checkpoints[0].version if self.checkpoints else -1
+        return max(max(self.commits, default=-1), checkpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files that make up `version`: a checkpoint if there is one, and every commit after it."""
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[tuple[int, ObjectInfo], ...]
+
+
+class Log:
+    """The log folder of one table."""
+
+    def __init__(self, root: str, stores: Stores) -> None:
+        self.root = root
+        self.storage: Storage
+        self.storage, key = stores.resolve(root)
+        self.key = f"{key}/{LOG}" if key else LOG
+
+    def commit_key(self, version: int) -> str:
+        return f"{self.key}/{version:020d}.json"
+
+    def uri(self, key: str) -> str:
+        return self.storage.uri(key)
+
+    def commit_uri(self, version: int) -> str:
+        return f"{self.root}/{LOG}/{version:020d}.json"
+
+    def listing(self, start: int = 0) -> Listing:
+        """Commits and checkpoints of version `start` and later."""
+        after = f"{self.key}/{start:020d}" if start else None
+        if after is None:
+            _, found = self.storage.list_dir(self.key)
+            return read_listing(found)
+        return read_listing(self.storage.list(self.key, after), start)
+
+    def newest(self) -> Listing:
+        """A listing that holds the newest version; it begins at the checkpoint that the hint names, if that is there."""
+        hint = self.hint()
+        if hint is not None:
+            listing = self.listing(hint)
+            if listing.checkpoints:
+                return listing
+        return self.listing()
+
+    def hint(self) -> int | None:
+        """The version that `_last_checkpoint` names; None if it is absent, unreadable, or its checksum is wrong."""
+        try:
+            text = self.storage.get(f"{self.key}/{HINT}")
+        except NotFoundError:
+            return None
+        try:
+            document = json.loads(text)
+            stored = document.get("checksum")
+            if stored is not None and stored != checksum(text):
+                return None
+            version = document["version"]
+        except (ValueError, KeyError, AttributeError, TypeError, CorruptTableError):
+            return None
+        return version if isinstance(version, int) and not isinstance(version, bool) and version >= 0 else None
+
+    def exists(self) -> bool:
+        """Whether a log with at least one commit or checkpoint is here."""
+        _, found = self.storage.list_dir(self.key)
+        return read_listing(found).newest >= 0
+
+    def absent(self) -> TableNotFoundError:
+        """The error for a place without a log, saying what is there instead and what to open."""
+        found, advice = _what_is_there(self)
+        return TableNotFoundError(found, where=self.root, advice=advice)
+
+
+def read_listing(found: Iterable[ObjectInfo], start: int = 0) -> Listing:
+    """Sorts a listing's files. Empty checkpoint files and incomplete multi-part ones do not count."""
+    commits: dict[int, ObjectInfo] = {}
+    single: list[Checkpoint] = []
+    parts: dict[tuple[int, int], dict[int, ObjectInfo]] = {}
+    for info in found:
+        name = info.key.rpartition("/")[2]
+        if match := _COMMIT.fullmatch(name):
+            commits[int(match[1])] = info
+        elif info.size == 0:
+            continue
+        elif match := _CLASSIC.fullmatch(name):
+            single.append(Checkpoint(int(match[1]), (info,)))
+        elif match := _PART.fullmatch(name):
+            parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = info
+        elif match := _UUID.fullmatch(name):
+            single.append(Checkpoint(int(match[1]), (info,), True))
+    for (version, count), files in parts.items():
+        if sorted(files) == list(range(1, count + 1)):
+            single.append(Checkpoint(version, tuple(files[i] for i in range(1, count + 1))))
+    single.sort(key=lambda c: (c.version, not c.uuid_named, -len(c.files)), reverse=True)
+    return Listing(commits, tuple(single), start)
+
+
+def segment(listing: Listing, version: int | None, where: str, skip: frozenset[Checkpoint] = frozenset()) -> Segment:
+    """The files of `version` (None: the newest), from the newest checkpoint not in `skip`.
+
+    Raises VersionNotFoundError, and CorruptTableError where commits are missing in between.
+    """
+    newest = listing.newest
+    wanted = newest if version is None else version
+    if not 0 <= wanted <= newest:
+        raise VersionNotFoundError(
+            f"version {wanted} does not exist, the newest is {newest}", where=where, advice="ask for an older version"
+        )
+    checkpoint = next((c for c in listing.checkpoints if c.version <= wanted and c not in skip), None)
+    first = checkpoint.version + 1 if checkpoint else 0
+    missing = [v for v in range(first, wanted + 1) if v not in listing.commits]
+    if missing:
+        raise _gap(listing, checkpoint, missing, wanted, version is not None, where)
+    commits = tuple((v, listing.commits[v]) for v in range(first, wanted + 1))
+    return Segment(wanted, checkpoint, commits)
+
+
+def _gap(
+    listing: Listing, checkpoint: Checkpoint | None, missing: list[int], wanted: int, asked: bool, where: str
+) -> VersionNotFoundError | CorruptTableError:
+    oldest = min((c.version for c in listing.checkpoints), default=None)
+    if asked and checkpoint is None and oldest is not None and missing[0] == 0:
+        return VersionNotFoundError(
+            f"version {wanted} is no longer there: the log begins at the checkpoint of version {oldest}",
+            where=where,
+            advice=f"ask for version {oldest} or a later one",
+        )
+    since = f"after the checkpoint of version {checkpoint.version}" if checkpoint else "and there is no checkpoint"
+    return CorruptTableError(
+        f"the log lacks version {missing[0]} ({missing[0]:020d}.json) {since}, so version {wanted} cannot be read",
+        where=where,
+        advice="restore the missing file, or open an older version",
+    )
+
+
+def _what_is_there(log: Log) -> tuple[str, str]:
+    folders, files = log.storage.list_dir(log.key.rpartition("/")[0])
+    names = {f.rpartition("/")[2] for f in folders}
+    above = log.root.rpartition("/")[0]
+    if log.root.rpartition("/")[2] == LOG or read_listing(files).newest >= 0:
+        return "this is the log folder of a Delta table, not the table", f"open {above}"
+    if (table := _table_above(log)) is not None:
+        return "no Delta table: this is a folder inside one", f"open {table}"
+    if "metadata" in names:
+        return "no Delta table: the folder looks like an Iceberg table (it has metadata/)", "open it with format='iceberg'"
+    if "_versions" in names:
+        return "no Delta table: the folder looks like a Lance dataset (it has _versions/)", "open it with format='lance'"
+    if LOG in names:
+        return f"no Delta table: {LOG} holds no commit and no checkpoint", "restore the log, or create the table anew"
+    if any(f.key.endswith(".parquet") for f in files) or any("=" in n for n in names):
+        return "no Delta table: the folder holds Parquet files without a log", "create a table and append their rows"
+    if not names and not files:
+        return "no Delta table: nothing is there", "check the path, or create the table first"
+    return "no Delta table: there is no _delta_log", "check the path, or create the table first"
+
+
+def _table_above(log: Log) -> str | None:
+    """The root of a Delta table up to three folders above."""
+    key, uri = log.key.rpartition("/")[0], log.root
+    for _ in range(3):
+        key, uri = key.rpartition("/")[0], uri.rpartition("/")[0]
+        if not key:
+            return None
+        _, files = log.storage.list_dir(f"{key}/{LOG}")
+        if read_listing(files).newest >= 0:
+            return uri
+    return None

@@ -1,0 +1,81 @@
+"""Paths of data files: URIs in the log, raw URIs everywhere else (PROTOCOL.md, "Add File and Remove File").
+
+A path is decoded exactly once. Folders made of partition values are escaped as Hive does, then encoded as a URI:
+the value `A/A` makes the folder `x=A%2FA`, and the path says `x=A%252FA`.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.errors import CorruptTableError
+from boathouse.storage import uris
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_HIVE = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+_ODD = r"^/|%|^[A-Za-z][A-Za-z0-9+.\-]*:"
+
+
+def decode(path: str, root: str) -> str:
+    """The raw absolute URI of a path in the log; `root` is the table's. Raises CorruptTableError."""
+    return uri_of(key_of(path, root), root)
+
+
+def key_of(path: str, root: str) -> str:
+    """The file's identity in the table: its raw path below the root, or its raw absolute URI elsewhere."""
+    try:
+        raw = unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise CorruptTableError(f"the path {path!r} is not percent-encoded UTF-8", where=root)
+    if _SCHEME.match(path):
+        found = uris.absolute(raw)
+    elif raw.startswith("/"):
+        scheme, authority, _ = uris.split(root)
+        found = uris.absolute(f"{scheme}://{authority}{raw}" if scheme != "file" else raw)
+    else:
+        return raw
+    inside = uris.relative(found, root)
+    return found if inside is None else inside
+
+
+def uri_of(key: str, root: str) -> str:
+    """The raw absolute URI of a file by its `key_of`."""
+    return key if _ABSOLUTE.match(key) else f"{root}/{key}"
+
+
+def keys_of(paths: pa.Array, root: str) -> pa.Array:
+    """`key_of` for a column; only paths with something to decode are touched one by one."""
+    odd = pc.match_substring_regex(paths, _ODD)
+    if not pc.any(odd).as_py():
+        return paths
+    return pa.array([key_of(p, root) if o else p for p, o in zip(paths.to_pylist(), odd.to_pylist())], pa.string())
+
+
+def uris_of(keys: pa.Array, root: str) -> pa.Array:
+    """`uri_of` for a column."""
+    below = pc.binary_join_element_wise(pa.scalar(f"{root}/"), keys, "")
+    outside = pc.match_substring_regex(keys, f"^{_ABSOLUTE.pattern}")
+    return pc.if_else(outside, keys, below) if pc.any(outside).as_py() else below
+
+
+def encode(raw: str) -> str:
+    """A raw relative path as the log spells it: only unreserved characters, `/` and `=` stay."""
+    return quote(raw, safe="/=")
+
+
+def hive_escape(text: str) -> str:
+    """Text as part of a Hive folder name."""
+    return _HIVE.sub(lambda m: f"%{ord(m[0]):02X}", text)
+
+
+def partition_folder(name: str, text: str | None) -> str:
+    """`name=value` for one partition value, cut where the file system would refuse it: the path carries no value."""
+    value = HIVE_NULL if text is None else hive_escape(text)
+    folder = f"{hive_escape(name)}={value}"
+    return folder if len(folder.encode()) <= 200 else folder.encode()[:200].decode(errors="ignore") + "~"

@@ -1,0 +1,243 @@
+"""One version of a table: protocol and metadata read when it is opened, files when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.delta.actions import Metadata, Protocol
+from boathouse.delta.checkpoint import OpenCheckpoint, open_checkpoint
+from boathouse.delta.commits import Entry, parse_entry
+from boathouse.delta.features import check_read
+from boathouse.delta.files import list_files
+from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
+from boathouse.delta.tail import Tail, replay
+from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
+from boathouse.expr.tree import Expr
+from boathouse.storage import Stores
+from boathouse.table.format import MapFunction
+from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.plan import Tally
+from boathouse.types import PartitionField, Partitioning, PartitionSpec, Schema
+from boathouse.types.partitioning import IDENTITY
+
+FIRST_PARTITION_ID = 1000
+
+
+@dataclass(frozen=True)
+class DeltaSnapshot:
+    """Pinned at `version`. `entries` are those after the checkpoint."""
+
+    location: Location
+    version: int
+    timestamp_ms: int
+    protocol: Protocol
+    metadata: Metadata
+    entries: tuple[Entry, ...] = field(repr=False)
+    checkpoint: OpenCheckpoint | None = field(repr=False)
+    ref: None = None
+    format: str = "delta"
+
+    @property
+    def identity(self) -> str:
+        return self.metadata.id
+
+    @property
+    def token(self) -> str:
+        return str(self.version)
+
+    @property
+    def schema(self) -> Schema:
+        return self.metadata.schema
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.metadata.configuration
+
+    @cached_property
+    def partitioning(self) -> Partitioning:
+        return Partitioning((partition_spec(self.schema, self.metadata.partition_columns),))
+
+    @cached_property
+    def tail(self) -> Tail:
+        """The entries replayed."""
+        base = (self.checkpoint.entry,) if self.checkpoint and self.checkpoint.entry else ()
+        return replay([*base, *self.entries], self.location.uri)
+
+    @cached_property
+    def transactions(self) -> Mapping[str, int]:
+        """The last version of every application."""
+        found: dict[str, int] = {}
+        for action in self.all_of("txn"):
+            found[action["appId"]] = action["version"]
+        return found
+
+    def all_of(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Actions of a small kind, oldest first."""
+        if self.checkpoint:
+            yield from self.checkpoint.small.get(kind, ())
+        for entry in self.entries:
+            yield from entry.actions.get(kind, ())
+
+    def files(
+        self,
+        columns: Sequence[tuple[str, ...]] = (),
+        where: Expr | None = None,
+        map: MapFunction | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        return list_files(self, columns, where, tally)
+
+    def detail(self) -> Mapping[str, Any]:
+        engine = self.entries[-1].info.get("engineInfo") if self.entries else None
+        checkpoint = self.checkpoint.version if self.checkpoint else None
+        found: dict[str, Any] = {
+            "id": self.metadata.id,
+            "minReaderVersion": self.protocol.min_reader,
+            "minWriterVersion": self.protocol.min_writer,
+            "readerFeatures": list(self.protocol.reader_features),
+            "writerFeatures": list(self.protocol.writer_features),
+            "checkpoint": checkpoint,
+            "engineInfo": engine,
+        }
+        return found
+
+
+def partition_spec(schema: Schema, columns: Sequence[str]) -> PartitionSpec:
+    """Delta's partition columns as identity fields, numbered from 1000."""
+    fields = []
+    for i, name in enumerate(columns):
+        f = schema.field(name)
+        fields.append(PartitionField(f.name, (f.name,), IDENTITY, FIRST_PARTITION_ID + i, f.type, f.id))
+    return PartitionSpec(0, tuple(fields))
+
+
+def load(location: Location, stores: Stores, at: At = NEWEST) -> DeltaSnapshot:
+    """Opens a version. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
+    if at.ref is not None:
+        raise InvalidArgumentError("a Delta table has no branches or tags", where=location.uri, advice="leave ref out")
+    log = Log(location.uri, stores)
+    if not at.pinned:
+        listing = log.newest()
+        if listing.newest < 0:
+            raise log.absent()
+        return load_from(log, location, listing, None)
+    listing = log.listing()
+    if listing.newest < 0:
+        raise log.absent()
+    version = at.version
+    if at.timestamp_ms is not None:
+        version = version_at(log, listing, at.timestamp_ms)
+    return load_from(log, location, listing, version)
+
+
+def load_from(log: Log, location: Location, listing: Listing, version: int | None) -> DeltaSnapshot:
+    """The snapshot from a listing; a checkpoint that cannot be read is passed over for an older one, or none."""
+    bad: set[Checkpoint] = set()
+    problem: CorruptTableError | NotFoundError | None = None
+    while True:
+        try:
+            found = segment(listing, version, log.root, frozenset(bad))
+        except (CorruptTableError, VersionNotFoundError) as error:
+            if listing.start:
+                listing = log.listing()
+                continue
+            if problem is None:
+                raise
+            raise CorruptTableError(
+                f"a checkpoint cannot be read, and the log does not reach back without it: {problem.message}",
+                where=problem.where,
+                advice="restore the file, or open a version that another checkpoint holds",
+            ) from error
+        try:
+            checkpoint = open_checkpoint(log, found.checkpoint) if found.checkpoint else None
+        except (CorruptTableError, NotFoundError) as error:
+            assert found.checkpoint is not None
+            bad.add(found.checkpoint)
+            problem = error
+            continue
+        return _assemble(log, location, listing, found, checkpoint)
+
+
+def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:
+    """One commit. Raises NotFoundError, CorruptTableError."""
+    return parse_entry(version, log.commit_uri(version), log.storage.get(log.commit_key(version)), modified_ms)
+
+
+def _assemble(
+    log: Log, location: Location, listing: Listing, found: Segment, checkpoint: OpenCheckpoint | None
+) -> DeltaSnapshot:
+    entries = tuple(read_entry(log, v, info.modified_ms) for v, info in found.commits)
+    protocol = _last(entries, checkpoint, "protocol")
+    metadata = _last(entries, checkpoint, "metaData")
+    where = log.root
+    if protocol is None:
+        raise CorruptTableError(f"no entry up to version {found.version} holds a protocol action", where=where)
+    parsed = Protocol.parse(protocol, where)
+    check_read(parsed, where)
+    if metadata is None:
+        raise CorruptTableError(f"no entry up to version {found.version} holds a metaData action", where=where)
+    meta = Metadata.parse(metadata, where)
+    timestamp = _timestamp(log, listing, found, entries, meta)
+    return DeltaSnapshot(location, found.version, timestamp, parsed, meta, entries, checkpoint)
+
+
+def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str) -> dict[str, Any] | None:
+    for entry in reversed(entries):
+        if (action := entry.last(kind)) is not None:
+            return action
+    found = checkpoint.small.get(kind) if checkpoint else None
+    return found[-1] if found else None
+
+
+def commit_times(listing: Listing) -> dict[int, int]:
+    """When each commit was made: the files' times, made to grow by at least a millisecond from one to the next."""
+    found: dict[int, int] = {}
+    before = -1
+    for version in sorted(listing.commits):
+        before = max(before + 1, listing.commits[version].modified_ms)
+        found[version] = before
+    return found
+
+
+def in_commit_time(entry: Entry) -> int | None:
+    """The time that the commit itself states; None if it does not."""
+    value = entry.info.get("inCommitTimestamp")
+    return value if isinstance(value, int) else None
+
+
+def _timestamp(
+    log: Log, listing: Listing, found: Segment, entries: Sequence[Entry], metadata: Metadata
+) -> int:
+    version = found.version
+    if metadata.flag("delta.enableInCommitTimestamps"):
+        entry = entries[-1] if entries else None
+        if entry is None and version in listing.commits:
+            entry = read_entry(log, version)
+        if entry is not None and (stated := in_commit_time(entry)) is not None:
+            return stated
+    if version in listing.commits:
+        return commit_times(listing)[version]
+    return found.checkpoint.files[0].modified_ms if found.checkpoint else 0
+
+
+def version_at(log: Log, listing: Listing, timestamp_ms: int) -> int:
+    """The newest version made at or before the time. Raises VersionNotFoundError before the first one."""
+    times = commit_times(listing)
+    newest = load_from(log, Location(log.root), listing, None)
+    if newest.metadata.flag("delta.enableInCommitTimestamps"):
+        since = newest.metadata.number("delta.inCommitTimestampEnablementVersion", 0)
+        for version in sorted(v for v in times if v >= since):
+            times[version] = in_commit_time(read_entry(log, version)) or times[version]
+    made = [v for v, t in times.items() if t <= timestamp_ms]
+    if not made:
+        raise VersionNotFoundError(
+            f"the table has no version as old as {timestamp_ms} ms; the oldest kept is of {min(times.values(), default=0)}",
+            where=log.root,
+            advice="ask for a later time",
+        )
+    return max(made)

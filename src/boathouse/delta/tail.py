@@ -1,0 +1,67 @@
+"""The entries after the checkpoint, replayed: what they add, and which of the checkpoint's files they replace.
+
+A file is known by its path, decoded, and its deletion vector: the same file removed with the old vector and added
+with the new one, in one commit, is two of them (PROTOCOL.md, "Action Reconciliation").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.delta import paths
+from boathouse.delta.commits import ADD, REMOVE, Entry, actions_table
+from boathouse.delta.deletion_vectors import unique_id
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """`adds` and `removes` are what is left of the entries; `keys` are all files that they speak of."""
+
+    adds: pa.Table
+    removes: pa.Table
+    keys: pa.Array
+
+    def superseded(self, keys: pa.Array) -> pa.Array:
+        """Which of a checkpoint's files the entries replace."""
+        return pc.is_in(keys, self.keys)
+
+
+def file_key(action: Mapping[str, Any], root: str) -> str:
+    """The identity of one action's file."""
+    key = paths.key_of(action["path"], root)
+    vector = unique_id(action.get("deletionVector"))
+    return key if vector is None else f"{key}\0{vector}"
+
+
+def file_keys(files: pa.Array, vectors: pa.Array) -> pa.Array:
+    """`file_key` for columns: `files` are `paths.keys_of`."""
+    if vectors.null_count == len(vectors):
+        return files
+    found = [
+        key if (id := unique_id(vector)) is None else f"{key}\0{id}"
+        for key, vector in zip(files.to_pylist(), vectors.to_pylist())
+    ]
+    return pa.array(found, pa.string())
+
+
+def replay(entries: Sequence[Entry], root: str) -> Tail:
+    """The last action on each file wins."""
+    adds: dict[str, dict[str, Any]] = {}
+    removes: dict[str, dict[str, Any]] = {}
+    where = root
+    for entry in entries:
+        where = entry.uri
+        for is_add, action in entry.files():
+            key = file_key(action, root)
+            (removes if is_add else adds).pop(key, None)
+            (adds if is_add else removes)[key] = action
+    return Tail(
+        actions_table(list(adds.values()), ADD, where),
+        actions_table(list(removes.values()), REMOVE, where),
+        pa.array([*adds, *removes], pa.string()),
+    )

@@ -1,0 +1,111 @@
+"""Executor tasks as frames: every bundle of tasks is one Spark partition, on 4.0 to 4.3, classic and Connect."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from heapq import heapify, heapreplace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as S
+
+from boathouse.engines.spark.schema import to_spark
+from boathouse.engines.spark.session import cores
+from boathouse.engines.spark.ship import ship
+from boathouse.engines.spark.wire import decode
+from boathouse.engines.spark.work import RESULT_DDL, ROWS_ONLY, MapBundles, ScanBundles, output_types
+from boathouse.table.plan import ScanPlan
+from boathouse.types import Field
+
+MAX_CLOSURE = 32 << 20
+"""Bytes of pickled tasks that travel in one frame; more become several frames."""
+SCAN_TASK_BYTES = 64 << 20
+_ROUNDS = 4
+"""Bundles a core: enough to even out tasks whose costs were guessed, few enough to pay little for starting them."""
+_MAX_RANGE = 1 << 24
+
+
+def scan_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
+    """The rows of a plan, read by the format's own tasks. Raises UnsupportedTypeError."""
+    read = plan.read
+    fields = [Field(n, t) for n, t in zip((*read.output, *read.hidden), output_types(read), strict=True)]
+    struct = to_spark(fields)
+    if plan.units.num_rows == 0:
+        return spark.createDataFrame([], struct)
+    ship(spark)
+    payloads = [(pickle.dumps(t), t.cost) for t in plan.tasks(SCAN_TASK_BYTES, at_least=cores(spark))]
+    wire = struct if fields else S.StructType([S.StructField(ROWS_ONLY, S.ByteType())])
+    frames = []
+    for chunk in _chunks(payloads, lambda p: len(p[0])):
+        bundles = tuple((data,) for data, _ in chunk)
+        step = _step(len(bundles), sum(cost for _, cost in chunk))
+        frames.append(_driving(spark, len(bundles), step).mapInArrow(ScanBundles(bundles, step), wire))
+    frame = reduce(DataFrame.unionAll, frames)
+    return frame if fields else frame.drop(ROWS_ONLY)
+
+
+def run_tasks(
+    spark: SparkSession,
+    fn: Callable[[Any], Iterable[pa.RecordBatch]],
+    tasks: Sequence[Any],
+    cost: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Runs `fn` over the tasks on the executors; results in the order of the tasks. Raises the first task's error."""
+    if not tasks:
+        return
+    ship(spark)
+    work = [(i, pickle.dumps(t), cost[i] if cost else 1) for i, t in enumerate(tasks)]
+    for chunk in _chunks(work, lambda w: len(w[1])):
+        bundles = _balanced(chunk, min(len(chunk), cores(spark) * _ROUNDS))
+        frame = _driving(spark, len(bundles), 1).mapInArrow(MapBundles(fn, bundles, 1), RESULT_DDL)
+        yield from in_order(frame.toArrow())
+
+
+def in_order(results: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The batches of RESULT rows by task and part. Raises the error of the first task that has one."""
+    table = results.sort_by([("task", "ascending"), ("part", "ascending")])
+    for error in table.column("error").drop_null():
+        raise pickle.loads(error.as_py())
+    for data in table.column("data"):
+        yield from decode(data.as_py())
+
+
+def _driving(spark: SparkSession, bundles: int, step: int) -> DataFrame:
+    rows = spark.range(0, bundles * step, 1, bundles)
+    return rows if step == 1 else rows.where(f"id % {step} = 0")
+
+
+def _step(bundles: int, size: int) -> int:
+    """How many ids stand for a bundle, so that Spark's estimate of the frame grows with the bytes that it reads.
+
+    Spark sizes the output of `mapInArrow` by its input: a few rows would look small enough to broadcast.
+    """
+    return max(1, min(size // 8, _MAX_RANGE) // bundles)
+
+
+def _chunks(items: Sequence[Any], size: Callable[[Any], int]) -> Iterator[list[Any]]:
+    chunk: list[Any] = []
+    held = 0
+    for item in items:
+        if chunk and held + size(item) > MAX_CLOSURE:
+            yield chunk
+            chunk, held = [], 0
+        chunk.append(item)
+        held += size(item)
+    if chunk:
+        yield chunk
+
+
+def _balanced(work: Sequence[tuple[int, bytes, int]], count: int) -> tuple[tuple[tuple[int, bytes], ...], ...]:
+    """Bundles of about equal cost, the dearest first (longest processing time)."""
+    bundles: list[list[tuple[int, bytes]]] = [[] for _ in range(count)]
+    loads = [(0, i) for i in range(count)]
+    heapify(loads)
+    for number, data, cost in sorted(work, key=lambda w: (-w[2], w[0])):
+        load, i = loads[0]
+        bundles[i].append((number, data))
+        heapreplace(loads, (load + max(1, cost), i))
+    return tuple(tuple(b) for b in bundles)

@@ -1,0 +1,75 @@
+"""Spark's Parquet reader put to the test, once a session: what the native path relies on and no document promises.
+
+Ten tiny files under awkward names, with constants by path, row positions and a default. Only a driver that shares its
+disk with Spark can ask (`local[*]`); elsewhere the scan's own guards stand alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from boathouse.engines.spark.constants import file_key, input_file, lookup
+from boathouse.engines.spark.reader import read_parquet
+
+_NAMES = ("a.parquet", "b c", "d%20e", "f#g", "h[i", "j{k", "l*m", "n?o", "p+q=r", "ü.parquet")
+_ROWS = 3
+_FAILED: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+_PASSED: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
+
+
+def reader_fault(spark: SparkSession) -> str | None:
+    """What Spark's reader got wrong, in words; None if all is well. Asked once a session."""
+    if spark in _PASSED:
+        return None
+    if spark not in _FAILED:
+        found = _probe(spark)
+        if found is None:
+            _PASSED[spark] = True
+            return None
+        _FAILED[spark] = found
+    return _FAILED[spark]
+
+
+def _probe(spark: SparkSession) -> str | None:
+    folder = tempfile.mkdtemp(prefix="boathouse probe ")
+    try:
+        return _compare(spark, _write(Path(folder)))
+    except PySparkException as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(folder: Path) -> list[str]:
+    uris = []
+    for i, name in enumerate(_NAMES):
+        pq.write_table(pa.table({"x": pa.array(range(i * _ROWS, (i + 1) * _ROWS), pa.int64())}), folder / name)
+        uris.append(f"file://{folder}/{name}")
+    return uris
+
+
+def _compare(spark: SparkSession, uris: list[str]) -> str | None:
+    struct = S.StructType(
+        [S.StructField("x", S.LongType()), S.StructField("d", S.IntegerType(), True, {"EXISTS_DEFAULT": "7"})]
+    )
+    frame = read_parquet(spark, uris, struct)
+    if sorted(frame.inputFiles()) != sorted(map(input_file, uris)):
+        return "it does not list the files that it was given (option __globPaths__)"
+    meta = frame.metadataColumn("_metadata")
+    entries = {file_key(u): {"u": i} for i, u in enumerate(uris)}
+    unit = lookup(entries, {"u": "bigint"}, meta["file_path"])["u"]
+    rows = frame.select("x", "d", unit.alias("u"), meta["row_index"].alias("p")).where(F.col("p") < _ROWS).collect()
+    expected = {(i * _ROWS + j, 7, i, j) for i in range(len(uris)) for j in range(_ROWS)}
+    if {tuple(r) for r in rows} != expected or len(rows) != len(expected):
+        return "it does not give the rows, positions, paths and defaults of ten small files"
+    return None

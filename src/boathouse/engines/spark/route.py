@@ -1,0 +1,136 @@
+"""Which way a scan goes: Spark's own Parquet reader, or the format's tasks on the executors; and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as S
+
+from boathouse.engines.spark.constants import carrier
+from boathouse.engines.spark.probe import reader_fault
+from boathouse.engines.spark.reader import read_parquet
+from boathouse.engines.spark.schema import native_obstacle
+from boathouse.engines.spark.session import facts, flag
+from boathouse.engines.spark.shape import nested_obstacle
+from boathouse.storage.uris import basename, split
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
+from boathouse.table.units import PARQUET
+
+MAX_FILES = 50_000
+MAX_DELETED = 64 << 20
+"""Bytes of inline vectors that are broadcast; roaring is at most a few times smaller than the words sent."""
+_READS_HIDDEN = (4, 3)
+"""From this version on `ignoredPathSegmentRegex` lets names be read that begin with `_` or `.`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`via` native or tasks; `reason` says why, for `explain()`."""
+
+    via: Literal["native", "tasks"]
+    reason: str
+
+
+def route(spark: SparkSession, plan: ScanPlan) -> Route:
+    """Decides for one plan; cheap tests first, questions to Spark last."""
+    found = (
+        _of_units(spark, plan.units)
+        or _of_columns(plan.read, spark)
+        or _of_deletes(plan.deletes)
+        or _of_session(spark, plan.units)
+    )
+    if found is None:
+        return Route("native", "Spark's own Parquet reader gives every row of the plan")
+    return Route("tasks", found)
+
+
+def _of_units(spark: SparkSession, units: pa.Table) -> str | None:
+    if units.num_rows == 0:
+        return "no file is left to read"
+    if not pc.all(pc.equal(units.column("format"), PARQUET)).as_py():
+        return "the files are not Parquet"
+    if units.column("parts").null_count < units.num_rows:
+        return "units of several parts"
+    if units.num_rows > MAX_FILES:
+        return f"{units.num_rows:,} files are more than the {MAX_FILES:,} that Spark plans well"
+    paths = units.column("path").to_pylist()
+    if len(set(paths)) < len(paths):
+        return "a file is listed twice"
+    return next((o for p in paths if (o := _of_path(p, facts(spark).version))), None)
+
+
+def _of_path(uri: str, version: tuple[int, int]) -> str | None:
+    scheme, _, key = split(uri)
+    name = basename(uri)
+    if scheme == "memory":
+        return "files in memory"
+    if ":" in name or name.endswith("._COPYING_") or any(ord(c) < 32 or ord(c) == 127 for c in key):
+        return f"Spark cannot read a file called {name!r}"
+    if name.startswith(("_", ".")) and version < _READS_HIDDEN:
+        return f"Spark before 4.3 skips a file called {name!r}"
+    if "//" in key or any(part in (".", "..") for part in key.split("/")):
+        return f"Spark would change the path {key!r}"
+    return None
+
+
+def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
+    if any(h not in HIDDEN for h in read.hidden):
+        return f"hidden columns {', '.join(h for h in read.hidden if h not in HIDDEN)}"
+    found = next((o for c in read.columns if (o := _of_column(c))), None)
+    if found is not None:
+        return found
+    if not flag(spark, "spark.sql.caseSensitive", False):
+        if _collide([c.name for c in read.columns]):
+            return "column names that differ in case only"
+        if _collide([(c.physical or (c.name,))[0] for c in read.columns]):
+            return "column names in the files that differ in case only"
+    return nested_obstacle(read)
+
+
+def _of_column(c: ReadColumn) -> str | None:
+    if c.physical is not None and len(c.physical) > 1:
+        return f"`{c.name}` is read out of a struct"
+    if c.constant_in and carrier(c.type) is None:
+        return f"partition values of type {c.type} (`{c.name}`)"
+    return native_obstacle(c.type, c.name)
+
+
+def _collide(names: Sequence[str]) -> bool:
+    return len({n.lower() for n in names}) < len(names)
+
+
+def _of_deletes(deletes: pa.Table) -> str | None:
+    size = pc.sum(pc.binary_length(deletes.column("inline"))).as_py() or 0
+    return f"{size:,} bytes of deletion vectors are too many to broadcast" if size > MAX_DELETED else None
+
+
+def _of_session(spark: SparkSession, units: pa.Table) -> str | None:
+    first: dict[tuple[str, str], str] = {}
+    for uri in units.column("path").to_pylist():
+        first.setdefault(split(uri)[:2], uri)
+    found = next((o for place, uri in first.items() if (o := _of_scheme(spark, place, uri))), None)
+    if found is not None:
+        return found
+    fault = reader_fault(spark)
+    return None if fault is None else f"Spark {spark.version} failed the reader's probe: {fault}"
+
+
+def _of_scheme(spark: SparkSession, place: tuple[str, str], uri: str) -> str | None:
+    """Whether Spark itself reaches this store: asked with one of the plan's files, once a session and bucket."""
+    if place[0] == "file":
+        return None
+    known = facts(spark).schemes
+    if place not in known:
+        try:
+            _ = read_parquet(spark, [uri], S.StructType([])).schema
+            known[place] = None
+        except PySparkException as error:
+            known[place] = f"Spark does not reach {place[0]}://{place[1]}: {str(error).splitlines()[0][:160]}"
+    return known[place]

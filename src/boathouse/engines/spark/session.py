@@ -1,0 +1,70 @@
+"""What the engine knows of a Spark session and asks once: its version, its cores, its settings while a plan is made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+_LOCK = threading.RLock()
+"""Settings belong to the session: only one thread at a time may change them for a plan."""
+_PROBE_ROWS = 4096
+
+
+@dataclass
+class Facts:
+    """Answers kept for a session."""
+
+    version: tuple[int, int]
+    cores: int | None = None
+    shipped: bool = False
+    schemes: dict[tuple[str, str], str | None] = field(default_factory=dict)
+
+
+_FACTS: WeakKeyDictionary[SparkSession, Facts] = WeakKeyDictionary()
+
+
+def facts(spark: SparkSession) -> Facts:
+    """The facts of this session, made on first use."""
+    known = _FACTS.get(spark)
+    if known is None:
+        major, minor = str(spark.version).split(".")[:2]
+        known = _FACTS[spark] = Facts((int(major), int(minor)))
+    return known
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks run at once, as Spark itself would split a range; one small job, once a session."""
+    known = facts(spark)
+    if known.cores is None:
+        found = spark.range(_PROBE_ROWS).select(F.spark_partition_id().alias("p")).distinct().count()
+        known.cores = max(1, min(found, _PROBE_ROWS))
+    return known.cores
+
+
+def flag(spark: SparkSession, name: str, default: bool) -> bool:
+    """A setting that is true or false."""
+    return str(spark.conf.get(name, str(default).lower())).lower() == "true"
+
+
+@contextmanager
+def settings(spark: SparkSession, wanted: Mapping[str, Any]) -> Iterator[None]:
+    """Session settings while the block runs, restored afterwards."""
+    with _LOCK:
+        before = {name: spark.conf.get(name, None) for name in wanted}
+        try:
+            for name, value in wanted.items():
+                spark.conf.set(name, str(value))
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, value)

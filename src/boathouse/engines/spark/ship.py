@@ -1,0 +1,43 @@
+"""The package travels to the executors once a session: only the driver has to have it installed."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import boathouse
+from boathouse.engines.spark.session import facts
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def ship(spark: SparkSession) -> None:
+    """Adds the package's sources to the session's Python files; later calls do nothing."""
+    known = facts(spark)
+    if not known.shipped:
+        spark.addArtifacts(archive(), pyfile=True)
+        known.shipped = True
+
+
+@cache
+def archive() -> str:
+    """A zip of the package's sources, made once a process; its name says its content, as Spark takes a name once."""
+    root = Path(boathouse.__file__).parent
+    files = sorted(p for p in root.rglob("*.py"))
+    files += sorted((root.parent / "pyspark_boathouse").glob("*.py"))
+    content = {str(p.relative_to(root.parent)): p.read_bytes() for p in files}
+    digest = hashlib.sha256(b"".join(n.encode() + b"\0" + data for n, data in content.items())).hexdigest()[:16]
+    folder = Path(tempfile.mkdtemp(prefix="boathouse-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / f"boathouse-{digest}.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in content.items():
+            out.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+    return str(path)

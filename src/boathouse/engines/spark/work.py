@@ -1,0 +1,105 @@
+"""What runs in Spark's Python workers, as picklable callables for `mapInArrow`. No pyspark, no store, no parser here.
+
+Tasks travel in the callable itself, pickled one by one, so that a worker unpickles only its own. The driving frame is
+`spark.range(0, n * step, 1, n)` filtered to every `step`-th id: exactly one row, hence one bundle, a Spark partition.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.engines.spark.wire import encode, from_spark_batch, to_spark_batch
+from boathouse.ops.tasks.sink import pickle_error, sink_batches
+from boathouse.registry import tasks
+from boathouse.table.tasks import HIDDEN, ReadSpec, ScanTask, WriteContext
+from boathouse.types import INT64, DataType
+
+Batches = Iterator[pa.RecordBatch]
+
+RESULT = pa.schema(
+    [pa.field("task", pa.int32()), pa.field("part", pa.int32()), pa.field("data", pa.binary()),
+     pa.field("error", pa.binary())]
+)  # fmt: skip
+RESULT_DDL = "task int, part int, data binary, error binary"
+ROWS_ONLY = "__rows"
+"""The column that stands in where no column is read: Arrow batches without columns lose their row count."""
+
+
+def bundle_ids(batches: Batches, step: int) -> Iterator[int]:
+    """The bundles that a Spark partition was given."""
+    for batch in batches:
+        for id in batch.column(0).to_pylist():
+            yield id // step
+
+
+def output_types(read: ReadSpec) -> list[DataType]:
+    """The types of the batches that leave a scan, hidden columns last."""
+    by_name = {c.name: c.type for c in read.columns}
+    return [by_name[n] for n in read.output] + [INT64 for h in read.hidden if h in HIDDEN]
+
+
+@dataclass(frozen=True)
+class ScanBundles:
+    """Reads bundles of `ScanTask`s into batches as Spark takes them."""
+
+    bundles: tuple[tuple[bytes, ...], ...]
+    step: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        for i in bundle_ids(batches, self.step):
+            for payload in self.bundles[i]:
+                yield from scan_rows(pickle.loads(payload))
+
+
+def scan_rows(task: ScanTask) -> Batches:
+    """The rows of one task as Spark takes them."""
+    types = output_types(task.read)
+    for batch in tasks(task.read.format).read(task):
+        if not types:
+            yield pa.record_batch({ROWS_ONLY: pa.nulls(batch.num_rows, pa.int8())})
+        else:
+            yield to_spark_batch(batch, types)
+
+
+@dataclass(frozen=True)
+class MapBundles:
+    """Runs `fn` over bundles of (task number, pickled task); results and errors travel as rows of RESULT."""
+
+    fn: Callable[[Any], Iterable[pa.RecordBatch]]
+    bundles: tuple[tuple[tuple[int, bytes], ...], ...]
+    step: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        for i in bundle_ids(batches, self.step):
+            for number, payload in self.bundles[i]:
+                yield from self._run(number, payload)
+
+    def _run(self, number: int, payload: bytes) -> Batches:
+        part = 0
+        try:
+            for part, batch in enumerate(self.fn(pickle.loads(payload))):  # noqa: B007
+                yield result(number, part, data=encode(batch))
+        except Exception as error:
+            yield result(number, part + 1, error=pickle_error(error))
+
+
+@dataclass(frozen=True)
+class SinkRows:
+    """Writes the rows of a Spark partition; OUTCOMES travel as rows of RESULT."""
+
+    context: WriteContext
+
+    def __call__(self, batches: Batches) -> Batches:
+        rows = (from_spark_batch(batch) for batch in batches)
+        for part, outcomes in enumerate(sink_batches(rows, self.context)):
+            yield result(0, part, data=encode(outcomes))
+
+
+def result(task: int, part: int, data: bytes | None = None, error: bytes | None = None) -> pa.RecordBatch:
+    """One row of RESULT."""
+    return pa.RecordBatch.from_pylist([{"task": task, "part": part, "data": data, "error": error}], schema=RESULT)

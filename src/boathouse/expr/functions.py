@@ -1,0 +1,177 @@
+"""THE closed list of functions: name, arguments, result. Documentation is generated from it.
+
+What is not here is refused with UnsupportedFunctionError. An argument's kind is what `resolve` coerces it to,
+as Spark's ANSI mode does; a kind ending in `?` may be left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from boathouse.errors import UnsupportedFunctionError
+from boathouse.expr.coercion import bounded, common_of
+from boathouse.expr.tree import Expr, Literal
+from boathouse.types import BOOLEAN, DATE, DOUBLE, INT32, INT64, STRING, TIMESTAMP, DataType, DecimalType
+
+Kind = OneOf["any", "common", "numeric", "double", "int", "string", "text", "date", "instant", "sized", "unit"]
+Result = DataType | Callable[[Sequence[Expr]], DataType]
+Group = OneOf["condition", "number", "text", "time", "collection"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """`variadic` repeats the last kind; `total` functions never raise on values of the right types."""
+
+    name: str
+    group: Group
+    kinds: tuple[str, ...]
+    result: Result
+    doc: str
+    aliases: tuple[str, ...] = ()
+    variadic: bool = False
+    total: bool = True
+
+    @property
+    def least(self) -> int:
+        return sum(not k.endswith("?") for k in self.kinds)
+
+    @property
+    def most(self) -> int | None:
+        return None if self.variadic else len(self.kinds)
+
+    def kind(self, i: int) -> str:
+        return self.kinds[min(i, len(self.kinds) - 1)].rstrip("?")
+
+
+def _first(args: Sequence[Expr]) -> DataType:
+    assert args[0].type is not None
+    return args[0].type
+
+
+def _common(args: Sequence[Expr]) -> DataType:
+    out = common_of(a.type for a in args if a.type is not None)
+    assert out is not None
+    return out
+
+
+def _whole(args: Sequence[Expr]) -> DataType:
+    """CEIL and FLOOR: BIGINT, or a decimal without fraction and with room for the carry."""
+    type = _first(args)
+    return bounded(type.precision - type.scale + 1, 0) if isinstance(type, DecimalType) else INT64
+
+
+def _rounded(args: Sequence[Expr]) -> DataType:
+    type = _first(args)
+    if not isinstance(type, DecimalType):
+        return type
+    digits = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else 0
+    assert isinstance(digits, int)
+    whole = type.precision - type.scale + 1
+    if digits < 0:
+        return bounded(max(whole, -digits + 1), 0)
+    scale = min(type.scale, digits)
+    return bounded(whole + scale, scale)
+
+
+_SPECS = (
+    FunctionSpec("coalesce", "condition", ("common",), _common, "first value that is not null", ("nvl", "ifnull"), True),
+    FunctionSpec("greatest", "condition", ("common", "common"), _common, "greatest, nulls skipped", variadic=True),
+    FunctionSpec("least", "condition", ("common", "common"), _common, "least, nulls skipped", variadic=True),
+    FunctionSpec("isnan", "condition", ("double",), BOOLEAN, "whether NaN; false for null"),
+    FunctionSpec("negative", "number", ("numeric",), _first, "sign changed; overflow is an error", total=False),
+    FunctionSpec("abs", "number", ("numeric",), _first, "without sign; overflow is an error", total=False),
+    FunctionSpec("ceil", "number", ("numeric",), _whole, "least whole number not below", ("ceiling",), total=False),
+    FunctionSpec("floor", "number", ("numeric",), _whole, "greatest whole number not above", total=False),
+    FunctionSpec("round", "number", ("numeric", "int?"), _rounded, "half up at a constant number of digits", total=False),
+    FunctionSpec("sign", "number", ("double",), DOUBLE, "-1.0, 0.0 or 1.0", ("signum",)),
+    FunctionSpec("sqrt", "number", ("double",), DOUBLE, "square root; NaN below zero"),
+    FunctionSpec("power", "number", ("double", "double"), DOUBLE, "first raised to the second", ("pow",)),
+    FunctionSpec("pmod", "number", ("common", "common"), _common, "remainder, not negative for a positive divisor",
+                 total=False),
+    FunctionSpec("upper", "text", ("string",), STRING, "in capitals", ("ucase",)),
+    FunctionSpec("lower", "text", ("string",), STRING, "in small letters", ("lcase",)),
+    FunctionSpec("trim", "text", ("string",), STRING, "spaces cut off at both ends"),
+    FunctionSpec("ltrim", "text", ("string",), STRING, "spaces cut off at the start"),
+    FunctionSpec("rtrim", "text", ("string",), STRING, "spaces cut off at the end"),
+    FunctionSpec("length", "text", ("text",), INT32, "characters, or bytes of a binary",
+                 ("char_length", "character_length", "len")),
+    FunctionSpec("substring", "text", ("string", "int", "int?"), STRING, "from a 1-based position, negative from the end",
+                 ("substr",)),
+    FunctionSpec("left", "text", ("string", "int"), STRING, "first characters"),
+    FunctionSpec("right", "text", ("string", "int"), STRING, "last characters"),
+    FunctionSpec("concat", "text", ("string",), STRING, "joined; null if any is null", variadic=True),
+    FunctionSpec("concat_ws", "text", ("string", "string?"), STRING, "joined by the first; nulls skipped", variadic=True),
+    FunctionSpec("replace", "text", ("string", "string", "string?"), STRING, "every occurrence replaced"),
+    FunctionSpec("startswith", "text", ("string", "string"), BOOLEAN, "whether the first begins with the second"),
+    FunctionSpec("endswith", "text", ("string", "string"), BOOLEAN, "whether the first ends with the second"),
+    FunctionSpec("contains", "text", ("string", "string"), BOOLEAN, "whether the first holds the second"),
+    FunctionSpec("year", "time", ("date",), INT32, "year"),
+    FunctionSpec("quarter", "time", ("date",), INT32, "1 to 4"),
+    FunctionSpec("month", "time", ("date",), INT32, "1 to 12"),
+    FunctionSpec("day", "time", ("date",), INT32, "day of the month", ("dayofmonth",)),
+    FunctionSpec("dayofweek", "time", ("date",), INT32, "1 is Sunday"),
+    FunctionSpec("weekday", "time", ("date",), INT32, "0 is Monday"),
+    FunctionSpec("dayofyear", "time", ("date",), INT32, "1 to 366"),
+    FunctionSpec("weekofyear", "time", ("date",), INT32, "ISO week"),
+    FunctionSpec("hour", "time", ("instant",), INT32, "0 to 23, in UTC"),
+    FunctionSpec("minute", "time", ("instant",), INT32, "0 to 59"),
+    FunctionSpec("second", "time", ("instant",), INT32, "0 to 59"),
+    FunctionSpec("date_add", "time", ("date", "int"), DATE, "days later", ("dateadd",), total=False),
+    FunctionSpec("date_sub", "time", ("date", "int"), DATE, "days earlier", total=False),
+    FunctionSpec("datediff", "time", ("date", "date"), INT32, "days from the second to the first", ("date_diff",),
+                 total=False),
+    FunctionSpec("last_day", "time", ("date",), DATE, "last day of the month", total=False),
+    FunctionSpec("trunc", "time", ("date", "unit"), DATE, "start of the week, month, quarter or year", total=False),
+    FunctionSpec("date_trunc", "time", ("unit", "instant"), lambda a: a[1].type or TIMESTAMP,
+                 "start of the unit, microsecond to year, in UTC", total=False),
+    FunctionSpec("to_date", "time", ("date",), DATE, "CAST to DATE"),
+    FunctionSpec("to_timestamp", "time", ("timestamp",), TIMESTAMP, "CAST to TIMESTAMP"),
+    FunctionSpec("size", "collection", ("sized",), INT32, "number of elements; null for null",
+                 ("cardinality", "array_size")),
+)  # fmt: skip
+
+FUNCTIONS: dict[str, FunctionSpec] = {name: s for s in _SPECS for name in (s.name, *s.aliases)}
+
+# Spelled as functions, and nodes of the tree: the parser rewrites them.
+SPECIAL: dict[str, str] = {
+    "if": "if(condition, a, b): CASE WHEN condition THEN a ELSE b END",
+    "nvl2": "nvl2(a, b, c): CASE WHEN a IS NOT NULL THEN b ELSE c END",
+    "nullif": "nullif(a, b): null where a = b",
+    "isnull": "isnull(a): a IS NULL",
+    "isnotnull": "isnotnull(a): a IS NOT NULL",
+    "mod": "mod(a, b): a % b",
+    "like": "like(text, pattern)",
+    "ilike": "ilike(text, pattern)",
+}
+
+
+def lookup(name: str, where: str | None = None) -> FunctionSpec:
+    """The specification of `name`, any case. Raises UnsupportedFunctionError naming the nearest."""
+    spec = FUNCTIONS.get(name.lower())
+    if spec is not None:
+        return spec
+    near = difflib.get_close_matches(name.lower(), [*FUNCTIONS, *SPECIAL], 3, 0.6)
+    raise UnsupportedFunctionError(
+        f"function `{name}` is not offered here",
+        where=where,
+        advice=f"nearest: {', '.join(near)}" if near else "see the list of functions in the documentation",
+    )
+
+
+def reference() -> str:
+    """The list as Markdown, a table a group."""
+    lines: list[str] = []
+    for group in dict.fromkeys(s.group for s in _SPECS):
+        lines += [f"### {group.capitalize()}", "", "| function | result | meaning |", "|--|--|--|"]
+        for s in (s for s in _SPECS if s.group == group):
+            more = ", ..." if s.variadic else ""
+            args = ", ".join(f"[{k[:-1]}]" if k.endswith("?") else k for k in s.kinds)
+            also = f" Also `{'`, `'.join(s.aliases)}`." if s.aliases else ""
+            result = s.result if isinstance(s.result, DataType) else "of the arguments"
+            lines.append(f"| `{s.name}({args}{more})` | {result} | {s.doc}.{also} |")
+        lines.append("")
+    lines += ["### Shorthands", "", *(f"- `{text}`" for text in SPECIAL.values()), ""]
+    return "\n".join(lines)

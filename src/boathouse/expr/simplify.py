@@ -1,0 +1,306 @@
+"""Rewrites that keep the meaning, errors apart: constants folded, literals to the right, casts taken off columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+
+from boathouse.expr import text
+from boathouse.expr.tree import (
+    FALSE,
+    TRUE,
+    And,
+    Case,
+    Cast,
+    Comparison,
+    Expr,
+    Function,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    rebuild,
+)
+from boathouse.types import (
+    BOOLEAN,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
+
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_UNKNOWN = Literal(None, type=BOOLEAN)
+
+
+def simplify(e: Expr) -> Expr:
+    """An equal and plainer form of a bound expression."""
+    return _step(rebuild(e, simplify))
+
+
+def _step(e: Expr) -> Expr:
+    match e:
+        case Not(arg):
+            return _not(arg)
+        case And(args):
+            return _join(And, args, TRUE, FALSE)
+        case Or(args):
+            return _join(Or, args, FALSE, TRUE)
+        case Comparison():
+            return _comparison(e)
+        case In():
+            return _in(e)
+        case IsNull(Literal(value)):
+            return TRUE if value is None else FALSE
+        case Like():
+            return _like(e)
+        case Cast(arg, to, safe):
+            if arg.type == to:
+                return arg
+            if isinstance(arg, Literal):
+                folded = cast_literal(arg, to)
+                if folded is None and safe and isinstance(arg.type, StringType):
+                    return Literal(None, type=to)
+                return folded if folded is not None else e
+        case Case():
+            return _case(e)
+    return e
+
+
+def _not(arg: Expr) -> Expr:
+    match arg:
+        case Literal(None):
+            return _UNKNOWN
+        case Literal(value):
+            return FALSE if value else TRUE
+        case Not(inner):
+            return inner
+        case Comparison(op) if op in _NEGATED:
+            return replace(arg, op=_NEGATED[op])
+    return Not(arg, type=BOOLEAN)
+
+
+def _join(kind: type[And] | type[Or], args: tuple[Expr, ...], neutral: Literal, decisive: Literal) -> Expr:
+    flat: list[Expr] = []
+    for a in args:
+        flat.extend(a.args if isinstance(a, kind) else (a,))
+    kept = list(dict.fromkeys(a for a in flat if a != neutral))
+    if decisive in kept:
+        return decisive
+    return kind(tuple(kept), type=BOOLEAN) if len(kept) > 1 else kept[0] if kept else neutral
+
+
+def _comparison(e: Comparison) -> Expr:
+    op, left, right = e.op, e.left, e.right
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        op, left, right = _FLIPPED[op], right, left  # type: ignore[assignment]
+    if not isinstance(right, Literal):
+        return e
+    if right.value is None:
+        return _step(IsNull(left, type=BOOLEAN)) if op == "<=>" else _UNKNOWN
+    if isinstance(left, Literal):
+        return _compare_literals(op, left, right)
+    bare = _unwrap(left, right)
+    if bare is not None:
+        left, right = bare
+    return Comparison(op, left, right, type=BOOLEAN)
+
+
+def _compare_literals(op: str, a: Literal, b: Literal) -> Expr:
+    if a.value is None:
+        return FALSE if op == "<=>" else _UNKNOWN
+    x, y = sort_key(a.value), sort_key(b.value)
+    result = {
+        "=": x == y,
+        "<=>": x == y,
+        "!=": x != y,
+        "<": x < y,  # type: ignore[operator]
+        "<=": x <= y,  # type: ignore[operator]
+        ">": x > y,  # type: ignore[operator]
+        ">=": x >= y,  # type: ignore[operator]
+    }[op]
+    return TRUE if result else FALSE
+
+
+def sort_key(value: object) -> object:
+    """A key that orders values as Spark does: NaN last, text by its UTF-8 bytes."""
+    if isinstance(value, float):
+        return (math.isnan(value), 0.0 if math.isnan(value) else value)
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+
+
+def _in(e: In) -> Expr:
+    value, options = e.value, e.options
+    if not all(isinstance(o, Literal) for o in options):
+        return e
+    if isinstance(value, Literal):
+        return _step(Or(tuple(_step(Comparison("=", value, o, type=BOOLEAN)) for o in options), type=BOOLEAN))
+    literals = [o for o in options if isinstance(o, Literal)]
+    pairs = [_unwrap(value, o) for o in literals if o.value is not None]
+    if pairs and all(p is not None for p in pairs):
+        value = next(p[0] for p in pairs if p)
+        nulls = [Literal(None, type=value.type) for o in literals if o.value is None]
+        literals = [p[1] for p in pairs if p] + nulls[:1]
+    distinct = tuple(dict.fromkeys(literals))
+    if len(distinct) == 1:
+        return _step(Comparison("=", value, distinct[0], type=BOOLEAN))
+    return In(value, distinct, type=BOOLEAN)
+
+
+def _unwrap(left: Expr, right: Literal) -> tuple[Expr, Literal] | None:
+    """`CAST(x AS wide) op literal` as `x op narrower literal`, where that is the same for every x."""
+    if not isinstance(left, Cast) or left.safe or right.value is None:
+        return None
+    inner, source, value = left.arg, left.arg.type, right.value
+    narrow: object = None
+    match source, left.to:
+        case (IntegerType(), IntegerType() | FloatType() | DecimalType()):
+            narrow = _as_int(value, source)
+        case (FloatType(32), FloatType(64)) if isinstance(value, float):
+            narrow = value if math.isnan(value) or text.to_float32(value) == value else None
+        case (DecimalType(p, s), DecimalType(q, t)) if q - t >= p - s and t >= s and isinstance(value, Decimal):
+            fit = text.fit_decimal(value, p, s)
+            narrow = fit if fit == value else None
+        case (DateType(), TimestampType(unit=unit)) if isinstance(value, int):
+            day, rest = divmod(value, 86_400 * text.UNITS_PER_SECOND[unit])
+            narrow = day if rest == 0 else None
+    if narrow is None:
+        return None
+    pair = _unwrap(inner, Literal(narrow, type=source))  # type: ignore[arg-type]
+    return pair or (inner, Literal(narrow, type=source))  # type: ignore[arg-type]
+
+
+def _as_int(value: object, type: IntegerType) -> int | None:
+    if isinstance(value, float) and not (math.isfinite(value) and abs(value) < 2**53):
+        return None
+    if not isinstance(value, int | float | Decimal) or value != int(value):
+        return None
+    low = -(2 ** (type.bits - 1)) if type.signed else 0
+    return int(value) if low <= value < low + 2**type.bits else None
+
+
+def _like(e: Like) -> Expr:
+    """LIKE without wildcards is `=`, with a single `%` at the end it is startswith."""
+    if e.ignore_case or not isinstance(e.pattern, Literal):
+        return e
+    if not isinstance(e.pattern.value, str):
+        return _UNKNOWN
+    parts = like_parts(e.pattern.value, e.escape)
+    if parts is None:
+        return e
+    prefix, rest = parts
+    literal = Literal(prefix, type=e.pattern.type)
+    if rest == []:
+        return _step(Comparison("=", e.value, literal, type=BOOLEAN))
+    if rest == ["%"] and prefix:
+        return Function("startswith", (e.value, literal), type=BOOLEAN)
+    return e
+
+
+def like_parts(pattern: str, escape: str) -> tuple[str, list[str]] | None:
+    """(fixed prefix, the rest: single characters, `%` and `_` being wildcards, escaped ones as `\\x`).
+
+    None if the escape character stands where Spark refuses it.
+    """
+    prefix: list[str] = []
+    rest: list[str] = []
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        escaped = c == escape
+        if escaped:
+            i += 1
+            if i == len(pattern) or pattern[i] not in ("%", "_", escape):
+                return None
+            c = pattern[i]
+        if rest or (c in "%_" and not escaped):
+            rest.append("\\" + c if escaped else c)
+        else:
+            prefix.append(c)
+        i += 1
+    return "".join(prefix), rest
+
+
+def _case(e: Case) -> Expr:
+    kept: list[tuple[Expr, Expr]] = []
+    for condition, value in e.branches:
+        if isinstance(condition, Literal):
+            if not condition.value:
+                continue
+            return Case(tuple(kept), value, type=e.type) if kept else value
+        kept.append((condition, value))
+    if kept:
+        return replace(e, branches=tuple(kept))
+    return e.otherwise if e.otherwise is not None else Literal(None, type=e.type)
+
+
+def cast_literal(e: Literal, to: DataType) -> Literal | None:
+    """CAST of a constant; None where it fails or is left to the evaluator."""
+    if e.value is None:
+        return Literal(None, type=to)
+    assert e.type is not None
+    value = _from_text(e.value, to) if isinstance(e.value, str) else _from_value(e.value, e.type, to)
+    return None if value is None else Literal(value, type=to)  # type: ignore[arg-type]
+
+
+def _from_text(word: str, to: DataType) -> object:  # noqa: C901
+    match to:
+        case BooleanType():
+            return text.parse_boolean(word)
+        case IntegerType(bits, True):
+            return text.parse_integer(word, bits)
+        case FloatType(bits) if bits != 16:
+            return text.parse_float(word, bits)
+        case DecimalType(precision, scale):
+            return text.parse_decimal(word, precision, scale)
+        case DateType():
+            return text.parse_date(word)
+        case TimestampType(utc, unit) if unit in ("us", "ns"):
+            parsed = text.parse_timestamp(word)
+            if parsed is None:
+                return None
+            # Spark drops a zone when text becomes TIMESTAMP_NTZ: the wall clock stays as written.
+            us = parsed[0] if utc or not parsed[1] else text.wall_clock(word)
+            return us if unit == "us" else us * 1000
+        case BinaryType():
+            return word.encode()
+        case UUIDType():
+            digits = word.replace("-", "")
+            return bytes.fromhex(digits) if len(digits) == 32 and not digits.strip("0123456789abcdefABCDEF") else None
+    return None
+
+
+def _from_value(value: object, source: DataType, to: DataType) -> object:  # noqa: C901
+    match source, to:
+        case (BooleanType(), _):
+            return None
+        case (IntegerType() | DecimalType(), IntegerType(bits, True)) if isinstance(value, int | Decimal):
+            whole = int(value)
+            return whole if -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1) else None
+        case (IntegerType() | DecimalType() | FloatType(), FloatType(bits)) if isinstance(value, int | float | Decimal):
+            return text.to_float32(float(value)) if bits == 32 else float(value)
+        case (IntegerType() | DecimalType(), DecimalType(precision, scale)) if isinstance(value, int | Decimal):
+            return text.fit_decimal(Decimal(value), precision, scale)
+        case (DateType(), TimestampType(unit="us")) if isinstance(value, int):
+            us = value * text.DAY_US
+            return us if -(2**63) <= us < 2**63 else None
+        case (TimestampType(unit="us"), TimestampType(unit="us")):
+            return value
+        case (TimestampType(unit="us"), TimestampType(unit="ns")) if isinstance(value, int):
+            return value * 1000 if abs(value) < 2**63 // 1000 else None
+        case (TimestampType(unit="us"), DateType()) if isinstance(value, int):
+            return value // text.DAY_US
+        case (BinaryType(), BinaryType()) | (UUIDType(), BinaryType()):
+            return value
+    return None
+

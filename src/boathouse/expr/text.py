@@ -1,0 +1,278 @@
+"""Spark's text forms of values, in plain Python: what a CAST from and to STRING accepts and prints.
+
+The parsers return None where Spark's ANSI cast would fail. Dates are days, timestamps micros since the epoch;
+text without a zone is read in UTC, the only zone this library evaluates in.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import struct
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from boathouse.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    NullType,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
+
+DAY_US = 86_400_000_000
+UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
+# What UTF8String.trimAll removes: every code point from NUL to space.
+_SPACE = "".join(map(chr, range(33)))
+_DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.S | re.A)
+_TIMESTAMP = re.compile(
+    r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*(\S.*)?)?)?)?",
+    re.S | re.A,
+)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.A)
+_INTEGER = re.compile(r"[+-]?\d+", re.A)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.A)
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+
+
+def days_from_civil(year: int, month: int, day: int) -> int | None:
+    """Days since the epoch of a proleptic Gregorian date; None if there is no such day."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not (1 <= month <= 12 and 1 <= day <= (31, 28 + leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]):
+        return None
+    y = year - (month <= 2)
+    doy = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return 365 * y + y // 4 - y // 100 + y // 400 + doy - 719468
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """(year, month, day) of a day number, for any year."""
+    z = days + 719468
+    era, doe = divmod(z, 146097)
+    yoe = (doe - doe // 1460 + doe // 36524 - doe // 146096) // 365
+    doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
+    mp = (5 * doy + 2) // 153
+    month = mp + 3 if mp < 10 else mp - 9
+    return yoe + era * 400 + (month <= 2), month, doy - (153 * mp + 2) // 5 + 1
+
+
+def parse_date(text: str) -> int | None:
+    m = _DATE.fullmatch(text.strip(_SPACE))
+    if m is None:
+        return None
+    sign, year, month, day = m.groups()
+    days = days_from_civil(int(sign + year), int(month or 1), int(day or 1))
+    return days if days is not None and -(2**31) <= days < 2**31 else None
+
+
+def parse_timestamp(text: str) -> tuple[int, bool] | None:
+    """(micros, whether the text names a zone). Digits of the fraction beyond the sixth are cut off, as in Spark."""
+    m = _TIMESTAMP.fullmatch(text.strip(_SPACE))
+    if m is None:
+        return None
+    sign, year, month, day, hour, minute, second, fraction, zone = m.groups()
+    days = days_from_civil(int(sign + year), int(month or 1), int(day or 1))
+    h, mi, s = int(hour or 0), int(minute or 0), int(second or 0)
+    if days is None or h > 23 or mi > 59 or s > 59:
+        return None
+    us = days * DAY_US + ((h * 60 + mi) * 60 + s) * 1_000_000 + int(((fraction or "") + "000000")[:6])
+    if zone is not None:
+        offset = _zone_offset(zone.strip(), us)
+        if offset is None:
+            return None
+        us -= offset * 1_000_000
+    return (us, zone is not None) if -(2**63) <= us < 2**63 else None
+
+
+def wall_clock(text: str) -> int:
+    """Micros of a timestamp text with its zone dropped: what TIMESTAMP_NTZ takes from it."""
+    m = _TIMESTAMP.fullmatch(text.strip(_SPACE))
+    assert m is not None
+    zone = m.group(9)
+    bare = text.strip(_SPACE).removesuffix(zone) if zone else text
+    parsed = parse_timestamp(bare)
+    assert parsed is not None
+    return parsed[0]
+
+
+def _zone_offset(zone: str, local_us: int) -> int | None:
+    """Seconds east of UTC of a zone's name or offset at a local time."""
+    if zone in ("Z", "UTC", "GMT", "UT"):
+        return 0
+    if m := _OFFSET.fullmatch(zone):
+        h, mi, s = int(m[2]), int(m[3] or 0), int(m[4] or 0)
+        total = h * 3600 + mi * 60 + s
+        return None if total > 18 * 3600 or mi > 59 or s > 59 else total if m[1] == "+" else -total
+    try:
+        info = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+    y, mo, d = civil_from_days(local_us // DAY_US)
+    if not 1 <= y <= 9999:
+        return None
+    seconds = local_us % DAY_US // 1_000_000
+    local = dt.datetime(y, mo, d, seconds // 3600, seconds // 60 % 60, seconds % 60, tzinfo=info)
+    offset = local.utcoffset()
+    return None if offset is None else int(offset.total_seconds())
+
+
+def parse_boolean(text: str) -> bool | None:
+    word = text.strip(_SPACE).lower()
+    if word in ("t", "true", "y", "yes", "1"):
+        return True
+    return False if word in ("f", "false", "n", "no", "0") else None
+
+
+def parse_integer(text: str, bits: int = 64) -> int | None:
+    word = text.strip(_SPACE)
+    if _INTEGER.fullmatch(word) is None:
+        return None
+    value = int(word)
+    return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
+
+
+def parse_float(text: str, bits: int = 64) -> float | None:
+    word = text.strip(_SPACE)
+    plain = word[:-1] if word[-1:] in ("d", "D", "f", "F") and word[-2:-1].isdigit() | (word[-2:-1] == ".") else word
+    if _NUMBER.fullmatch(plain):
+        value = float(plain)
+    else:
+        sign = -1.0 if word[:1] == "-" else 1.0
+        name = word[1:].lower() if word[:1] in ("+", "-") else word.lower()
+        if name not in _SPECIAL or (name == "nan" and len(word) != 3):
+            return None
+        value = sign * _SPECIAL[name]
+    return to_float32(value) if bits == 32 else value
+
+
+def to_float32(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def parse_decimal(text: str, precision: int, scale: int) -> Decimal | None:
+    word = text.strip(_SPACE)
+    if _NUMBER.fullmatch(word) is None:
+        return None
+    try:
+        return fit_decimal(Decimal(word), precision, scale)
+    except InvalidOperation:
+        return None
+
+
+def fit_decimal(value: Decimal, precision: int, scale: int) -> Decimal | None:
+    """`value` rounded half up to `scale`; None if it does not fit `precision`."""
+    if not value.is_finite() or value.adjusted() > 80:
+        return None
+    out = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
+    return out if abs(int(out.scaleb(scale, context=WIDE))) < 10**precision else None
+
+
+def format_date(days: int) -> str:
+    y, m, d = civil_from_days(days)
+    return f"{_year(y)}-{m:02d}-{d:02d}"
+
+
+def format_timestamp(us: int) -> str:
+    """`yyyy-MM-dd HH:mm:ss[.ffffff]` in UTC, zeros at the fraction's end cut off."""
+    days, rest = divmod(us, DAY_US)
+    seconds, micros = divmod(rest, 1_000_000)
+    text = f"{format_date(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return text + (f".{micros:06d}".rstrip("0") if micros else "")
+
+
+def _year(y: int) -> str:
+    return f"{y:04d}" if 0 <= y <= 9999 else f"+{y}" if y > 0 else f"-{-y:04d}"
+
+
+def format_float(value: float, bits: int = 64) -> str:
+    """Java's Double.toString (Float.toString): shortest digits that read back, `1.0E10` outside [1e-3, 1e7)."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1.0, value) < 0 else "0.0"
+    digits, exponent = _shortest(abs(value), bits)
+    sign = "-" if value < 0 else ""
+    if -3 <= exponent < 7:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+        return f"{sign}{whole}.{digits[exponent + 1 :] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _shortest(value: float, bits: int) -> tuple[str, int]:
+    """(significant digits, decimal exponent of the first)."""
+    text = repr(value)
+    if bits == 32:
+        text = next((t for n in range(1, 10) if to_float32(float(t := f"{value:.{n - 1}e}")) == value), text)
+    _, digits, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    word = "".join(map(str, digits))
+    return word.rstrip("0") or "0", exponent + len(word) - 1
+
+
+def format_decimal(value: Decimal, scale: int) -> str:
+    """Plain digits with exactly `scale` of them after the point: never an exponent."""
+    return format(value.quantize(Decimal(1).scaleb(-scale), context=WIDE), "f")
+
+
+def sql_literal(value: object, type: DataType | None) -> str:  # noqa: C901
+    """`value` as a Spark SQL literal that parses back to the same value and type."""
+    if value is None:
+        return "NULL" if type is None or isinstance(type, NullType) else f"CAST(NULL AS {str(type).upper()})"
+    match type:
+        case DateType():
+            return f"DATE'{format_date(_int(value))}'"
+        case TimestampType(utc, unit):
+            us = _int(value) * 1_000_000 // UNITS_PER_SECOND[unit]
+            return f"TIMESTAMP{'' if utc else '_NTZ'}'{format_timestamp(us)}{'Z' if utc else ''}'"
+        case IntegerType(bits=8):
+            return f"{value}Y"
+        case IntegerType(bits=16):
+            return f"{value}S"
+        case IntegerType(bits=64):
+            return f"{value}L"
+        case FloatType(bits):
+            return _float_literal(float(value), bits)  # type: ignore[arg-type]
+        case DecimalType(precision, scale):
+            assert isinstance(value, Decimal)
+            return f"CAST('{format_decimal(value, scale)}' AS DECIMAL({precision},{scale}))"
+        case BinaryType() | FixedType() | UUIDType():
+            assert isinstance(value, bytes)
+            return f"X'{value.hex().upper()}'"
+        case BooleanType() | StringType() | _:
+            return str(value).lower() if isinstance(value, bool) else _text_literal(value)
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _text_literal(value: object) -> str:
+    if not isinstance(value, str):
+        return str(value)
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\0", "\\0")
+    return f"'{escaped}'"
+
+
+def _float_literal(value: float, bits: int) -> str:
+    text = format_float(value, bits)
+    if math.isfinite(value) and bits == 64:
+        return f"{text}D"
+    return f"CAST('{text}' AS {'DOUBLE' if bits == 64 else 'FLOAT'})"

@@ -1,0 +1,341 @@
+"""The expression tree: frozen, picklable nodes that know no engine; `str(node)` is Spark SQL text.
+
+Values of literals are physical, so that every instant Spark knows fits: DATE is days since the epoch (int),
+TIMESTAMP and TIMESTAMP_NTZ are the type's units since the epoch (int), DECIMAL is `decimal.Decimal`,
+BINARY, FIXED and UUID are `bytes`. `type` is None until `resolve.bind` gave it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from typing import Literal as OneOf
+
+from boathouse.errors import ExpressionError
+from boathouse.expr.text import sql_literal
+from boathouse.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT32,
+    INT64,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    UUID,
+    DataType,
+    DecimalType,
+)
+
+Path = tuple[str, ...]
+ComparisonOp = OneOf["=", "!=", "<", "<=", ">", ">=", "<=>"]
+ArithmeticOp = OneOf["+", "-", "*", "/", "%", "div"]
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """Root of all nodes; compares by value."""
+
+    type: DataType | None = field(default=None, kw_only=True)
+
+    def children(self) -> tuple[Expr, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expr):
+    """A column, or a member of a struct column; after `bind` spelled as the schema spells it."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return ".".join(quote(p) for p in self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A constant; `value` None is NULL of any type."""
+
+    value: bool | int | float | str | bytes | Decimal | None
+
+    def __str__(self) -> str:
+        return sql_literal(self.value, self.type)
+
+    @staticmethod
+    def of(value: object) -> Literal:
+        """The literal of a Python value; aware datetimes are TIMESTAMP, naive ones TIMESTAMP_NTZ."""
+        return _literal(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Expr):
+    op: ComparisonOp
+    left: Expr
+    right: Expr
+
+    def __str__(self) -> str:
+        return f"{_tight(self.left)} {self.op} {_tight(self.right)}"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expr):
+    """All of `args` (two or more), left to right."""
+
+    args: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(_tight(a) for a in self.args)
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expr):
+    """Any of `args` (two or more), left to right."""
+
+    args: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(_tight(a) for a in self.args)
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expr):
+    arg: Expr
+
+    def __str__(self) -> str:
+        if isinstance(self.arg, IsNull):
+            return f"{_tight(self.arg.arg)} IS NOT NULL"
+        return f"NOT {_tight(self.arg)}"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+
+@dataclass(frozen=True, slots=True)
+class In(Expr):
+    """`value IN (options)`: null if nothing matches and `value` or an option is null."""
+
+    value: Expr
+    options: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return f"{_tight(self.value)} IN ({', '.join(map(str, self.options))})"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.value, *self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expr):
+    arg: Expr
+
+    def __str__(self) -> str:
+        return f"{_tight(self.arg)} IS NULL"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expr):
+    """SQL LIKE with `%`, `_` and an escape character; `ignore_case` is ILIKE."""
+
+    value: Expr
+    pattern: Expr
+    escape: str = "\\"
+    ignore_case: bool = False
+
+    def __str__(self) -> str:
+        text = f"{_tight(self.value)} {'I' if self.ignore_case else ''}LIKE {_tight(self.pattern)}"
+        return text if self.escape == "\\" else f"{text} ESCAPE {sql_literal(self.escape, STRING)}"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.value, self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Expr):
+    op: ArithmeticOp
+    left: Expr
+    right: Expr
+
+    def __str__(self) -> str:
+        return f"{_tight(self.left)} {self.op} {_tight(self.right)}"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """`safe` is TRY_CAST: null where CAST fails."""
+
+    arg: Expr
+    to: DataType
+    safe: bool = False
+
+    def __str__(self) -> str:
+        return f"{'TRY_' if self.safe else ''}CAST({self.arg} AS {str(self.to).upper()})"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.arg,)
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """`CASE WHEN condition THEN value ... ELSE otherwise END`; a value is computed only where it is taken."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None = None
+
+    def __str__(self) -> str:
+        text = "CASE" + "".join(f" WHEN {c} THEN {v}" for c, v in self.branches)
+        return text + (f" ELSE {self.otherwise} END" if self.otherwise is not None else " END")
+
+    def children(self) -> tuple[Expr, ...]:
+        last = () if self.otherwise is None else (self.otherwise,)
+        return (*(e for pair in self.branches for e in pair), *last)
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Expr):
+    """A function of functions.FUNCTIONS, by its lower-case name."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        if self.name == "negative" and len(self.args) == 1:
+            return f"-({self.args[0]})"
+        return f"{self.name}({', '.join(map(str, self.args))})"
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+TRUE = Literal(True, type=BOOLEAN)
+FALSE = Literal(False, type=BOOLEAN)
+_LEAVES = (Column, Literal, Cast, Function, Case)
+_RESERVED = frozenset(
+    """all and any as between both case cast date distinct div else end escape exists extract false from if ilike in
+    interval is left like not null or right rlike select then timestamp timestamp_ltz timestamp_ntz transform true
+    try_cast when where current_date current_timestamp current_user regexp x b n r u e using over order by on
+    """.split()  # noqa: SIM905
+)
+
+
+def quote(name: str) -> str:
+    """`name` as an identifier: bare if it is a plain word, else in backticks."""
+    plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def _tight(e: Expr) -> str:
+    return str(e) if isinstance(e, _LEAVES) and not str(e).startswith("-") else f"({e})"
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """`e` and everything below it, parents first."""
+    stack = [e]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children()))
+
+
+def columns(e: Expr) -> tuple[Path, ...]:
+    """The paths that `e` reads, each once, in order of appearance."""
+    return tuple(dict.fromkeys(n.path for n in walk(e) if isinstance(n, Column)))
+
+
+def rebuild(e: Expr, fn: Callable[[Expr], Expr]) -> Expr:
+    """`e` with `fn` applied to each direct child."""
+    changes: dict[str, object] = {}
+    for f in fields(e):
+        value = getattr(e, f.name)
+        if isinstance(value, Expr):
+            changes[f.name] = fn(value)
+        elif f.name in ("args", "options"):
+            changes[f.name] = tuple(fn(v) for v in value)
+        elif f.name == "branches":
+            changes[f.name] = tuple((fn(c), fn(v)) for c, v in value)
+    return replace(e, **changes) if changes else e
+
+
+def conjuncts(e: Expr) -> tuple[Expr, ...]:
+    """The parts of a top-level AND, nested ones flattened; (e,) if there is none."""
+    return tuple(c for a in e.args for c in conjuncts(a)) if isinstance(e, And) else (e,)
+
+
+def all_of(parts: list[Expr]) -> Expr:
+    """AND of `parts`: TRUE if there is none."""
+    flat = tuple(c for p in parts for c in conjuncts(p) if c != TRUE)
+    return And(flat, type=BOOLEAN) if len(flat) > 1 else flat[0] if flat else TRUE
+
+
+def any_of(parts: list[Expr]) -> Expr:
+    """OR of `parts`: FALSE if there is none."""
+    flat = tuple(c for p in parts for c in (p.args if isinstance(p, Or) else (p,)) if c != FALSE)
+    return Or(flat, type=BOOLEAN) if len(flat) > 1 else flat[0] if flat else FALSE
+
+
+def _literal(value: object) -> Literal:
+    match value:
+        case Literal():
+            return value
+        case None:
+            return Literal(None, type=NULL)
+        case bool():
+            return Literal(value, type=BOOLEAN)
+        case int():
+            if -(2**63) <= value < 2**63:
+                return Literal(value, type=INT32 if -(2**31) <= value < 2**31 else INT64)
+            return Literal(Decimal(value), type=decimal_type(Decimal(value)))
+        case float():
+            return Literal(value, type=DOUBLE)
+        case Decimal():
+            return Literal(value, type=decimal_type(value))
+        case str():
+            return Literal(value, type=STRING)
+        case bytes() | bytearray() | memoryview():
+            return Literal(bytes(value), type=BINARY)
+        case uuid.UUID():
+            return Literal(value.bytes, type=UUID)
+        case dt.datetime():
+            utc = value.tzinfo is not None
+            naive = value.astimezone(dt.UTC).replace(tzinfo=None) if utc else value
+            return Literal((naive - _EPOCH) // _MICROSECOND, type=TIMESTAMP if utc else TIMESTAMP_NTZ)
+        case dt.date():
+            return Literal(value.toordinal() - _EPOCH.toordinal(), type=DATE)
+    raise ExpressionError(
+        f"a Python {type(value).__name__} is not a literal",
+        advice="give None, bool, int, float, Decimal, str, bytes, date, datetime or UUID",
+    )
+
+
+def decimal_type(value: Decimal) -> DecimalType:
+    """The narrowest decimal type that holds `value` as it is written. Raises ExpressionError beyond 38 digits."""
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise ExpressionError(f"{value} is not a decimal number")
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(exponent, 0), scale, 1)
+    if precision > 38:
+        raise ExpressionError(f"{value} needs {precision} digits; a decimal has 38 at most")
+    return DecimalType(precision, scale)

@@ -1,0 +1,219 @@
+"""The Avro schemas of manifest lists and manifests of format version 2 (spec, "Manifests", Appendix A)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from boathouse.iceberg.values import decimal_size
+from boathouse.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    PartitionSpec,
+    StringType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+)
+
+LIST_NAMES: Final = {
+    500: "manifest_path",
+    501: "manifest_length",
+    502: "partition_spec_id",
+    517: "content",
+    515: "sequence_number",
+    516: "min_sequence_number",
+    503: "added_snapshot_id",
+    504: "added_files_count",
+    505: "existing_files_count",
+    506: "deleted_files_count",
+    512: "added_rows_count",
+    513: "existing_rows_count",
+    514: "deleted_rows_count",
+    507: "partitions",
+    519: "key_metadata",
+    509: "contains_null",
+    518: "contains_nan",
+    510: "lower_bound",
+    511: "upper_bound",
+    520: "first_row_id",
+}
+ENTRY_NAMES: Final = {
+    0: "status",
+    1: "snapshot_id",
+    3: "sequence_number",
+    4: "file_sequence_number",
+    2: "data_file",
+    134: "content",
+    100: "file_path",
+    101: "file_format",
+    102: "partition",
+    103: "record_count",
+    104: "file_size_in_bytes",
+    108: "column_sizes",
+    109: "value_counts",
+    110: "null_value_counts",
+    137: "nan_value_counts",
+    125: "lower_bounds",
+    128: "upper_bounds",
+    131: "key_metadata",
+    132: "split_offsets",
+    135: "equality_ids",
+    140: "sort_order_id",
+    142: "first_row_id",
+    143: "referenced_data_file",
+    144: "content_offset",
+    145: "content_size_in_bytes",
+    **{id: "key" for id in (117, 119, 121, 138, 126, 129)},
+    **{id: "value" for id in (118, 120, 122, 139, 127, 130)},
+}
+"""Canonical names of fields by id. Partition fields have ids from 1000 and are called `f<id>`."""
+
+METRICS: Final = frozenset(
+    {"column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"}
+)
+
+
+def _required(name: str, type: Any, id: int) -> dict[str, Any]:
+    return {"name": name, "type": type, "field-id": id}
+
+
+def _optional(name: str, type: Any, id: int) -> dict[str, Any]:
+    return {"name": name, "type": ["null", type], "default": None, "field-id": id}
+
+
+def _map(key: int, value: int, type: str) -> dict[str, Any]:
+    fields = [_required("key", "int", key), _required("value", type, value)]
+    return {
+        "type": "array",
+        "items": {"type": "record", "name": f"k{key}_v{value}", "fields": fields},
+        "logicalType": "map",
+    }
+
+
+def _list(id: int, type: str) -> dict[str, Any]:
+    return {"type": "array", "items": type, "element-id": id}
+
+
+_SUMMARY: Final = {
+    "type": "record",
+    "name": "r508",
+    "fields": [
+        _required("contains_null", "boolean", 509),
+        _optional("contains_nan", "boolean", 518),
+        _optional("lower_bound", "bytes", 510),
+        _optional("upper_bound", "bytes", 511),
+    ],
+}
+MANIFEST_LIST: Final = {
+    "type": "record",
+    "name": "manifest_file",
+    "fields": [
+        _required("manifest_path", "string", 500),
+        _required("manifest_length", "long", 501),
+        _required("partition_spec_id", "int", 502),
+        _required("content", "int", 517),
+        _required("sequence_number", "long", 515),
+        _required("min_sequence_number", "long", 516),
+        _required("added_snapshot_id", "long", 503),
+        _required("added_files_count", "int", 504),
+        _required("existing_files_count", "int", 505),
+        _required("deleted_files_count", "int", 506),
+        _required("added_rows_count", "long", 512),
+        _required("existing_rows_count", "long", 513),
+        _required("deleted_rows_count", "long", 514),
+        _optional("partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}, 507),
+        _optional("key_metadata", "bytes", 519),
+    ],
+}
+
+
+def avro_name(name: str) -> str:
+    """`name` as Avro allows it: other characters become `_x<hex>`, a leading digit gets `_`."""
+    text = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_x{ord(m[0]):X}", name)
+    return f"_{text}" if not text or text[0].isdigit() else text
+
+
+def partition_type(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
+    """The record of a spec's partition values. With `names` false, fields are called `f<id>`."""
+    fields = []
+    for f in spec:
+        name = avro_name(f.name) if names else f"f{f.id}"
+        field = _optional(name, _avro_type(f.type, f.id), f.id)
+        if names and name != f.name:
+            field["iceberg-field-name"] = f.name
+        fields.append(field)
+    return {"type": "record", "name": "r102", "fields": fields}
+
+
+def _avro_type(type: DataType, id: int) -> Any:
+    match type:
+        case BooleanType():
+            return "boolean"
+        case IntegerType(bits):
+            return "int" if bits == 32 else "long"
+        case FloatType(bits):
+            return "float" if bits == 32 else "double"
+        case DateType():
+            return {"type": "int", "logicalType": "date"}
+        case TimeType():
+            return {"type": "long", "logicalType": "time-micros"}
+        case TimestampType(utc):
+            return {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": utc}
+        case DecimalType(precision, scale):
+            return {
+                "type": "fixed",
+                "name": f"decimal_{precision}_{scale}_{id}",
+                "size": decimal_size(precision),
+                "logicalType": "decimal",
+                "precision": precision,
+                "scale": scale,
+            }
+        case UUIDType():
+            return {"type": "fixed", "name": f"uuid_fixed_{id}", "size": 16, "logicalType": "uuid"}
+        case FixedType(length):
+            return {"type": "fixed", "name": f"fixed_{length}_{id}", "size": length}
+        case BinaryType():
+            return "bytes"
+        case StringType():
+            return "string"
+    raise TypeError(f"{type} is no partition type")
+
+
+def manifest(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
+    """The schema of a manifest's entries for files of this spec."""
+    data_file = [
+        _required("content", "int", 134),
+        _required("file_path", "string", 100),
+        _required("file_format", "string", 101),
+        _required("partition", partition_type(spec, names), 102),
+        _required("record_count", "long", 103),
+        _required("file_size_in_bytes", "long", 104),
+        _optional("column_sizes", _map(117, 118, "long"), 108),
+        _optional("value_counts", _map(119, 120, "long"), 109),
+        _optional("null_value_counts", _map(121, 122, "long"), 110),
+        _optional("nan_value_counts", _map(138, 139, "long"), 137),
+        _optional("lower_bounds", _map(126, 127, "bytes"), 125),
+        _optional("upper_bounds", _map(129, 130, "bytes"), 128),
+        _optional("key_metadata", "bytes", 131),
+        _optional("split_offsets", _list(133, "long"), 132),
+        _optional("equality_ids", _list(136, "int"), 135),
+        _optional("sort_order_id", "int", 140),
+    ]
+    return {
+        "type": "record",
+        "name": "manifest_entry",
+        "fields": [
+            _required("status", "int", 0),
+            _optional("snapshot_id", "long", 1),
+            _optional("sequence_number", "long", 3),
+            _optional("file_sequence_number", "long", 4),
+            _required("data_file", {"type": "record", "name": "r2", "fields": data_file}, 2),
+        ],
+    }

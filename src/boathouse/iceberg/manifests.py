@@ -1,0 +1,249 @@
+"""Manifest lists and manifests: reading by field id with inheritance, and writing (spec, "Manifests")."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.iceberg import avro
+from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, MANIFEST_LIST, METRICS, manifest
+from boathouse.iceberg.schemas import schema_json
+from boathouse.iceberg.values import Physical, encode, from_avro, to_avro
+from boathouse.types import FloatType, PartitionSpec, Schema
+
+EXISTING: Final = 0
+ADDED: Final = 1
+DELETED: Final = 2
+DATA: Final = 0
+DELETES: Final = 1
+POSITION_DELETES: Final = 1
+EQUALITY_DELETES: Final = 2
+
+Row = dict[str, Any]
+Entry = dict[str, Any]
+"""A decoded entry: status, snapshot_id, sequence_number, file_sequence_number, and data_file as raw values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a manifest list says about one partition field over a manifest's files; bounds in binary form."""
+
+    contains_null: bool
+    contains_nan: bool | None
+    lower: bytes | None
+    upper: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """A row of a manifest list, with the row itself, so that it is carried into the next list as it was."""
+
+    path: str
+    spec_id: int
+    content: int
+    sequence: int
+    min_sequence: int
+    snapshot_id: int
+    partitions: tuple[Summary, ...] | None
+    row: Row
+
+    @property
+    def empty(self) -> bool:
+        """Whether the counts prove that nothing in it is live; a count that is missing proves nothing."""
+        return self.row.get("added_files_count") == 0 and self.row.get("existing_files_count") == 0
+
+    @property
+    def live_files(self) -> int | None:
+        added, existing = self.row.get("added_files_count"), self.row.get("existing_files_count")
+        return None if added is None or existing is None else added + existing
+
+
+def read_list(data: bytes, where: str) -> list[ManifestFile]:
+    """The manifests that a snapshot lists. Raises CorruptTableError, UnsupportedFeatureError (encryption)."""
+    container = avro.parse(data, where)
+    writer = avro.by_ids(container.schema, LIST_NAMES, where)
+    try:
+        return [_manifest_file(row, where) for block in avro.records(container, writer) for row in block]
+    except (KeyError, TypeError) as error:
+        raise CorruptTableError(f"the manifest list lacks {error}", where=where) from None
+
+
+def _manifest_file(row: Row, where: str) -> ManifestFile:
+    if row.get("key_metadata"):
+        raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
+    partitions = row.get("partitions")
+    return ManifestFile(
+        row["manifest_path"],
+        row["partition_spec_id"],
+        row.get("content") or DATA,
+        row.get("sequence_number") or 0,
+        row.get("min_sequence_number") or 0,
+        row["added_snapshot_id"],
+        None if partitions is None else tuple(_summary(p) for p in partitions),
+        row,
+    )
+
+
+def _summary(row: Row) -> Summary:
+    return Summary(row["contains_null"], row.get("contains_nan"), row.get("lower_bound"), row.get("upper_bound"))
+
+
+def read_entries(
+    data: bytes, source: ManifestFile, where: str, live_only: bool = True, metrics: frozenset[str] = METRICS
+) -> list[Entry]:
+    """The entries of a manifest, with what they inherit from the manifest list filled in.
+
+    Metric maps that are not in `metrics` are skipped over. Raises CorruptTableError.
+    """
+    container = avro.parse(data, where)
+    writer = avro.by_ids(container.schema, ENTRY_NAMES, where)
+    reader = None if metrics == METRICS else _without(writer, METRICS - metrics)
+    found: list[Entry] = []
+    try:
+        for block in avro.records(container, writer, reader):
+            for entry in block:
+                if live_only and entry["status"] == DELETED:
+                    continue
+                inherit(entry, source, where)
+                found.append(entry)
+    except (KeyError, TypeError) as error:
+        raise CorruptTableError(f"a manifest entry lacks {error}", where=where) from None
+    return found
+
+
+def _without(writer: avro.Schema, names: frozenset[str]) -> avro.Schema:
+    fields = next(f["type"]["fields"] for f in writer["fields"] if f["name"] == "data_file")
+    return avro.pruned(writer, ("data_file",), frozenset(f["name"] for f in fields) - names)
+
+
+def inherit(entry: Entry, source: ManifestFile, where: str) -> None:
+    """Snapshot id and sequence numbers that are null come from the manifest list; the latter for ADDED only."""
+    if entry.get("snapshot_id") is None:
+        entry["snapshot_id"] = source.snapshot_id
+    for name in ("sequence_number", "file_sequence_number"):
+        if entry.get(name) is None:
+            # A manifest of version 1 has sequence number 0, and so have all its entries.
+            if entry["status"] != ADDED and source.sequence != 0:
+                path = entry["data_file"]["file_path"]
+                raise CorruptTableError(f"the entry of {path} is not new and has no {name}", where=where)
+            entry[name] = source.sequence
+
+
+def map_of(data_file: Row, name: str) -> dict[int, Any] | None:
+    """A metric map of a data file; None if the file has none (unknown, which is not zero)."""
+    pairs = data_file.get(name)
+    if pairs is None:
+        return None
+    if isinstance(pairs, dict):
+        return {int(k): v for k, v in pairs.items()}
+    return {p["key"]: p["value"] for p in pairs}
+
+
+def pairs_of(values: Mapping[int, Any]) -> list[Row]:
+    """A metric map as Avro holds it."""
+    return [{"key": k, "value": v} for k, v in sorted(values.items())]
+
+
+def partition_values(data_file: Row, spec: PartitionSpec) -> dict[int, Physical]:
+    """Partition values by field id, physical."""
+    row = data_file.get("partition") or {}
+    return {f.id: from_avro(row.get(f"f{f.id}", row.get(f.name)), f.type) for f in spec}
+
+
+def partition_row(values: Mapping[int, Physical], spec: PartitionSpec) -> Row:
+    """Physical partition values as a manifest holds them."""
+    return {f"f{f.id}": to_avro(values.get(f.id), f.type) for f in spec}
+
+
+def write_entries(
+    entries: Sequence[Entry], spec: PartitionSpec, schema: Schema, schema_id: int, content: int, codec: str
+) -> bytes:
+    """A manifest of format version 2."""
+    metadata = {
+        "schema": json.dumps(schema_json(schema, schema_id)),
+        "schema-id": str(schema_id),
+        "partition-spec": json.dumps(_spec_fields(spec)),
+        "partition-spec-id": str(spec.id),
+        "format-version": "2",
+        "content": "data" if content == DATA else "deletes",
+    }
+    return avro.write(manifest(spec), [_named(e, spec) for e in entries], metadata, codec)
+
+
+def _spec_fields(spec: PartitionSpec) -> list[Row]:
+    return [{"source-id": f.source_id, "field-id": f.id, "name": f.name, "transform": str(f.transform)} for f in spec]
+
+
+def _named(entry: Entry, spec: PartitionSpec) -> Entry:
+    """The entry with its partition under the names of the written schema."""
+    if not spec.fields:
+        return {**entry, "data_file": {**entry["data_file"], "partition": {}}}
+    row = entry["data_file"]["partition"]
+    names = manifest(spec)["fields"][4]["type"]["fields"][3]["type"]["fields"]
+    named = {n["name"]: row.get(f"f{f.id}") for n, f in zip(names, spec)}
+    return {**entry, "data_file": {**entry["data_file"], "partition": named}}
+
+
+def write_list(rows: Sequence[Row], metadata: Mapping[str, str], codec: str) -> bytes:
+    """A manifest list of format version 2."""
+    return avro.write(MANIFEST_LIST, rows, {**metadata, "format-version": "2"}, codec)
+
+
+def list_row(
+    path: str, length: int, spec: PartitionSpec, entries: Sequence[Entry], content: int, sequence: int, snapshot_id: int
+) -> Row:
+    """The manifest list's row for a manifest written by snapshot `snapshot_id` at `sequence`."""
+    counts = {ADDED: [0, 0], EXISTING: [0, 0], DELETED: [0, 0]}
+    lowest = sequence
+    for e in entries:
+        counts[e["status"]][0] += 1
+        counts[e["status"]][1] += e["data_file"]["record_count"]
+        if e["status"] != DELETED and e.get("sequence_number") is not None:
+            lowest = min(lowest, e["sequence_number"])
+    return {
+        "manifest_path": path,
+        "manifest_length": length,
+        "partition_spec_id": spec.id,
+        "content": content,
+        "sequence_number": sequence,
+        "min_sequence_number": lowest,
+        "added_snapshot_id": snapshot_id,
+        "added_files_count": counts[ADDED][0],
+        "existing_files_count": counts[EXISTING][0],
+        "deleted_files_count": counts[DELETED][0],
+        "added_rows_count": counts[ADDED][1],
+        "existing_rows_count": counts[EXISTING][1],
+        "deleted_rows_count": counts[DELETED][1],
+        "partitions": summaries(entries, spec),
+        "key_metadata": None,
+    }
+
+
+def summaries(entries: Iterable[Entry], spec: PartitionSpec) -> list[Row]:
+    """Per partition field: whether null or NaN occurs, and bounds over the other values."""
+    tuples = [partition_values(e["data_file"], spec) for e in entries]
+    return [_summarise([t[f.id] for t in tuples], f.type) for f in spec]
+
+
+def _summarise(values: Sequence[Physical], type: Any) -> Row:
+    present = [v for v in values if v is not None]
+    floating = isinstance(type, FloatType)
+    numbers = [v for v in present if not (floating and math.isnan(v))]  # type: ignore[arg-type]
+    key = _zero_order if floating else None
+    lower = min(numbers, key=key, default=None)  # type: ignore[type-var, arg-type]
+    upper = max(numbers, key=key, default=None)  # type: ignore[type-var, arg-type]
+    return {
+        "contains_null": len(present) < len(values),
+        "contains_nan": len(numbers) < len(present),
+        "lower_bound": encode(lower, type),
+        "upper_bound": encode(upper, type),
+    }
+
+
+def _zero_order(value: float) -> tuple[float, float]:
+    """-0.0 before +0.0."""
+    return (value, math.copysign(1.0, value))

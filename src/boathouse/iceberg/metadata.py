@@ -1,0 +1,150 @@
+"""Table metadata: the JSON document as it is, and views of it (spec, "Table Metadata").
+
+A commit edits a copy of the document, so that what this library does not know is carried through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.iceberg.partitions import parse_specs
+from boathouse.iceberg.schemas import parse_schema
+from boathouse.types import Partitioning, Schema
+
+Json = dict[str, Any]
+MAIN = "main"
+_REQUIRED = (
+    "table-uuid", "location", "last-sequence-number", "last-updated-ms", "last-column-id", "schemas",
+    "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders",
+    "default-sort-order-id",
+)  # fmt: skip
+
+
+class TableMetadata:
+    """A metadata document of version 2 or 3, read only. `uri` is the file it came from."""
+
+    def __init__(self, document: Json, uri: str) -> None:
+        self.document = document
+        self.uri = uri
+
+    @classmethod
+    def parse(cls, data: bytes, uri: str) -> TableMetadata:
+        """Raises CorruptTableError, and UnsupportedFeatureError naming a version that is not offered."""
+        try:
+            document = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise CorruptTableError(f"the table metadata is no JSON: {error}", where=uri) from None
+        if not isinstance(document, dict):
+            raise CorruptTableError("the table metadata is no JSON object", where=uri)
+        _check_version(document, uri)
+        missing = [name for name in _REQUIRED if document.get(name) is None]
+        if missing:
+            raise CorruptTableError(f"the table metadata lacks {', '.join(missing)}", where=uri)
+        found = cls(document, uri)
+        found._check_references()
+        return found
+
+    def _check_references(self) -> None:
+        document = self.document
+        for name, ids, current in (
+            ("schema", [s.get("schema-id") for s in document["schemas"]], document["current-schema-id"]),
+            ("partition spec", [s.get("spec-id") for s in document["partition-specs"]], document["default-spec-id"]),
+            ("sort order", [s.get("order-id") for s in document["sort-orders"]], document["default-sort-order-id"]),
+        ):
+            if current not in ids:
+                raise CorruptTableError(f"the current {name} {current} is not among {ids}", where=self.uri)
+        current_id = self.current_snapshot_id
+        if current_id is not None and current_id not in self.snapshots:
+            raise CorruptTableError(f"the current snapshot {current_id} is not listed", where=self.uri)
+
+    @property
+    def version(self) -> int:
+        return int(self.document["format-version"])
+
+    @property
+    def uuid(self) -> str:
+        return str(self.document["table-uuid"])
+
+    @property
+    def location(self) -> str:
+        return str(self.document["location"])
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.document.get("properties") or {}
+
+    @property
+    def last_sequence_number(self) -> int:
+        return int(self.document["last-sequence-number"])
+
+    @property
+    def current_snapshot_id(self) -> int | None:
+        """-1, null and absent all mean that there is none."""
+        found = self.document.get("current-snapshot-id")
+        return None if found is None or found == -1 else int(found)
+
+    @cached_property
+    def snapshots(self) -> dict[int, Json]:
+        return {int(s["snapshot-id"]): s for s in self.document.get("snapshots") or []}
+
+    @cached_property
+    def refs(self) -> dict[str, Json]:
+        """Branches and tags; `main` is always there if the table has a current snapshot."""
+        refs = dict(self.document.get("refs") or {})
+        if MAIN not in refs and self.current_snapshot_id is not None:
+            refs[MAIN] = {"snapshot-id": self.current_snapshot_id, "type": "branch"}
+        return refs
+
+    @cached_property
+    def schemas(self) -> dict[int, Schema]:
+        return {int(s["schema-id"]): parse_schema(s, self.uri) for s in self.document["schemas"]}
+
+    @property
+    def schema(self) -> Schema:
+        return self.schemas[self.document["current-schema-id"]]
+
+    def schema_of(self, snapshot: Mapping[str, Any] | None) -> Schema:
+        """The schema that a snapshot was written with; the current one where it does not say."""
+        id = None if snapshot is None else snapshot.get("schema-id")
+        return self.schema if id is None else self.schemas.get(int(id), self.schema)
+
+    @cached_property
+    def partitioning(self) -> Partitioning:
+        current = self.document["current-schema-id"]
+        order = [self.schemas[current], *(s for i, s in sorted(self.schemas.items(), reverse=True) if i != current)]
+        return parse_specs(self.document["partition-specs"], order, self.document["default-spec-id"])
+
+    def ancestors(self, snapshot_id: int | None) -> Iterator[Json]:
+        """A snapshot and its parents, newest first, as far as they are listed."""
+        seen: set[int] = set()
+        while snapshot_id is not None and snapshot_id not in seen:
+            seen.add(snapshot_id)
+            snapshot = self.snapshots.get(snapshot_id)
+            if snapshot is None:
+                return
+            yield snapshot
+            snapshot_id = snapshot.get("parent-snapshot-id")
+
+
+def _check_version(document: Json, uri: str) -> None:
+    version = document.get("format-version")
+    if "view-uuid" in document:
+        raise UnsupportedFeatureError("this is an Iceberg view, not a table", where=uri)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise CorruptTableError(f"format-version is {version!r}", where=uri)
+    if version == 1:
+        raise UnsupportedFeatureError(
+            "Iceberg format version 1 is not offered", where=uri, advice="upgrade the table to format-version 2"
+        )
+    if version > 3:
+        raise UnsupportedFeatureError(f"Iceberg format version {version} is not offered", where=uri)
+
+
+def dump(document: Json) -> bytes:
+    """The document as it is stored."""
+    return orjson.dumps(document)

@@ -1,0 +1,207 @@
+"""Partition specs as JSON, transforms by name, and the folders that partition values become."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote_plus
+
+from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
+from boathouse.iceberg.schemas import by_id
+from boathouse.types import (
+    DATE,
+    STRING,
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    IntegerType,
+    ListType,
+    MapType,
+    PartitionField,
+    Partitioning,
+    PartitionSpec,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Transform,
+    UUIDType,
+)
+
+FIRST_FIELD_ID = 1000
+_PLAIN = frozenset({"identity", "year", "month", "day", "hour", "void"})
+_SIZED = re.compile(r"(bucket|truncate)\[(\d+)\]")
+
+
+def parse_transform(text: str) -> Transform:
+    """A transform by its name in the specification; any other text is `unknown`, kept as it is."""
+    if text in _PLAIN:
+        return Transform(text)  # type: ignore[arg-type]
+    if (m := _SIZED.fullmatch(text)) and int(m[2]) > 0:
+        return Transform(m[1], int(m[2]))  # type: ignore[arg-type]
+    return Transform("unknown", text=text)
+
+
+def parse_specs(documents: Iterable[Mapping[str, Any]], schemas: Sequence[Schema], current: int) -> Partitioning:
+    """All specs of a table. Sources are looked up in `schemas`, the current one first: a dropped column still
+    partitions old files."""
+    known: dict[int, tuple[tuple[str, ...], Field]] = {}
+    for schema in reversed(schemas):
+        known.update(by_id(schema))
+    return Partitioning(tuple(_spec(d, known) for d in documents), current)
+
+
+def _spec(document: Mapping[str, Any], known: Mapping[int, tuple[tuple[str, ...], Field]]) -> PartitionSpec:
+    fields = [_field(f, known, FIRST_FIELD_ID + i) for i, f in enumerate(document["fields"])]
+    return PartitionSpec(int(document["spec-id"]), tuple(fields))
+
+
+def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: int) -> PartitionField:
+    transform = parse_transform(document["transform"])
+    id = int(document.get("field-id", default_id))
+    if "source-id" not in document:
+        # `source-ids`: several arguments, which no transform of the specification takes yet.
+        return PartitionField(document["name"], (), Transform("unknown", text=document["transform"]), id, STRING)
+    source_id = int(document["source-id"])
+    if source_id not in known:
+        if transform.name in ("void", "unknown"):
+            return PartitionField(document["name"], (), transform, id, STRING, source_id)
+        raise CorruptTableError(f"partition field `{document['name']}` comes from field {source_id}, which no schema has")
+    path, field = known[source_id]
+    type = STRING if transform.name == "unknown" else transform.result(field.type)
+    return PartitionField(document["name"], path, transform, id, type, source_id)
+
+
+def spec_fields_json(spec: PartitionSpec) -> list[dict[str, Any]]:
+    """The `fields` array of a spec: what manifests hold under `partition-spec`."""
+    return [
+        {"source-id": f.source_id, "field-id": f.id, "name": f.name, "transform": str(f.transform)} for f in spec
+    ]
+
+
+def bind_spec(fields: Sequence[PartitionField], schema: Schema, spec_id: int, last_id: int) -> tuple[PartitionSpec, int]:
+    """A new spec for a schema that has ids, and the last partition field id given.
+
+    Raises InvalidArgumentError for a source that is not there, UnsupportedTypeError for a transform that does
+    not take its source.
+    """
+    paths = {path: f for path, f in schema.walk()}
+    bound: list[PartitionField] = []
+    taken: dict[str, PartitionField] = {}
+    for f in fields:
+        source = paths.get(f.source)
+        if source is None:
+            raise InvalidArgumentError(f"partition field `{f.name}` comes from `{'.'.join(f.source)}`, which is no column")
+        check_source(f.transform, f.source, schema)
+        if f.name in taken:
+            raise InvalidArgumentError(f"two partition fields are called `{f.name}`")
+        if f.name in schema.names and (f.transform.name != "identity" or f.source != (f.name,)):
+            raise InvalidArgumentError(
+                f"partition field `{f.name}` is named as a column of another meaning", advice="give it another name"
+            )
+        last_id += 1
+        taken[f.name] = PartitionField(
+            f.name, f.source, f.transform, last_id, f.transform.result(source.type), source.id
+        )
+        bound.append(taken[f.name])
+    return PartitionSpec(spec_id, tuple(bound)), last_id
+
+
+def check_source(transform: Transform, source: tuple[str, ...], schema: Schema) -> None:
+    """Raises UnsupportedTypeError if the transform does not take the column at `source`."""
+    fields = schema.fields
+    type: DataType | None = None
+    for i, name in enumerate(source):
+        found = next((f for f in fields if f.name == name), None)
+        if found is None:
+            raise InvalidArgumentError(f"`{'.'.join(source)}` is no column")
+        type = found.type
+        if isinstance(type, ListType | MapType):
+            raise UnsupportedTypeError(f"`{'.'.join(source[: i + 1])}` is {type}, which cannot partition a table")
+        fields = type.fields if isinstance(type, StructType) else ()
+    if type is None or isinstance(type, StructType) or not accepts(transform, type):
+        raise UnsupportedTypeError(f"transform {transform} does not take `{'.'.join(source)}`, which is {type}")
+
+
+def accepts(transform: Transform, type: DataType) -> bool:
+    """Whether the specification defines the transform on columns of this type."""
+    match transform.name:
+        case "identity" | "void":
+            return True
+        case "year" | "month" | "day":
+            return isinstance(type, DateType | TimestampType)
+        case "hour":
+            return isinstance(type, TimestampType)
+        case "truncate":
+            return isinstance(type, IntegerType | DecimalType | StringType | BinaryType)
+        case "bucket":
+            return isinstance(
+                type,
+                IntegerType | DecimalType | DateType | TimeType | TimestampType | StringType | UUIDType | FixedType
+                | BinaryType,
+            )  # fmt: skip
+    return False
+
+
+def partition_path(spec: PartitionSpec, values: Mapping[int, object]) -> str:
+    """`name=value/...` with URL-encoded parts; "" if unpartitioned. Never parsed back."""
+    parts = [f"{_encode(f.name)}={_encode(human(f, values.get(f.id)))}" for f in spec if f.transform.name != "void"]
+    return "/".join(parts)
+
+
+def _encode(text: str) -> str:
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def human(field: PartitionField, value: object) -> str:
+    """A partition value as the specification's readable text: 2017-12-01-10 for an hour; binary as base64."""
+    if value is None:
+        return "null"
+    match field.transform.name:
+        case "year":
+            return f"{1970 + int(value):04d}"  # type: ignore[call-overload]
+        case "month":
+            years, month = divmod(int(value), 12)  # type: ignore[call-overload]
+            return f"{1970 + years:04d}-{month + 1:02d}"
+        case "hour":
+            days, hour = divmod(int(value), 24)  # type: ignore[call-overload]
+            return f"{_date(days)}-{hour:02d}"
+    if field.type == DATE and isinstance(value, int):
+        return _date(value)
+    return _plain(field.type, value)
+
+
+def _date(days: int) -> str:
+    return (dt.date(1970, 1, 1) + dt.timedelta(days)).isoformat()
+
+
+def _plain(type: DataType, value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case bytes() if isinstance(type, UUIDType):
+            h = value.hex()
+            return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dt.datetime():
+            text = value.replace(tzinfo=None).isoformat(timespec="auto")
+            return text + "+00:00" if isinstance(type, TimestampType) and type.utc else text
+        case Decimal():
+            return format(value, "f")
+    return str(value)
+
+
+def unknown_transforms(spec: PartitionSpec) -> list[str]:
+    """The transforms of a spec that this library cannot compute."""
+    return [str(f.transform) for f in spec if f.transform.name == "unknown"]
+
+

@@ -1,0 +1,140 @@
+"""Where metadata files lie, and what the paths inside them mean.
+
+Paths in metadata are raw text and meant to be absolute with a scheme; in the wild the scheme is missing, spelled
+otherwise, or the path is relative. A table whose recorded location is not where it lies is read by exchanging
+that prefix.
+"""
+
+from __future__ import annotations
+
+import gzip
+import posixpath
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from boathouse.errors import BoathouseError, CorruptTableError
+from boathouse.storage import Stores, absolute, basename, join, parent, relative
+
+METADATA_FOLDER: Final = "metadata"
+HINT: Final = "version-hint.text"
+_FILE_SYSTEM = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json|v(\d+)\.metadata\.json\.gz")
+_CATALOG = re.compile(r"(\d+)-[0-9A-Za-z-]+(?:\.gz)?\.metadata\.json(?:\.gz)?")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """The metadata documents in a table's folder: those of a file-system table, and those of a catalog's."""
+
+    file_system: tuple[tuple[int, str], ...]
+    catalog: tuple[tuple[int, str], ...]
+
+    def newest(self) -> tuple[int, str] | None:
+        """The head of a file-system table: by listing, whatever version-hint.text says."""
+        if not self.file_system:
+            return None
+        number, uri = self.file_system[-1]
+        rivals = [u for n, u in self.file_system if n == number]
+        if len(rivals) > 1:
+            raise CorruptTableError(
+                f"version {number} exists twice: {', '.join(basename(u) for u in rivals)}",
+                where=uri,
+                advice="find out which writer changed the compression of metadata, and remove the file that lost",
+            )
+        return number, uri
+
+
+def list_metadata(root: str, stores: Stores) -> MetadataFiles:
+    """One listing of the table's `metadata` folder, sorted by number."""
+    storage, key = stores.resolve(join(root, METADATA_FOLDER))
+    file_system: list[tuple[int, str]] = []
+    catalog: list[tuple[int, str]] = []
+    for info in storage.list_dir(key)[1]:
+        name = info.key.rpartition("/")[2]
+        if m := _FILE_SYSTEM.fullmatch(name):
+            file_system.append((int(m[1] or m[2]), storage.uri(info.key)))
+        elif m := _CATALOG.fullmatch(name):
+            catalog.append((int(m[1]), storage.uri(info.key)))
+    return MetadataFiles(tuple(sorted(file_system)), tuple(sorted(catalog)))
+
+
+def version_of(uri: str) -> int | None:
+    """N of `v<N>.metadata.json` in any of its spellings; None for other names."""
+    m = _FILE_SYSTEM.fullmatch(basename(uri))
+    return int(m[1] or m[2]) if m else None
+
+
+def next_uri(head: str) -> str:
+    """The name of the version after `head`, spelled as `head` is."""
+    name = basename(head)
+    number = version_of(head)
+    if number is None:
+        raise CorruptTableError(f"{name} is no version of a file-system table", where=head)
+    return join(parent(head), f"v{number + 1}{name[len(f'v{number}') :]}")
+
+
+def compressed(uri: str) -> bool:
+    return ".gz" in basename(uri)
+
+
+def read_bytes(stores: Stores, uri: str) -> bytes:
+    """A file, decompressed if it is gzip whatever its name says."""
+    storage, key = stores.resolve(uri)
+    data = storage.get(key)
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorruptTableError(f"the gzip stream is broken: {error}", where=uri) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Turns recorded paths into URIs. `recorded` is the location that metadata names, `root` where the table lies."""
+
+    recorded: str
+    root: str
+    moved: bool
+
+    @classmethod
+    def of(cls, recorded: str, root: str, metadata_uri: str, metadata_path: str | None = None) -> Paths:
+        """`metadata_path` is the property write.metadata.path: metadata may lie away from the location."""
+        recorded = recorded.rstrip("/")
+        canonical = _canonical(recorded)
+        if canonical is None:
+            return cls(recorded, root, True)
+        homes = [canonical] + ([h] if metadata_path and (h := _canonical(metadata_path)) else [])
+        if any(relative(metadata_uri, home) is not None for home in homes):
+            return cls(recorded, canonical, False)
+        return cls(recorded, root, canonical != root)
+
+    def uri(self, path: str) -> str:
+        """The URI of a path in metadata. Raises CorruptTableError for one that names no place."""
+        prefix = self.recorded
+        if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] == "/":
+            return self.root + path[len(prefix) :]
+        found = _canonical(path)
+        if found is not None:
+            return self._mapped(found)
+        base = posixpath.normpath(prefix)
+        plain = posixpath.normpath(path)
+        if plain.startswith(base + "/"):
+            return self.root + plain[len(base) :]
+        raise CorruptTableError(f"the path {path!r} is relative, and not below the table's {prefix!r}")
+
+    def _mapped(self, uri: str) -> str:
+        home = _canonical(self.recorded) if self.moved else None
+        below = relative(uri, home) if home is not None else None
+        return join(self.root, below) if below else uri
+
+
+def _canonical(path: str) -> str | None:
+    """The canonical URI of an absolute path or URI; None for a relative one."""
+    if not path or not (path.startswith("/") or ":/" in path):
+        return None
+    try:
+        return absolute(path)
+    except BoathouseError:
+        return None

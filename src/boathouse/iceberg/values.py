@@ -1,0 +1,222 @@
+"""Single values: the binary form of bounds (spec, Appendix D), partition values as Avro holds them, truncation.
+
+A *physical* value is bool, int (also days, microseconds and the unscaled number of a decimal), float, str or
+bytes. NaN is in no bound, so a bound that decodes to NaN is unknown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+import uuid
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+)
+
+Physical = bool | int | float | str | bytes | None
+
+TRUNCATE_WIDTH: Final = 16
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def encode(value: Physical, type: DataType) -> bytes | None:
+    """The single-value binary form; None for null, for NaN, and for types without one."""
+    if value is None:
+        return None
+    match type:
+        case BooleanType():
+            return b"\x01" if value else b"\x00"
+        case IntegerType(32) | DateType():
+            return struct.pack("<i", value)
+        case IntegerType(64) | TimeType() | TimestampType():
+            return struct.pack("<q", value)
+        case FloatType(bits):
+            return None if math.isnan(value) else struct.pack("<f" if bits == 32 else "<d", value)  # type: ignore[arg-type]
+        case DecimalType():
+            return minimal_bytes(value)  # type: ignore[arg-type]
+        case StringType():
+            return value.encode() if isinstance(value, str) else bytes(value)  # type: ignore[arg-type]
+        case BinaryType() | FixedType() | UUIDType():
+            return bytes(value)  # type: ignore[arg-type]
+    return None
+
+
+def minimal_bytes(unscaled: int) -> bytes:
+    """Big-endian two's complement in as few bytes as hold it."""
+    length = (unscaled if unscaled >= 0 else unscaled + 1).bit_length() // 8 + 1
+    return unscaled.to_bytes(length, "big", signed=True)
+
+
+def decode(data: bytes | None, type: DataType) -> Physical:
+    """The physical value of a bound, read by its length: one written before a promotion keeps its old width.
+
+    None for what cannot be a value of the type, and for NaN.
+    """
+    if data is None:
+        return None
+    match type:
+        case BooleanType():
+            return data != b"\x00" if len(data) == 1 else None
+        case IntegerType() | DateType() | TimeType() | TimestampType():
+            return int.from_bytes(data, "little", signed=True) if len(data) in (4, 8) else None
+        case FloatType():
+            if len(data) not in (4, 8):
+                return None
+            number = float(struct.unpack("<f" if len(data) == 4 else "<d", data)[0])
+            return None if math.isnan(number) else number
+        case DecimalType():
+            return int.from_bytes(data, "big", signed=True) if data else None
+        case StringType():
+            try:
+                return data.decode()
+            except UnicodeDecodeError:
+                return None
+        case FixedType(length):
+            return bytes(data) if len(data) == length else None
+        case UUIDType():
+            return bytes(data) if len(data) == 16 else None
+        case BinaryType():
+            return bytes(data)
+    return None
+
+
+def arrow_array(values: Sequence[Physical], type: DataType) -> pa.Array:
+    """Physical values as an Arrow array of the column's type; what does not fit is null."""
+    target = to_arrow_type(type)
+    match type:
+        case DateType():
+            return pa.array(_within(values, 32), pa.int32()).view(target)
+        case TimeType() | TimestampType():
+            return pa.array(_within(values, 64), pa.int64()).view(target)
+        case IntegerType(bits):
+            return pa.array(_within(values, bits), target)
+        case DecimalType(precision, scale):
+            limit = 10**precision
+            return pa.array(
+                [None if v is None or abs(v) >= limit else Decimal(f"{v}E-{scale}") for v in values],  # type: ignore[arg-type]
+                target,
+            )
+    return pa.array(values, target)
+
+
+def _within(values: Sequence[Physical], bits: int) -> list[Physical]:
+    limit = 1 << (bits - 1)
+    return [v if v is not None and -limit <= v < limit else None for v in values]  # type: ignore[operator]
+
+
+def physical_list(array: pa.Array, type: DataType) -> list[Physical]:
+    """An Arrow array as physical values."""
+    match type:
+        case DateType():
+            return list(array.view(pa.int32()).to_pylist())
+        case TimeType() | TimestampType():
+            return list(array.view(pa.int64()).to_pylist())
+        case DecimalType(_, scale):
+            return [None if v is None else unscaled(v, scale) for v in array.to_pylist()]
+    return list(array.to_pylist())
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """The integer that a decimal of this scale holds; exact whatever the decimal context."""
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits)) or "0")
+    shift = int(exponent) + scale
+    number = number * 10**shift if shift >= 0 else number // 10**-shift
+    return -number if sign else number
+
+
+def physical(value: object, type: DataType) -> Physical:  # noqa: C901
+    """A Python value (as Arrow gives it) as a physical one."""
+    match value:
+        case None | bool() | str() | float():
+            return value
+        case int():
+            return float(value) if isinstance(type, FloatType) else value
+        case Decimal():
+            return unscaled(value, type.scale if isinstance(type, DecimalType) else 0)
+        case uuid.UUID():
+            return value.bytes
+        case bytes() | bytearray() | memoryview():
+            return bytes(value)
+        case dt.datetime():
+            naive = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+            return (naive - _EPOCH) // _MICROSECOND
+        case dt.date():
+            return value.toordinal() - _EPOCH.toordinal()
+        case dt.time():
+            return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    raise TypeError(f"{value!r} is no value of {type}")
+
+
+def from_avro(value: Physical, type: DataType) -> Physical:
+    """A partition value as Avro holds it (a decimal is big-endian bytes) as a physical one."""
+    if isinstance(type, DecimalType) and isinstance(value, bytes):
+        return int.from_bytes(value, "big", signed=True)
+    if isinstance(type, UUIDType) and isinstance(value, str):
+        return uuid.UUID(value).bytes
+    if isinstance(type, FloatType) and isinstance(value, int):
+        return float(value)
+    return value
+
+
+def to_avro(value: Physical, type: DataType) -> Physical:
+    """A physical partition value as Avro holds it."""
+    if isinstance(type, DecimalType) and isinstance(value, int):
+        return value.to_bytes(decimal_size(type.precision), "big", signed=True)
+    return value
+
+
+def decimal_size(precision: int) -> int:
+    """The bytes that any decimal of this precision fits into."""
+    return (10**precision - 1).bit_length() // 8 + 1
+
+
+def truncated_lower(value: Physical, type: DataType, width: int = TRUNCATE_WIDTH) -> Physical:
+    """A lower bound cut to `width` code points or bytes."""
+    return value[:width] if isinstance(value, str | bytes) and isinstance(type, StringType | BinaryType) else value
+
+
+def truncated_upper(value: Physical, type: DataType, width: int = TRUNCATE_WIDTH) -> Physical:
+    """An upper bound cut to `width` and raised so that it stays above; None if it cannot be raised."""
+    if isinstance(value, str) and isinstance(type, StringType):
+        return value if len(value) <= width else _raised_text(value[:width])
+    if isinstance(value, bytes) and isinstance(type, BinaryType):
+        return value if len(value) <= width else _raised_bytes(value[:width])
+    return value
+
+
+def _raised_text(text: str) -> str | None:
+    for i in range(len(text) - 1, -1, -1):
+        point = ord(text[i]) + 1
+        if point == 0xD800:
+            point = 0xE000  # surrogates are no characters
+        if point <= 0x10FFFF:
+            return text[:i] + chr(point)
+    return None
+
+
+def _raised_bytes(data: bytes) -> bytes | None:
+    for i in range(len(data) - 1, -1, -1):
+        if data[i] < 0xFF:
+            return data[:i] + bytes([data[i] + 1])
+    return None

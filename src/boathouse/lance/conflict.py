@@ -1,0 +1,229 @@
+"""Whether a change may follow the commits that overtook it.
+
+Fragments are named by id for ever, so that most pairs of commits touch nothing of each other: an append follows
+anything but a new beginning, a delete follows deletes (deletion files are united in `prepare`). A winner whose
+transaction is missing or not understood stops: nobody knows what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from boathouse.lance.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
+from boathouse.lance.versions import list_versions
+from boathouse.storage import Stores
+from boathouse.table.change import (
+    AddColumn,
+    AddFiles,
+    Change,
+    Conflict,
+    Rebase,
+    RemoveAll,
+    RemoveUnits,
+    Replan,
+    ReplaceSchema,
+    SetDeletes,
+    SetProperties,
+    Stop,
+    Verdict,
+)
+from boathouse.table.format import Winner
+
+WRITE_ID = "boathouse.write-id"
+TXN_APP = "boathouse.txn-app"
+TXN_VERSION = "boathouse.txn-version"
+Kind = Literal["append", "overwrite", "delete", "update", "config", "add-column"]
+_HARMLESS = ("create_index", "reserve_fragments")
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What is known of a winner. `transaction` None: it recorded none."""
+
+    version: int
+    transaction: Transaction | None
+
+    @property
+    def operation(self) -> str | None:
+        return self.transaction.operation if self.transaction else None
+
+
+def kind_of(change: Change) -> Kind:
+    """What a change does to a table, by its edits."""
+    if change.edit(RemoveAll) is not None:
+        return "overwrite"
+    removes = change.edit(RemoveUnits) is not None or change.edit(SetDeletes) is not None
+    if change.edit(AddFiles) is not None:
+        return "update" if removes else "append"
+    if removes:
+        return "delete"
+    return "add-column" if change.edit(AddColumn) is not None else "config"
+
+
+def winners(change: Change, head: LanceSnapshot, stores: Stores) -> Sequence[Winner] | None:
+    """The commits after the planned version up to the head, oldest first; None if one of them was cleaned up."""
+    assert change.planned is not None
+    wanted = range(change.planned.version + 1, head.version + 1)
+    if not wanted:
+        return ()
+    kept = {v.version: v for v in list_versions(change.location, stores)}
+    found = []
+    for version in wanted:
+        file = kept.get(version)
+        if file is None:
+            return None
+        document = head.document if version == head.version else read_manifest(change.location, stores, file)
+        transaction = read_transaction(change.location, stores, document)
+        properties = transaction.transaction_properties if transaction else {}
+        found.append(Winner(version, properties.get(WRITE_ID), Landed(version, transaction)))
+    return found
+
+
+def check(change: Change, landed: Sequence[Winner], head: LanceSnapshot) -> Verdict:
+    """The verdict over all winners: the first that stops, else all that ask to plan again, else Rebase."""
+    assert isinstance(change.planned, LanceSnapshot)
+    pair = _Pair(kind_of(change), change, change.planned.manifest, head.manifest)
+    replans: list[Conflict] = []
+    for winner in landed:
+        verdict = pair.against(winner.document)
+        if isinstance(verdict, Stop):
+            return verdict
+        if isinstance(verdict, Replan):
+            replans += verdict.conflicts
+    return Replan(tuple(replans)) if replans else Rebase()
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Our change, and the manifests that it was planned on and would be put on."""
+
+    ours: Kind
+    change: Change
+    planned: Manifest
+    head: Manifest
+    touched: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        edits = (self.change.edit(RemoveUnits), self.change.edit(SetDeletes))
+        ids = (i for e in edits if e is not None for i in e.units.column("unit").to_pylist())
+        object.__setattr__(self, "touched", frozenset(ids))
+
+    def against(self, landed: Landed) -> Verdict:
+        transaction, operation = landed.transaction, landed.operation
+        if transaction is None or operation is None:
+            what = "recorded no transaction" if transaction is None else "is of an operation not known here"
+            return self._stop("unknown-operation", landed, f"version {landed.version} {what}")
+        if self._same_application(transaction):
+            return self._stop("transaction", landed, "the same application transaction was committed already")
+        if operation in _HARMLESS:
+            return Rebase()
+        if operation == "update_config":
+            return self._config(landed, transaction)
+        rule: Callable[[Landed, Transaction, str], Verdict] = {
+            "append": self._append,
+            "overwrite": self._overwrite,
+            "delete": self._rows,
+            "update": self._rows,
+            "config": lambda *_: Rebase(),
+            "add-column": self._add_column,
+        }[self.ours]
+        return rule(landed, transaction, operation)
+
+    def _append(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
+        if operation in ("overwrite", "restore", "clone"):
+            return self._began_anew(landed, operation)
+        return self._schema(landed)
+
+    def _overwrite(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
+        if operation == "clone":
+            return self._began_anew(landed, operation)
+        if operation == "overwrite":
+            return self._replan("concurrent-overwrite", landed, "another overwrite won")
+        if self.change.edit(ReplaceSchema) is not None:
+            return Rebase()
+        return self._schema(landed)
+
+    def _rows(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
+        """Deletes and updates: rows of known fragments leave."""
+        if operation in ("overwrite", "restore", "clone"):
+            return self._began_anew(landed, operation)
+        if operation == "append":
+            return Rebase()
+        if self.ours == "update" and operation in ("merge", "project"):
+            return self._replan("schema-changed", landed, f"a {operation} changed the schema")
+        hit = sorted(self.touched & touched_by(transaction))
+        if not hit or operation in ("merge", "project"):
+            return Rebase()
+        if self.ours == "delete" and operation == "delete":
+            return Rebase()
+        kind = "delete-delete" if operation == "delete" else "concurrent-delete"
+        return self._replan(kind, landed, f"a {operation} changed the same fragments: {', '.join(map(str, hit))}", hit)
+
+    def _add_column(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
+        if operation in ("overwrite", "restore", "clone"):
+            return self._began_anew(landed, operation)
+        if operation in ("merge", "project"):
+            return self._stop("schema-changed", landed, f"a {operation} changed the schema")
+        return Rebase()
+
+    def _config(self, landed: Landed, transaction: Transaction) -> Verdict:
+        ours = self.change.edit(SetProperties)
+        assert transaction.update_config is not None
+        both = sorted(set(ours.properties if ours else ()) & transaction.update_config.config_keys)
+        if both:
+            return self._stop("metadata-changed", landed, f"the same properties were set: {', '.join(both)}")
+        return Rebase()
+
+    def _schema(self, landed: Landed) -> Verdict:
+        """Files written for the planned schema fit the head's: its fields are there still, new ones may be null."""
+        before = {f.id: f for f in self.planned.fields}
+        names = {(f.parent_id, f.name) for f in self.planned.fields}
+        for now in self.head.fields:
+            then = before.get(now.id)
+            if then is None:
+                fits = now.nullable and (now.parent_id, now.name) not in names
+            else:
+                fits = then.logical_type == now.logical_type and (now.nullable or not then.nullable)
+            if not fits:
+                return self._replan("schema-changed", landed, f"column `{now.name}` was changed")
+        return Rebase()
+
+    def _same_application(self, transaction: Transaction) -> bool:
+        if self.change.txn is None:
+            return False
+        app, version = self.change.txn
+        properties = transaction.transaction_properties
+        done = properties.get(TXN_VERSION, "")
+        return properties.get(TXN_APP) == app and done.lstrip("-").isdigit() and int(done) >= version
+
+    def _began_anew(self, landed: Landed, operation: str) -> Stop:
+        return self._stop("table-overwritten", landed, f"version {landed.version} is a {operation} of the whole table")
+
+    def _stop(self, kind: str, landed: Landed, message: str) -> Stop:
+        return Stop((Conflict(kind, landed.version, message),))
+
+    def _replan(self, kind: str, landed: Landed, message: str, fragments: Sequence[int] = ()) -> Replan:
+        paths = {f.id: f.files[0].path for f in self.planned.fragments if f.files}
+        return Replan((Conflict(kind, landed.version, message, tuple(paths[i] for i in fragments if i in paths)),))
+
+
+def touched_by(transaction: Transaction) -> frozenset[int]:
+    """The fragments that a transaction changed or removed; new ones are not among them."""
+
+    def ids(fragments: Sequence[DataFragment]) -> set[int]:
+        return {f.id for f in fragments}
+
+    if (delete := transaction.delete) is not None:
+        return frozenset(ids(delete.updated_fragments) | set(delete.deleted_fragment_ids))
+    if (update := transaction.update) is not None:
+        return frozenset(ids(update.updated_fragments) | set(update.removed_fragment_ids))
+    if transaction.rewrite is not None:
+        return transaction.rewrite.old_ids
+    if transaction.data_replacement is not None:
+        return frozenset(r.fragment_id for r in transaction.data_replacement.replacements)
+    if transaction.merge is not None:
+        return frozenset(ids(transaction.merge.fragments))
+    return frozenset()

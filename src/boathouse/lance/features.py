@@ -1,0 +1,76 @@
+"""Feature flags: two words of bits in a manifest, what a reader and what a writer must understand.
+
+Bits: 1 deletion files, 2 stable row ids, 4 an old mark of 2.x files, 8 config, 16 base paths, 32 no transaction
+file, 64 data overlays, 128 covering indices, 256 mixed data file versions, 1024 fragment reuse index, 2048 row
+lineage in files.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.lance.messages import Manifest
+
+DELETION_FILES: Final = 1
+STABLE_ROW_IDS: Final = 2
+CONFIG: Final = 8
+BASE_PATHS: Final = 16
+NO_TRANSACTION_FILE: Final = 32
+MIXED_VERSIONS: Final = 256
+SPILLED_LINEAGE: Final = 2048
+
+NAMES: Final = {
+    DELETION_FILES: "deletion files",
+    STABLE_ROW_IDS: "stable row ids",
+    4: "2.x data files",
+    CONFIG: "table config",
+    BASE_PATHS: "base paths",
+    NO_TRANSACTION_FILE: "no transaction file",
+    64: "data overlay files",
+    128: "covering indices",
+    MIXED_VERSIONS: "mixed data file versions",
+    512: "reserved",
+    1024: "fragment reuse index",
+    SPILLED_LINEAGE: "row lineage in data files",
+}
+READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
+"""Bits that a table may have and be read here."""
+WRITE: Final = 1 | 4 | 8 | 32 | 128 | 256 | 1024
+"""Bits that a table may have and be written here."""
+
+
+def check_readable(manifest: Manifest, where: str) -> None:
+    """Raises UnsupportedFeatureError naming the first reader flag that is not known."""
+    _refuse(manifest.reader_feature_flags & ~READ, "read", where)
+
+
+def check_writable(manifest: Manifest, where: str) -> None:
+    """Raises UnsupportedFeatureError naming the first flag, of either word, that is not written."""
+    _refuse((manifest.reader_feature_flags | manifest.writer_feature_flags) & ~WRITE, "written", where)
+
+
+def flags_of(manifest: Manifest) -> tuple[int, int]:
+    """(reader, writer) flags of a manifest to be committed: 1 and 8 by content, all others as they were."""
+    deletions = DELETION_FILES if any(f.deletion_file is not None for f in manifest.fragments) else 0
+    config = CONFIG if manifest.config else 0
+    kept = ~(DELETION_FILES | CONFIG)
+    reader = manifest.reader_feature_flags & kept | deletions
+    return reader, manifest.writer_feature_flags & kept | deletions | config
+
+
+def describe(flags: int) -> tuple[str, ...]:
+    """The names of the flags set, lowest first."""
+    return tuple(NAMES.get(1 << i, f"flag {1 << i}") for i in range(64) if flags >> i & 1)
+
+
+def _refuse(unknown: int, verb: str, where: str) -> None:
+    if not unknown:
+        return
+    bit = unknown & -unknown
+    name = NAMES.get(bit)
+    raise UnsupportedFeatureError(
+        f"a table with feature flag {bit}{f' ({name})' if name else ''} cannot be {verb}",
+        where=where,
+        advice="use the library that wrote it, or a newer version of this one",
+    )

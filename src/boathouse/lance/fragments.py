@@ -1,0 +1,79 @@
+"""Fragments as rows of FILES: one row a fragment, its data files as `parts`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.errors import CorruptTableError
+from boathouse.lance.messages import DataFile, DataFragment, Manifest
+from boathouse.lance.paths import LEGACY, data_uri, file_version
+from boathouse.table.units import LANCE, PART, files_schema, stats_type
+from boathouse.types import DataType
+
+NATIVE = pa.struct([pa.field("fragment", pa.binary(), False)])
+"""The DataFragment message as it is in the manifest."""
+NO_PARTITION = pa.struct([])
+BATCH = 4096
+
+RowCount = Callable[[DataFragment], int]
+
+
+def fragment_batches(
+    manifest: Manifest, root: str, types: Sequence[DataType], rows_of: RowCount
+) -> Iterator[pa.RecordBatch]:
+    """FILES of all fragments, in order; `rows_of` finds the rows of a fragment that does not record them."""
+    schema = files_schema(NO_PARTITION, stats_type(types), NATIVE)
+    fragments = manifest.fragments
+    for start in range(0, len(fragments), BATCH):
+        yield _batch(manifest, fragments[start : start + BATCH], root, schema, rows_of)
+
+
+def _batch(
+    manifest: Manifest, fragments: Sequence[DataFragment], root: str, schema: pa.Schema, rows_of: RowCount
+) -> pa.RecordBatch:
+    n = len(fragments)
+    parts = [[_part(manifest, f, root) for f in fragment.files] for fragment in fragments]
+    columns: dict[str, Any] = {
+        "unit": pa.array([f.id for f in fragments], pa.int64()),
+        "path": pa.array([p[0]["path"] if p else root for p in parts], pa.string()),
+        "format": pa.array([LANCE] * n, pa.int8()),
+        "size": pa.array([_total(p) for p in parts], pa.int64()),
+        "rows": pa.array([f.physical_rows or rows_of(f) for f in fragments], pa.int64()),
+        "deleted": pa.array([_deleted(f) for f in fragments], pa.int64()),
+        "spec": pa.array([0] * n, pa.int32()),
+        "partition": pa.array([{}] * n, NO_PARTITION),
+        "parts": pa.array(parts, pa.list_(PART)),
+        "native": pa.array([{"fragment": f.encode()} for f in fragments], NATIVE),
+    }
+    arrays = [columns[f.name] if f.name in columns else pa.nulls(n, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _part(manifest: Manifest, file: DataFile, root: str) -> dict[str, Any]:
+    path = data_uri(manifest, file, root)
+    if file_version(file, path) != LEGACY and len(file.fields) != len(file.column_indices):
+        raise CorruptTableError(
+            f"a data file with {len(file.fields)} fields and {len(file.column_indices)} column indices", where=path
+        )
+    return {
+        "path": path,
+        "size": file.file_size_bytes or None,
+        "format": LANCE,
+        "fields": list(file.fields),
+        "columns": list(file.column_indices),
+    }
+
+
+def _total(parts: Sequence[dict[str, Any]]) -> int | None:
+    sizes = [p["size"] for p in parts]
+    return None if None in sizes else sum(sizes)
+
+
+def _deleted(fragment: DataFragment) -> int | None:
+    """0 without a deletion file; None where its writer did not count."""
+    if fragment.deletion_file is None:
+        return 0
+    return fragment.deletion_file.num_deleted_rows or None

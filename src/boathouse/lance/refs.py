@@ -1,0 +1,80 @@
+"""Tags: `_refs/tags/{name}.json`, camelCase JSON with the version that the tag names. Branches are recognised only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError, VersionNotFoundError
+from boathouse.storage import Stores, join
+from boathouse.table.location import Location
+
+TAGS = "_refs/tags"
+BRANCHES = "_refs/branches"
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """`branch` None is the main line."""
+
+    name: str
+    version: int
+    branch: str | None = None
+
+
+def read_tag(location: Location, stores: Stores, name: str) -> Tag:
+    """The tag called `name`. Raises VersionNotFoundError, CorruptTableError."""
+    if not name or "/" in name or name.startswith("."):
+        raise _absent(location, stores, name)
+    uri = join(location.uri, TAGS, f"{name}.json")
+    storage, key = stores.resolve(uri)
+    try:
+        data = storage.get(key)
+    except NotFoundError:
+        raise _absent(location, stores, name) from None
+    return _parse(name, data, uri)
+
+
+def list_tags(location: Location, stores: Stores) -> Mapping[str, Tag]:
+    """All tags by name."""
+    storage, folder = stores.resolve(join(location.uri, TAGS))
+    found = {}
+    for info in storage.list_dir(folder)[1]:
+        file = info.key.rpartition("/")[2]
+        if file.endswith(".json"):
+            name = file.removesuffix(".json")
+            found[name] = _parse(name, storage.get(info.key), storage.uri(info.key))
+    return found
+
+
+def list_branches(location: Location, stores: Stores) -> tuple[str, ...]:
+    """The names of the branches."""
+    storage, folder = stores.resolve(join(location.uri, BRANCHES))
+    files = (info.key.rpartition("/")[2] for info in storage.list_dir(folder)[1])
+    return tuple(f.removesuffix(".json").replace("%2F", "/") for f in files if f.endswith(".json"))
+
+
+def _parse(name: str, data: bytes, where: str) -> Tag:
+    try:
+        document = json.loads(data)
+        version, branch = document["version"], document.get("branch")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptTableError(f"a tag that is not understood: {error!r}", where=where) from error
+    if not isinstance(version, int) or not (branch is None or isinstance(branch, str)):
+        raise CorruptTableError(f"a tag of version {version!r} and branch {branch!r}", where=where)
+    return Tag(name, version, branch)
+
+
+def _absent(location: Location, stores: Stores, name: str) -> Exception:
+    if name in list_branches(location, stores):
+        return UnsupportedFeatureError(
+            f"branches are not read: `{name}` is one",
+            where=location.uri,
+            advice=f"open {join(location.uri, 'tree', name)} as a table of its own",
+        )
+    tags = ", ".join(sorted(list_tags(location, stores)))
+    return VersionNotFoundError(
+        f"there is no tag `{name}`", where=location.uri, advice=f"the tags are {tags or '(none)'}"
+    )

@@ -1,0 +1,164 @@
+"""Lance fields from and to `boathouse.types.Schema`: logical types, field ids, metadata.
+
+What Lance spells in several ways (string and large_string, dictionaries, zones) is one plain type here; the spelling
+travels in the field's metadata as `lance:logical_type`, so that a schema read and written again stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from boathouse.arrow.schema import from_arrow_type, to_arrow, to_arrow_type
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
+from boathouse.lance.file.messages import Dictionary
+from boathouse.lance.file.messages import Field as LanceField
+from boathouse.lance.file.schema import EXTENSION_NAME, Node, arrow_type, fields_of, leaf_type, logical_type, tree
+from boathouse.types import (
+    UUID,
+    DataType,
+    Field,
+    FixedSizeListType,
+    ListType,
+    MapType,
+    Schema,
+    StructType,
+    UUIDType,
+    VariantType,
+)
+
+SPELLING = "lance:logical_type"
+"""Key of a Field's metadata: the logical type, where it is not the usual one of the plain type."""
+UUID_EXTENSION = "arrow.uuid"
+_UNREAD = ("lance.json", "arrow.json", "lance.bfloat16")
+"""Extensions whose storage is no value that a user could read."""
+
+
+def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where: str) -> Schema:
+    """The plain schema, with field ids. Raises UnsupportedFeatureError naming the column, CorruptTableError."""
+    columns = tuple(_field(node, node.name) for node in tree(fields, where=where))
+    return Schema(columns, {key: _text(value) for key, value in metadata.items()})
+
+
+def _field(node: Node, path: str) -> Field:
+    own = node.field
+    metadata: dict[str, object] = {key: _text(value) for key, value in own.metadata.items()}
+    if own.extension_name and EXTENSION_NAME not in metadata:
+        metadata[EXTENSION_NAME] = own.extension_name
+    type = _type(node, path)
+    if not node.children and not isinstance(type, UUIDType) and _usual(type, path) != own.logical_type:
+        metadata[SPELLING] = own.logical_type
+    elif own.logical_type.startswith("large_list"):
+        metadata[SPELLING] = own.logical_type
+    return Field(own.name, type, own.nullable, own.id, None, metadata)
+
+
+def _type(node: Node, path: str) -> DataType:
+    own = node.field
+    if own.extension_name in _UNREAD:
+        raise UnsupportedFeatureError(
+            f"column `{path}` is of the type {own.extension_name}, which is not read", advice="use the pylance library"
+        )
+    if own.extension_name == UUID_EXTENSION and own.logical_type == "fixed_size_binary:16":
+        return UUID
+    if not node.children or node.is_blob:
+        return from_arrow_type(arrow_type(node), path)
+    below = [_field(child, f"{path}.{child.name}") for child in node.children]
+    if own.logical_type == "struct":
+        return StructType(tuple(below))
+    arrow_type(node)  # raises where the children do not fit the type
+    if own.logical_type == "map":
+        entries = below[0].type
+        assert isinstance(entries, StructType)
+        return MapType(replace(entries.fields[0], nullable=False), entries.fields[1])
+    if own.logical_type.startswith("fixed_size_list:"):
+        return FixedSizeListType(below[0], int(own.logical_type.rpartition(":")[2]))
+    return ListType(below[0])
+
+
+def _usual(type: DataType, path: str) -> str:
+    return logical_type(to_arrow_type(type), path)
+
+
+def from_schema(schema: Schema) -> tuple[LanceField, ...]:
+    """Fields for a new table, ids from 0 depth first. Raises UnsupportedTypeError naming column and type."""
+    for path, f in schema.walk():
+        if isinstance(f.type, VariantType):
+            raise UnsupportedTypeError(
+                f"column `{'.'.join(path)}` is of the type variant, which Lance cannot hold",
+                advice="store it as a string of JSON",
+            )
+    names = [name.lower() for name in schema.names]
+    if any("." in name or not name for name in names) or len(set(schema.names)) != len(names):
+        raise InvalidArgumentError(
+            f"columns {', '.join(schema.names)}: Lance takes no empty name, no dot in one and no name twice",
+            advice="rename the column",
+        )
+    return tuple(f for top in tree(fields_of(to_arrow(schema))) for f in _restore(top, _columns(schema)[top.name]))
+
+
+def _columns(schema: Schema) -> dict[str, Field]:
+    return {f.name: f for f in schema}
+
+
+def _restore(node: Node, field: Field) -> list[LanceField]:
+    """The fields of `node` with the metadata and the spelling that the plain field carries."""
+    texts = {k: v for k, v in field.metadata.items() if isinstance(v, str) and k != SPELLING}
+    metadata = {key: value.encode("utf-8", "surrogateescape") for key, value in texts.items()}
+    extension = str(texts.get(EXTENSION_NAME, ""))
+    if isinstance(field.type, UUIDType):
+        extension = UUID_EXTENSION
+        metadata[EXTENSION_NAME] = extension.encode()
+    own = replace(node.field, metadata=metadata, extension_name=extension)
+    spelling = field.metadata.get(SPELLING)
+    if isinstance(spelling, str) and _fits(spelling, field.type):
+        own = replace(own, logical_type=spelling)
+        if spelling.startswith("dict:"):
+            own = replace(own, dictionary=Dictionary())
+    out = [own]
+    for child, below in zip(node.children, _children(field.type)):
+        out += _entries(child, field.type) if isinstance(field.type, MapType) else _restore(child, below)
+    return out
+
+
+def _children(type: DataType) -> tuple[Field, ...]:
+    match type:
+        case StructType(fields):
+            return fields
+        case ListType(element) | FixedSizeListType(element, _):
+            return (element,)
+        case MapType(key, _):
+            return (key,)
+    return ()
+
+
+def _entries(node: Node, type: MapType) -> list[LanceField]:
+    key, value = node.children
+    return [node.field, *_restore(key, type.key), *_restore(value, type.value)]
+
+
+def _fits(spelling: str, type: DataType) -> bool:
+    """Whether a spelling is one of the plain type."""
+    if isinstance(type, ListType):
+        return spelling in ("large_list", "large_list.struct") and spelling.endswith(".struct") == isinstance(
+            type.element.type, StructType
+        )
+    if isinstance(type, StructType | MapType):
+        return False
+    try:
+        return from_arrow_type(leaf_type(spelling)) == type
+    except (UnsupportedFeatureError, UnsupportedTypeError, ValueError):
+        return False
+
+
+def fields_for(schema: Schema, present: Sequence[LanceField], *, where: str) -> tuple[LanceField, ...]:
+    """The fields under which data of `schema` is written: those present if they mean the same, else new ones."""
+    if present:
+        now = to_schema(present, {}, where=where)
+        if [(f.name, str(f.type), f.nullable) for f in now] == [(f.name, str(f.type), f.nullable) for f in schema]:
+            return tuple(present)
+    return from_schema(schema)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")

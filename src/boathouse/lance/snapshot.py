@@ -1,0 +1,224 @@
+"""One version of a Lance table, and how it is found: by number, by time, by tag, or as the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.errors import (
+    CorruptTableError,
+    InvalidArgumentError,
+    NotFoundError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from boathouse.expr.tree import Expr, Literal
+from boathouse.lance import features
+from boathouse.lance.fragments import fragment_batches
+from boathouse.lance.manifest import ManifestFile, parse
+from boathouse.lance.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.paths import TRANSACTIONS, data_uri, table_version
+from boathouse.lance.refs import MAIN, read_tag
+from boathouse.lance.rows import count_rows
+from boathouse.lance.schema import to_schema
+from boathouse.lance.versions import VersionFile, list_versions, missing_version, newest
+from boathouse.storage import Stores, join
+from boathouse.table.format import MapFunction
+from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.plan import Tally
+from boathouse.types import DataType, Partitioning, Schema
+from boathouse.types.data_types import children
+from boathouse.types.partitioning import UNPARTITIONED
+
+
+@dataclass(frozen=True)
+class LanceSnapshot:
+    """A manifest, parsed. `identity` is the root: manifests carry no id of the table (see `transaction.head`)."""
+
+    location: Location
+    file: VersionFile
+    document: ManifestFile
+    stores: Stores = field(repr=False, compare=False)
+    ref: str | None = None
+    replaced: str = ""
+
+    format = "lance"
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.document.manifest
+
+    @property
+    def version(self) -> int:
+        return self.file.version
+
+    @property
+    def timestamp_ms(self) -> int:
+        return self.manifest.timestamp.ms if self.manifest.timestamp else 0
+
+    @property
+    def identity(self) -> str:
+        return self.location.uri + self.replaced
+
+    @property
+    def token(self) -> str:
+        return self.file.key
+
+    @cached_property
+    def schema(self) -> Schema:
+        return to_schema(self.manifest.fields, self.manifest.schema_metadata, where=self.location.uri)
+
+    @property
+    def partitioning(self) -> Partitioning:
+        return UNPARTITIONED
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.manifest.config
+
+    def files(
+        self,
+        columns: Sequence[tuple[str, ...]] = (),
+        where: Expr | None = None,
+        map: MapFunction | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """FILES; there are no statistics, so that only a constant `where` skips anything."""
+        types = [type_at(self.schema, path) for path in columns]
+        if isinstance(where, Literal) and not where.value:
+            if tally is not None:
+                tally.skip(f"constant {where}", len(self.manifest.fragments))
+            return
+        yield from fragment_batches(self.manifest, self.location.uri, types, self.rows_of)
+
+    def rows_of(self, fragment: DataFragment) -> int:
+        """The rows of a fragment whose manifest does not record them, read from its first file."""
+        if not fragment.files:
+            raise CorruptTableError(f"fragment {fragment.id} has no data file", where=self.location.uri)
+        uri = data_uri(self.manifest, fragment.files[0], self.location.uri)
+        return count_rows(self.stores, uri, self.manifest.fields)
+
+    def detail(self) -> Mapping[str, Any]:
+        m = self.manifest
+        written_by = m.writer_version
+        return {
+            "data_version": table_version(m, self.location.uri),
+            "naming": self.file.scheme,
+            "reader_features": features.describe(m.reader_feature_flags),
+            "writer_features": features.describe(m.writer_feature_flags),
+            "writer": f"{written_by.library}/{written_by.version}" if written_by else None,
+            "fragments": len(m.fragments),
+            "max_fragment_id": m.max_fragment_id,
+            "has_indices": self.document.index is not None,
+            "table_metadata": dict(m.table_metadata),
+            "branch": m.branch,
+        }
+
+
+def type_at(schema: Schema, path: tuple[str, ...]) -> DataType:
+    """The type of the column or member at `path`."""
+    found = schema.field(path[0])
+    for name in path[1:]:
+        found = Schema(children(found.type)).field(name)
+    return found.type
+
+
+def detect(location: Location, stores: Stores) -> bool:
+    """Whether a manifest lies in `_versions`."""
+    if location.metadata is not None:
+        return False
+    try:
+        return newest(location, stores) is not None
+    except CorruptTableError:  # both naming schemes: certainly one of ours
+        return True
+
+
+def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
+    """Opens a version. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
+    if location.metadata is not None:
+        raise InvalidArgumentError("a Lance table is opened by its folder", where=location.metadata)
+    version, ref = at.version, None
+    if at.ref is not None and at.ref != MAIN:
+        tag = read_tag(location, stores, at.ref)
+        if tag.branch not in (None, MAIN):
+            raise UnsupportedFeatureError(f"tag `{tag.name}` names a version of branch `{tag.branch}`", where=location.uri)
+        if at.pinned:
+            raise InvalidArgumentError("a tag names one version: give it or a version or time, not both")
+        version, ref = tag.version, tag.name
+    if version is None and at.timestamp_ms is None:
+        file = newest(location, stores)
+        if file is None:
+            raise _no_table(location)
+        return open_version(location, stores, file)
+    kept = list_versions(location, stores)
+    if not kept:
+        raise _no_table(location)
+    if version is None:
+        assert at.timestamp_ms is not None
+        return _at_time(location, stores, at.timestamp_ms, kept)
+    found = next((v for v in kept if v.version == version), None)
+    if found is None:
+        raise missing_version(location, version, kept)
+    return open_version(location, stores, found, ref)
+
+
+def _at_time(location: Location, stores: Stores, timestamp_ms: int, kept: Sequence[VersionFile]) -> LanceSnapshot:
+    first = None
+    for file in kept:
+        first = open_version(location, stores, file)
+        if first.timestamp_ms <= timestamp_ms:
+            return first
+    assert first is not None
+    raise VersionNotFoundError(
+        f"no version is as old as {timestamp_ms} ms", where=location.uri,
+        advice=f"the oldest kept is version {first.version} of {first.timestamp_ms} ms",
+    )  # fmt: skip
+
+
+def open_version(location: Location, stores: Stores, file: VersionFile, ref: str | None = None) -> LanceSnapshot:
+    """Reads one manifest, refusing what this library does not understand."""
+    document = read_manifest(location, stores, file)
+    features.check_readable(document.manifest, location.uri)
+    return LanceSnapshot(location, file, document, stores, ref)
+
+
+def read_manifest(location: Location, stores: Stores, file: VersionFile) -> ManifestFile:
+    """Parses one manifest, whatever its features. Raises CorruptTableError if its version is not that of its name."""
+    storage, _ = stores.resolve(location.uri)
+    where = storage.uri(file.key)
+    try:
+        data = storage.get(file.key)
+    except NotFoundError as error:
+        raise VersionNotFoundError(f"version {file.version} was removed meanwhile", where=where) from error
+    document = parse(data, where=where)
+    if document.manifest.version != file.version:
+        raise CorruptTableError(
+            f"the manifest named version {file.version} holds version {document.manifest.version}", where=where
+        )
+    return document
+
+
+def _no_table(location: Location) -> TableNotFoundError:
+    return TableNotFoundError(
+        "no Lance table is here: `_versions` holds no manifest", where=location.uri, advice="check the path"
+    )
+
+
+def read_transaction(location: Location, stores: Stores, document: ManifestFile) -> Transaction | None:
+    """What the commit of a manifest did: its inline section, else its transaction file; None if it has neither."""
+    if document.transaction is not None:
+        return document.transaction
+    name = document.manifest.transaction_file
+    if not name:
+        return None
+    uri = join(location.uri, TRANSACTIONS, name)
+    storage, key = stores.resolve(uri)
+    try:
+        return Transaction.decode(storage.get(key), where=uri)
+    except NotFoundError:
+        return None

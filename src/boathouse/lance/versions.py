@@ -1,0 +1,112 @@
+"""The files of `_versions`: which versions exist, and under which naming scheme.
+
+V1 is `{version}.manifest`; V2 is `{u64::MAX - version:020}.manifest`, so that the newest sorts first. Detached
+versions (`d...`), staged names (`....manifest-{uuid}`) and the version hint are no versions of the main line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from boathouse.errors import CorruptTableError, VersionNotFoundError
+from boathouse.storage import ObjectInfo, Storage, Stores, join
+from boathouse.table.location import Location
+
+Scheme = Literal["V1", "V2"]
+VERSIONS = "_versions"
+_NAME = re.compile(r"(\d{1,20})\.manifest")
+_MAX = (1 << 64) - 1
+_V2_DIGITS = 20
+_PEEK = 1000
+"""How many names are looked at to find the newest: one page of an object store's listing."""
+_AFTER_V2 = f"{_MAX}.manifest0"
+"""Sorts behind every V2 name."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFile:
+    """One manifest of the main line."""
+
+    version: int
+    scheme: Scheme
+    key: str
+
+
+def manifest_name(version: int, scheme: Scheme) -> str:
+    return f"{version}.manifest" if scheme == "V1" else f"{_MAX - version:020}.manifest"
+
+
+def manifest_uri(location: Location, version: int, scheme: Scheme) -> str:
+    return join(location.uri, VERSIONS, manifest_name(version, scheme))
+
+
+def parse_name(key: str) -> VersionFile | None:
+    """The version that a key of `_versions` names; None if it is none of the main line."""
+    found = _NAME.fullmatch(key.rpartition("/")[2])
+    if found is None:
+        return None
+    digits = found[1]
+    if len(digits) == _V2_DIGITS:
+        version = _MAX - int(digits)
+        return VersionFile(version, "V2", key) if version >= 0 else None
+    return VersionFile(int(digits), "V1", key)
+
+
+def list_versions(location: Location, stores: Stores) -> tuple[VersionFile, ...]:
+    """Every version kept, newest first. Raises CorruptTableError if both naming schemes are in use."""
+    storage, folder = _folder(location, stores)
+    found = [v for v in map(parse_name, _keys(storage, folder)) if v is not None]
+    _one_scheme(found, location)
+    return tuple(sorted(found, key=lambda v: -v.version))
+
+
+def newest(location: Location, stores: Stores) -> VersionFile | None:
+    """The newest version, found with one listing; None if there is none. Raises as `list_versions`.
+
+    Under V2 names the first entry is the newest, so that one page of the listing is enough; whether older V1
+    names hide behind it is asked only where the page is full.
+    """
+    storage, folder = _folder(location, stores)
+    keys = _keys(storage, folder)
+    page = [*islice(keys, _PEEK)]
+    found = [v for v in map(parse_name, page) if v is not None]
+    if len(page) == _PEEK:
+        if any(v.scheme == "V1" for v in found) or not found:
+            found += [v for v in map(parse_name, keys) if v is not None]
+        else:
+            behind = storage.list(folder, start_after=f"{folder}/{_AFTER_V2}")
+            found += [v for v in (parse_name(info.key) for info in behind) if v is not None]
+    _one_scheme(found, location)
+    return max(found, key=lambda v: v.version, default=None)
+
+
+def missing_version(location: Location, version: int, kept: tuple[VersionFile, ...]) -> VersionNotFoundError:
+    """The error of a version that is not kept, naming those that are."""
+    numbers = sorted(v.version for v in kept)
+    shown = ", ".join(map(str, numbers)) if len(numbers) <= 20 else f"{numbers[0]} to {numbers[-1]}"
+    return VersionNotFoundError(
+        f"version {version} is not there", where=location.uri, advice=f"the versions kept are {shown or '(none)'}"
+    )
+
+
+def _folder(location: Location, stores: Stores) -> tuple[Storage, str]:
+    return stores.resolve(join(location.uri, VERSIONS))
+
+
+def _keys(storage: Storage, folder: str) -> Iterator[str]:
+    infos: Iterator[ObjectInfo] = storage.list(folder)
+    return (info.key for info in infos)
+
+
+def _one_scheme(found: list[VersionFile], location: Location) -> None:
+    if len({v.scheme for v in found}) > 1:
+        by_scheme = {v.scheme: v.key.rpartition("/")[2] for v in found}
+        raise CorruptTableError(
+            f"manifests of both naming schemes: {by_scheme['V1']} (V1) and {by_scheme['V2']} (V2)",
+            where=join(location.uri, VERSIONS),
+            advice="finish the migration of the names with the library that began it",
+        )

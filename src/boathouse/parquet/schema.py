@@ -1,0 +1,179 @@
+"""The Arrow schema that a table's Parquet files are written with.
+
+What both Delta and Iceberg ask of a file: list elements called `element`, map entries `key` and `value`, INT64
+microseconds (nanoseconds only for types that say so), field ids on every level that has one, no void columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.schema import FIELD_ID, VARIANT_STORAGE, to_arrow_type
+from boathouse.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedTypeError
+from boathouse.parquet.convert import leaf_cast, null_mask, plain_list, rebuild_list
+from boathouse.parquet.resolve import is_list, own_name
+from boathouse.types import (
+    DataType,
+    DecimalType,
+    DurationType,
+    Field,
+    FixedSizeListType,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    NullType,
+    Schema,
+    StructType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
+
+
+def no_id(field: Field) -> int | None:
+    return None
+
+
+def own_id(field: Field) -> int | None:
+    return field.id
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a format's files look like; picklable (module-level functions).
+
+    `physical_name` and `field_id` give a field's name and id in the file, at every level: Delta column mapping
+    keeps both in the field's metadata. A format that writes no ids gives `field_id=no_id`.
+    """
+
+    physical_name: Callable[[Field], str] = own_name
+    field_id: Callable[[Field], int | None] = own_id
+
+
+PLAIN = Dialect()
+"""Names as they are, ids where fields have one: Iceberg, and Delta without column mapping."""
+
+
+def to_parquet_schema(schema: Schema, dialect: Dialect = PLAIN) -> pa.Schema:
+    """The Arrow schema to write `schema`'s rows with; void fields are left out (neither format stores them).
+
+    Raises UnsupportedTypeError naming the column.
+    """
+    return pa.schema([_field(f, (f.name,), dialect) for f in schema if not isinstance(f.type, NullType)])
+
+
+def variant_paths(schema: Schema, dialect: Dialect = PLAIN) -> tuple[tuple[str, ...], ...]:
+    """The physical paths (as in the Parquet schema, list and map levels included) of the VARIANT groups."""
+    out: list[tuple[str, ...]] = []
+
+    def below(f: Field, path: tuple[str, ...]) -> None:
+        match f.type:
+            case VariantType():
+                out.append(path)
+            case StructType(fields):
+                for child in fields:
+                    below(child, (*path, dialect.physical_name(child)))
+            case ListType(element):
+                below(element, (*path, "list", "element"))
+            case MapType(key, value):
+                below(key, (*path, "key_value", "key"))
+                below(value, (*path, "key_value", "value"))
+
+    for f in schema:
+        below(f, (dialect.physical_name(f),))
+    return tuple(out)
+
+
+def _field(field: Field, path: tuple[str, ...], dialect: Dialect, name: str | None = None) -> pa.Field:
+    id = dialect.field_id(field)
+    metadata = {FIELD_ID: str(id).encode()} if id is not None else None
+    return pa.field(
+        name or dialect.physical_name(field), _type(field.type, path, dialect), field.nullable, metadata=metadata
+    )
+
+
+def _type(type: DataType, path: tuple[str, ...], dialect: Dialect) -> pa.DataType:
+    match type:
+        case StructType(fields):
+            kept = [f for f in fields if not isinstance(f.type, NullType)]
+            if not kept:
+                raise _refused(type, path, "a struct without columns")
+            return pa.struct([_field(f, (*path, f.name), dialect) for f in kept])
+        case ListType(element):
+            return pa.list_(_field(element, (*path, "element"), dialect, "element"))
+        case MapType(key, value):
+            key_field = _field(key, (*path, "key"), dialect, "key").with_nullable(False)
+            return pa.map_(key_field, _field(value, (*path, "value"), dialect, "value"))
+        case VariantType():
+            return VARIANT_STORAGE
+        case UUIDType():
+            return pa.uuid()
+        case NullType():
+            raise _refused(type, path, "void inside a list or a map")
+        case FixedSizeListType() | DurationType() | FloatType(16) | IntegerType(_, False):
+            raise _refused(type, path, str(type))
+        case DecimalType(precision, _) if precision > 38:
+            raise _refused(type, path, "a precision above 38")
+        case TimeType(unit) if unit not in ("us", "ns"):
+            raise _refused(type, path, str(type))
+        case _:
+            return to_arrow_type(type)
+
+
+def _refused(type: DataType, path: tuple[str, ...], what: str) -> UnsupportedTypeError:
+    return UnsupportedTypeError(
+        f"column `{'.'.join(path)}` ({type}): {what} has no place in the Parquet files of a table",
+        advice="cast it, or write it as Lance",
+    )
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` in the layout of the file's `schema`: columns by position, void ones dropped, names the file's.
+
+    Raises SchemaMismatchError for types that do not fit, ConstraintViolationError for a null that may not be.
+    """
+    columns = [(f.name, c) for f, c in zip(batch.schema, batch.columns) if not pa.types.is_null(f.type)]
+    if len(columns) != len(schema):
+        raise SchemaMismatchError(f"the rows have {len(columns)} columns, the file {len(schema)}")
+    made = [_fit(column, f, None) for (_, column), f in zip(columns, schema)]
+    return pa.RecordBatch.from_arrays(made, schema=schema)
+
+
+def _fit(array: pa.Array, field: pa.Field, parent: pa.Array | None) -> pa.Array:
+    """`array` as the field's type; `parent` is the struct that it is a member of."""
+    if not field.nullable and array.null_count:
+        hidden = 0 if parent is None else parent.null_count
+        if array.null_count > hidden or (parent is not None and pc.any(pc.and_(array.is_null(), parent.is_valid()))):
+            raise ConstraintViolationError(f"column `{field.name}` is not null, and the rows hold a null there")
+    return array if array.type == field.type else _convert(array, field.type, field.name)
+
+
+def _convert(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    source = array.type
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, _convert_leaf(array, target.storage_type, name))
+    if pa.types.is_struct(target) and pa.types.is_struct(source):
+        kept = [i for i, f in enumerate(source) if not pa.types.is_null(f.type)]
+        if len(kept) != target.num_fields:
+            raise SchemaMismatchError(f"column `{name}` is {source} in the rows, {target} in the file")
+        columns = [_fit(array.field(i), f, array) for i, f in zip(kept, target)]
+        return pa.StructArray.from_arrays(columns, fields=list(target), mask=null_mask(array))
+    if pa.types.is_map(target) and pa.types.is_map(source):
+        entries = pa.struct([target.key_field, target.item_field])
+        return rebuild_list(array, target, lambda child: _convert(child, entries, name))
+    if is_list(target) and is_list(source):
+        return rebuild_list(plain_list(array), target, lambda child: _fit(child, target.value_field, None))
+    return _convert_leaf(array, target, name)
+
+
+def _convert_leaf(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    try:
+        cast = leaf_cast(array.type, target)
+        return array if cast is None else cast(array)
+    except (SchemaMismatchError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatchError(f"column `{name}` is {array.type} in the rows, {target} in the file") from error

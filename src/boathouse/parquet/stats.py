@@ -1,0 +1,238 @@
+"""Exact statistics of a file that was just written, and what the footer of any file says, leaf by leaf.
+
+Leaves are those of the table's schema, depth first: a variant is one leaf, void is one that the file lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.parquet.bounds import Bounds, chunk_bounds, merged
+from boathouse.parquet.resolve import FileField, Leaf, Resolver, SourceColumn, file_fields
+from boathouse.types import DataType, Field, FloatType, ListType, MapType, NullType, Schema, StructType, VariantType
+
+COUNTS = ("nulls", "nans", "values")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaLeaf:
+    """A leaf of a schema. `steps` leads to it: a child's number, or "element", "key", "value"."""
+
+    path: tuple[str, ...]
+    field: Field
+    steps: tuple[int | str, ...]
+
+    @property
+    def repeated(self) -> bool:
+        return any(isinstance(s, str) for s in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStats:
+    """Statistics of one leaf in one file; None is unknown.
+
+    `lower` and `upper` are scalars of the leaf's Arrow type, never NaN. `values` counts nulls and NaNs too; in lists
+    and maps it counts elements, and there are no bounds. `column_size` is bytes on disk.
+    """
+
+    path: tuple[str, ...]
+    type: DataType
+    lower: pa.Scalar | None = None
+    upper: pa.Scalar | None = None
+    lower_exact: bool | None = None
+    upper_exact: bool | None = None
+    nulls: int | None = None
+    nans: int | None = None
+    values: int | None = None
+    column_size: int | None = None
+
+
+def schema_leaves(schema: Schema) -> tuple[SchemaLeaf, ...]:
+    """The leaves of a schema, depth first."""
+
+    def below(f: Field, path: tuple[str, ...], steps: tuple[int | str, ...]) -> Iterator[SchemaLeaf]:
+        match f.type:
+            case StructType(fields):
+                for i, child in enumerate(fields):
+                    yield from below(child, (*path, child.name), (*steps, i))
+            case ListType(element):
+                yield from below(element, (*path, "element"), (*steps, "element"))
+            case MapType(key, value):
+                yield from below(key, (*path, "key"), (*steps, "key"))
+                yield from below(value, (*path, "value"), (*steps, "value"))
+            case _:
+                yield SchemaLeaf(path, f, steps)
+
+    return tuple(leaf for i, f in enumerate(schema) for leaf in below(f, (f.name,), (i,)))
+
+
+def leaf_array(batch: pa.RecordBatch, steps: Sequence[int | str]) -> pa.Array:
+    """The values of one leaf: null where a struct above it is, elements of null lists left out."""
+    first, *rest = steps
+    array = batch.column(first)
+    for step in rest:
+        if isinstance(step, int):
+            array = pc.struct_field(array, [step])
+        elif step == "element":
+            array = array.flatten()
+        else:
+            entries = array.keys if step == "key" else array.items
+            ends = array.offsets
+            array = entries.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py())
+    return array
+
+
+class StatsCollector:
+    """Watches the batches that go into one file, for what its footer will not tell.
+
+    Cheap: only floats (NaN) and leaves inside lists and maps (counts by element) are looked at.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.leaves = schema_leaves(schema)
+        self._watched = [i for i, leaf in enumerate(self.leaves) if leaf.repeated or _is_float(leaf.field.type)]
+        self._counts = {i: [0, 0, 0] for i in self._watched}
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Counts a batch with the schema's columns in order (before it is laid out for the file)."""
+        for i in self._watched:
+            leaf = self.leaves[i]
+            array = leaf_array(batch, leaf.steps)
+            counts = self._counts[i]
+            counts[0] += array.null_count
+            if _is_float(leaf.field.type):
+                counts[1] += pc.is_nan(array).true_count
+            counts[2] += len(array)
+
+    def finish(self, metadata: pq.FileMetaData) -> tuple[LeafStats, ...]:
+        """The statistics of the file that our writer made of exactly these batches, from its footer."""
+        out = []
+        stored = _stored_leaves(metadata)
+        column = 0
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf.field.type, NullType):
+                counted = None if leaf.repeated else metadata.num_rows
+                out.append(LeafStats(leaf.path, leaf.field.type, nulls=counted, values=counted))
+                continue
+            width = 2 if isinstance(leaf.field.type, VariantType) else 1
+            watched = self._counts.get(i)
+            out.append(_leaf_stats(metadata, leaf, stored[column : column + width], watched))
+            column += width
+        return tuple(out)
+
+
+def _is_float(type: DataType) -> bool:
+    return isinstance(type, FloatType)
+
+
+def _stored_leaves(metadata: pq.FileMetaData) -> list[FileField]:
+    fields = file_fields(metadata.schema.to_arrow_schema())
+    return [f for top in fields for f in top.walk() if not f.children]
+
+
+def _leaf_stats(
+    metadata: pq.FileMetaData, leaf: SchemaLeaf, stored: list[FileField], watched: list[int] | None
+) -> LeafStats:
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    size = sum(g.column(f.first).total_compressed_size for g in groups for f in stored)
+    type = leaf.field.type
+    nans = watched[1] if watched is not None and _is_float(type) else None
+    if leaf.repeated:
+        assert watched is not None
+        return LeafStats(leaf.path, type, nulls=watched[0], nans=nans, values=watched[2], column_size=size)
+    chunks = [g.column(stored[0].first) for g in groups]
+    nulls = _nulls(chunks)
+    bounds = None
+    if not isinstance(type, VariantType):
+        bounds = _bounds(chunks, stored[0].type, all_or_nothing=not _is_float(type))
+    if bounds is None:
+        return LeafStats(leaf.path, type, nulls=nulls, nans=nans, values=metadata.num_rows, column_size=size)
+    lower, upper = (_as_held(b, to_arrow_type(type)) for b in bounds)
+    return LeafStats(leaf.path, type, lower, upper, True, True, nulls, nans, metadata.num_rows, size)
+
+
+def _as_held(value: pa.Scalar, held: pa.DataType) -> pa.Scalar:
+    value = value.value if isinstance(value, pa.ExtensionScalar) else value
+    return value if value.type == held else value.cast(held)
+
+
+def _nulls(chunks: list[pq.ColumnChunkMetaData]) -> int | None:
+    counts = [c.statistics.null_count if c.statistics and c.statistics.has_null_count else None for c in chunks]
+    return None if None in counts else sum(c for c in counts if c is not None)
+
+
+def _bounds(chunks: list[pq.ColumnChunkMetaData], stored: pa.DataType, all_or_nothing: bool) -> Bounds | None:
+    """The bounds over all row groups. A group without bounds must be all null, unless (floats) it is all NaN."""
+    found = []
+    for chunk in chunks:
+        pair = chunk_bounds(chunk.statistics, stored)
+        if pair is not None:
+            found.append(pair)
+        elif all_or_nothing and _nulls([chunk]) != chunk.num_values:
+            return None
+    return merged(found) if found else None
+
+
+def to_struct(stats: Sequence[LeafStats]) -> pa.StructArray:
+    """One row of the OUTCOMES column `stats`: `struct<"0": S, ...>` over the leaves, in order."""
+    columns = [_summary(s) for s in stats]
+    return pa.StructArray.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+
+
+def _summary(s: LeafStats) -> pa.StructArray:
+    value = to_arrow_type(s.type)
+    return summaries(
+        pa.array([s.lower], value) if s.lower is not None else pa.nulls(1, value),
+        pa.array([s.upper], value) if s.upper is not None else pa.nulls(1, value),
+        [s.lower_exact],
+        [s.upper_exact],
+        [s.nulls],
+        [s.nans],
+        [s.values],
+    )
+
+
+def summaries(
+    lower: pa.Array,
+    upper: pa.Array,
+    lower_exact: Sequence[bool | None],
+    upper_exact: Sequence[bool | None],
+    nulls: Sequence[int | None],
+    nans: Sequence[int | None],
+    values: Sequence[int | None],
+) -> pa.StructArray:
+    """S of docs/design/001-waist.md, section 1, a row per file or row group."""
+    flags = [pa.array(lower_exact, pa.bool_()), pa.array(upper_exact, pa.bool_())]
+    counts = [pa.array(c, pa.int64()) for c in (nulls, nans, values)]
+    names = ["lower", "upper", "lower_exact", "upper_exact", *COUNTS]
+    return pa.StructArray.from_arrays([lower, upper, *flags, *counts], names=names)
+
+
+def row_group_stats(metadata: pq.FileMetaData, resolver: Resolver, columns: Sequence[SourceColumn]) -> pa.StructArray:
+    """What the footer says of each row group (a row each) about `columns`, as `struct<"0": S, ...>`.
+
+    Bounds are in the columns' present types, exact is false (others truncate); NaN counts are unknown. A column
+    that the file lacks, or that is nested, is null throughout.
+    """
+    made = []
+    for c in columns:
+        path, node = resolver.column(c)
+        held = to_arrow_type(c.type)
+        stored = None if path is None else resolver.at(path)
+        if stored is None or not isinstance(node, Leaf):
+            made.append(pa.nulls(metadata.num_row_groups, summaries(*[pa.nulls(0, held)] * 2, *[[]] * 5).type))
+            continue
+        chunks = [metadata.row_group(i).column(stored.first) for i in range(metadata.num_row_groups)]
+        pairs = [chunk_bounds(chunk.statistics, stored.type, node.convert) for chunk in chunks]
+        lower, upper = (pa.array([p[i] if p else None for p in pairs], held) for i in (0, 1))
+        unknown = [None] * len(chunks)
+        exact = [False if p else None for p in pairs]
+        nulls = [_nulls([chunk]) for chunk in chunks]
+        made.append(summaries(lower, upper, exact, exact, nulls, unknown, [chunk.num_values for chunk in chunks]))
+    return pa.StructArray.from_arrays(made, names=[str(i) for i in range(len(made))])

@@ -1,0 +1,193 @@
+"""Writing one Parquet file: batches gathered into large row groups, nothing left behind when abandoned."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.parquet.schema import conform
+
+if TYPE_CHECKING:
+    from boathouse.arrow.filesystem import DataFiles
+
+CODECS = ("none", "uncompressed", "snappy", "gzip", "zstd", "lz4", "brotli")
+_SAMPLE = 32 * 1024
+_DISTINCT = 0.8
+_FIRST_RATIO = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """How files are written.
+
+    `row_group_rows` and `row_group_bytes` (of Arrow memory) close a row group, whichever comes first.
+    `dictionary` is "auto" (all but columns whose first rows hardly repeat), True, False, or a tuple of columns.
+    `integer_decimals` stores decimals of up to 18 digits as INT32 or INT64. `metadata` goes into the footer.
+    """
+
+    compression: str = "snappy"
+    compression_level: int | None = None
+    row_group_rows: int = 1 << 20
+    row_group_bytes: int = 128 << 20
+    dictionary: bool | str | tuple[str, ...] = "auto"
+    page_index: bool = True
+    integer_decimals: bool = True
+    data_page_version: str = "1.0"
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.compression.lower() not in CODECS:
+            raise InvalidArgumentError(
+                f"no compression codec {self.compression!r}", advice=f"use one of {', '.join(CODECS)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """A finished file: `metadata` is its footer as written."""
+
+    uri: str
+    size: int
+    rows: int
+    metadata: pq.FileMetaData
+
+
+class ParquetWriter:
+    """One file being written; `close` or `abort` ends it. As a context manager: closed, or aborted on an error.
+
+    Batches have the columns of `schema` (see `parquet.schema.to_parquet_schema`) in order; names are not compared.
+    """
+
+    def __init__(self, files: DataFiles, uri: str, schema: pa.Schema, options: ParquetOptions | None = None) -> None:
+        self.uri = uri
+        self.schema = schema
+        self._files = files
+        self._options = options or ParquetOptions()
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = self._pending_bytes = 0
+        self._rows = self._flushed_bytes = 0
+        self._sink: pa.NativeFile | None = None
+        self._writer: pq.ParquetWriter | None = None
+        self._footer: list[pq.FileMetaData] = []
+
+    @property
+    def rows(self) -> int:
+        """The rows taken so far."""
+        return self._rows + self._pending_rows
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file is by now: what is stored, and what waits at the ratio seen so far."""
+        stored = self._sink.tell() if self._sink is not None else 0
+        ratio = stored / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
+        return int(stored + self._pending_bytes * ratio)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds rows. Raises SchemaMismatchError, ConstraintViolationError, and what the store raises."""
+        batch = conform(batch, self.schema)
+        limit = self._options.row_group_rows
+        at = 0
+        while at < batch.num_rows:
+            part = batch.slice(at, limit - self._pending_rows)
+            at += part.num_rows
+            self._pending.append(part)
+            self._pending_rows += part.num_rows
+            self._pending_bytes += part.nbytes
+            if self._pending_rows >= limit or self._pending_bytes >= self._options.row_group_bytes:
+                self._flush()
+
+    def close(self) -> FileSummary:
+        """Finishes the file; also one without rows is a readable file."""
+        if self._pending_rows or self._writer is None:
+            self._flush()
+        assert self._writer is not None and self._sink is not None
+        self._writer.close()
+        size = self._sink.tell()
+        self._sink.close()
+        return FileSummary(self.uri, size, self._rows, self._footer[0])
+
+    def abort(self) -> None:
+        """Removes what was written; never raises."""
+        self._pending = []
+        if self._sink is not None:
+            with contextlib.suppress(Exception):
+                self._sink.close()
+            with contextlib.suppress(Exception):
+                self._files.delete(self.uri)
+
+    def __enter__(self) -> ParquetWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._pending, self.schema)
+        if self._writer is None:
+            self._open(table)
+        assert self._writer is not None
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._rows += self._pending_rows
+        self._flushed_bytes += self._pending_bytes
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+
+    def _open(self, first: pa.Table) -> None:
+        options = self._options
+        dictionary = dictionary_columns(first) if options.dictionary == "auto" else options.dictionary
+        schema = self.schema.with_metadata(dict(options.metadata)) if options.metadata else self.schema
+        codec = options.compression.lower()
+        self._sink = self._files.open_output(self.uri)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            version="2.6",
+            use_dictionary=list(dictionary) if isinstance(dictionary, tuple) else dictionary,
+            compression="none" if codec == "uncompressed" else codec,
+            compression_level=options.compression_level,
+            data_page_version=options.data_page_version,
+            write_page_index=options.page_index,
+            store_decimal_as_integer=options.integer_decimals,
+            store_schema=False,
+            metadata_collector=self._footer,
+        )
+
+
+def dictionary_columns(table: pa.Table) -> tuple[str, ...] | bool:
+    """The leaf columns worth a dictionary: those whose first rows repeat themselves; True for all, False for none."""
+    out: list[str] = []
+    step = max(1, table.num_rows // _SAMPLE)
+    rows = pa.array(np.arange(0, table.num_rows, step)) if step > 1 else None
+    for name, column in zip(table.column_names, table.columns):
+        if pa.types.is_nested(column.type):
+            out += _leaf_names(name, column.type)
+            continue
+        if isinstance(column.type, pa.BaseExtensionType) or pa.types.is_boolean(column.type):
+            continue
+        sample = column if rows is None else column.take(rows)
+        if pc.count_distinct(sample).as_py() <= _DISTINCT * len(sample):
+            out.append(name)
+    return tuple(out) or False
+
+
+def _leaf_names(path: str, type: pa.DataType) -> list[str]:
+    if pa.types.is_struct(type):
+        return [leaf for f in type for leaf in _leaf_names(f"{path}.{f.name}", f.type)]
+    if pa.types.is_map(type):
+        below = (("key_value.key", type.key_type), ("key_value.value", type.item_type))
+        return [leaf for name, t in below for leaf in _leaf_names(f"{path}.{name}", t)]
+    if pa.types.is_list(type):
+        return _leaf_names(f"{path}.list.element", type.value_type)
+    return [path]

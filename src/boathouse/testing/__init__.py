@@ -1,0 +1,1 @@
+"""The shipped test kit: conformance suites, and storages that fail on purpose. Needs pytest."""
