@@ -26,8 +26,9 @@ class Protocol:
     def parse(cls, raw: Mapping[str, Any], where: str) -> Protocol:
         try:
             reader, writer = int(raw["minReaderVersion"]), int(raw["minWriterVersion"])
-        except (KeyError, TypeError, ValueError):
-            raise CorruptTableError("the protocol action has no minReaderVersion and minWriterVersion", where=where)
+        except (KeyError, TypeError, ValueError) as error:
+            text = "the protocol action has no minReaderVersion and minWriterVersion"
+            raise CorruptTableError(text, where=where) from error
         return cls(reader, writer, tuple(raw.get("readerFeatures") or ()), tuple(raw.get("writerFeatures") or ()), raw)
 
 
@@ -64,7 +65,9 @@ class Metadata:
 
     @cached_property
     def configuration(self) -> Mapping[str, str]:
-        return {str(k): v if isinstance(v, str) else text_of(v) for k, v in (self.raw.get("configuration") or {}).items()}
+        return {
+            str(k): v if isinstance(v, str) else text_of(v) for k, v in (self.raw.get("configuration") or {}).items()
+        }
 
     @property
     def column_mapping(self) -> str:

@@ -1,4 +1,4 @@
-"""Deletion vectors: descriptors in the log, roaring bitmaps in files or in the log itself (PROTOCOL.md, "Deletion Vectors")."""
+"""Deletion vectors: descriptors in the log, roaring bitmaps in files or inline (PROTOCOL.md, "Deletion Vectors")."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def _from_file(where: str, vector: Mapping[str, Any], stores: Stores) -> bytes:
     if vector.get("offset") is None and found[:1] == b"\x01" and _size_of(found) != size:
         found = storage.get_range(key, 1, size + 8)
     if len(found) != size + 8:
-        raise CorruptTableError(f"the deletion vector at {offset} is cut: {len(found)} of {size + 8} bytes", where=where)
+        raise CorruptTableError(
+            f"the deletion vector at {offset} is cut: {len(found)} of {size + 8} bytes", where=where
+        )
     if _size_of(found) != size:
         raise CorruptTableError(
             f"the deletion vector at {offset} has {_size_of(found)} bytes, the log says {size}", where=where

@@ -62,7 +62,7 @@ _TABLE: Final = (
     Feature("deletionVectors", True, True, True),
     Feature("timestampNtz", True, True, True),
     Feature("vacuumProtocolCheck", True, True, True),
-    Feature("v2Checkpoint", True, False, False),
+    Feature("v2Checkpoint", True, True, False),
     Feature("allowColumnDefaults", False, True, False, None, _has_field_key("CURRENT_DEFAULT")),
     Feature("rowTracking", False, True, False),
     Feature("domainMetadata", False, True, False),

@@ -79,7 +79,7 @@ class Log:
         return read_listing(self.storage.list(self.key, after), start)
 
     def newest(self) -> Listing:
-        """A listing that holds the newest version; it begins at the checkpoint that the hint names, if that is there."""
+        """A listing that holds the newest version; it begins at the checkpoint of the hint, if that is there."""
         hint = self.hint()
         if hint is not None:
             listing = self.listing(hint)
@@ -185,9 +185,15 @@ def _what_is_there(log: Log) -> tuple[str, str]:
     if (table := _table_above(log)) is not None:
         return "no Delta table: this is a folder inside one", f"open {table}"
     if "metadata" in names:
-        return "no Delta table: the folder looks like an Iceberg table (it has metadata/)", "open it with format='iceberg'"
+        return (
+            "no Delta table: the folder looks like an Iceberg table (it has metadata/)",
+            "open it with format='iceberg'",
+        )
     if "_versions" in names:
-        return "no Delta table: the folder looks like a Lance dataset (it has _versions/)", "open it with format='lance'"
+        return (
+            "no Delta table: the folder looks like a Lance dataset (it has _versions/)",
+            "open it with format='lance'",
+        )
     if LOG in names:
         return f"no Delta table: {LOG} holds no commit and no checkpoint", "restore the log, or create the table anew"
     if any(f.key.endswith(".parquet") for f in files) or any("=" in n for n in names):

@@ -67,7 +67,7 @@ def parse(text: str | None, type: DataType, where: str) -> Any:
         raise CorruptTableError(f"the partition value {text!r} is no {type}", where=where) from error
 
 
-def _parser(type: DataType) -> Callable[[str], Any]:  # noqa: C901
+def _parser(type: DataType) -> Callable[[str], Any]:
     match type:
         case StringType():
             return str
@@ -179,7 +179,7 @@ def physical(value: Any, type: DataType) -> Any:
     return value
 
 
-def text_of(value: Any, type: DataType) -> str | None:  # noqa: C901
+def text_of(value: Any, type: DataType) -> str | None:
     """A value of a partition column as the log spells it; null and empty texts are None."""
     value = physical(value, type)
     if value is None:
@@ -231,8 +231,8 @@ def _float_text(value: float, type: FloatType) -> str:
 def _binary_text(value: bytes) -> str | None:
     try:
         return value.decode() or None
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
         raise UnsupportedFeatureError(
             f"the partition value {value!r} is not UTF-8: Delta keeps binary partition values as text",
             advice="partition by another column, or by its hexadecimal text",
-        )
+        ) from error

@@ -31,8 +31,8 @@ def key_of(path: str, root: str) -> str:
     """The file's identity in the table: its raw path below the root, or its raw absolute URI elsewhere."""
     try:
         raw = unquote(path, errors="strict")
-    except UnicodeDecodeError:
-        raise CorruptTableError(f"the path {path!r} is not percent-encoded UTF-8", where=root)
+    except UnicodeDecodeError as error:
+        raise CorruptTableError(f"the path {path!r} is not percent-encoded UTF-8", where=root) from error
     if _SCHEME.match(path):
         found = uris.absolute(raw)
     elif raw.startswith("/"):

@@ -90,7 +90,9 @@ def parse_type(document: Any, where: str) -> DataType:
             return DecimalType(10, 0)
         if match := _DECIMAL.fullmatch(document):
             return DecimalType(int(match[1]), int(match[2]))
-        raise UnsupportedTypeError(f"the Delta type {document!r} is not offered", where=where, advice="upgrade boathouse")
+        raise UnsupportedTypeError(
+            f"the Delta type {document!r} is not offered", where=where, advice="upgrade boathouse"
+        )
     kind = document.get("type")
     if kind == "struct":
         return StructType(_fields(document, where))

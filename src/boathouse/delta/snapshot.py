@@ -210,9 +210,7 @@ def in_commit_time(entry: Entry) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _timestamp(
-    log: Log, listing: Listing, found: Segment, entries: Sequence[Entry], metadata: Metadata
-) -> int:
+def _timestamp(log: Log, listing: Listing, found: Segment, entries: Sequence[Entry], metadata: Metadata) -> int:
     version = found.version
     if metadata.flag("delta.enableInCommitTimestamps"):
         entry = entries[-1] if entries else None
@@ -235,8 +233,9 @@ def version_at(log: Log, listing: Listing, timestamp_ms: int) -> int:
             times[version] = in_commit_time(read_entry(log, version)) or times[version]
     made = [v for v, t in times.items() if t <= timestamp_ms]
     if not made:
+        oldest = min(times.values(), default=0)
         raise VersionNotFoundError(
-            f"the table has no version as old as {timestamp_ms} ms; the oldest kept is of {min(times.values(), default=0)}",
+            f"the table has no version as old as {timestamp_ms} ms; the oldest kept is of {oldest} ms",
             where=log.root,
             advice="ask for a later time",
         )

@@ -1,0 +1,242 @@
+"""File statistics: JSON in the log, typed bounds in FILES (PROTOCOL.md, "Per-file Statistics").
+
+What writers do to bounds: strings are cut at 32 characters, instants at milliseconds, decimals may have gone through
+a double, NaN is never counted, wide bounds say so (`tightBounds` false). A bound that may have been touched is inexact.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.delta.partition_values import physical_array, timestamp_us
+from boathouse.delta.schema import physical_name
+from boathouse.table.units import column_stats_type
+from boathouse.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+STRING_PREFIX: Final = 32
+_ROWS: Final = r'^\s*\{\s*"numRecords"\s*:\s*(?P<n>\d+)\s*[,}]'
+_FRACTION: Final = re.compile(r"\.(\d+)")
+_OFFSET: Final = re.compile(r"[+-]\d\d:?(\d\d)$")
+_MS_REST: Final = 999
+_EXACT_DOUBLE: Final = 10**15
+_WIDE: Final = Context(prec=80)
+
+Bounds = tuple[Any, Any, bool, bool]
+"""Lower, upper, and whether each is attained; None is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatsColumn:
+    """A leaf whose statistics are wanted: its type, and its physical path in the JSON."""
+
+    type: DataType
+    path: tuple[str, ...]
+
+
+def stats_column(schema: Schema, path: Sequence[str]) -> StatsColumn:
+    """The column at a logical path. Raises ColumnNotFoundError for an unknown top-level one."""
+    found: Field = schema.field(path[0])
+    physical = [physical_name(found)]
+    for name in path[1:]:
+        if not isinstance(found.type, StructType):
+            break
+        found = Schema(found.type.fields).field(name)
+        physical.append(physical_name(found))
+    return StatsColumn(found.type, tuple(physical))
+
+
+def row_counts(stats: pa.Array) -> pa.Array:
+    """numRecords of each file; null where it is not stated."""
+    found = pc.struct_field(pc.extract_regex(stats, _ROWS), "n").cast(pa.int64())
+    odd = pc.and_(pc.is_null(found), pc.is_valid(stats))
+    if not pc.any(odd).as_py():
+        return found
+    values = [_count((_document(s) or {}).get("numRecords")) if o else n for n, s, o in _zip(found, stats, odd)]
+    return pa.array(values, pa.int64())
+
+
+def _zip(*arrays: pa.Array) -> Any:
+    return zip(*(a.to_pylist() for a in arrays))
+
+
+def decode_stats(stats: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructArray:
+    """The `stats` column of FILES for these columns. Statistics that cannot be read are unknown."""
+    exact = any(isinstance(c.type, DecimalType) for c in columns)
+    documents = [_document(text, exact) if text else None for text in stats.to_pylist()]
+    fields = [pa.field(str(i), column_stats_type(to_arrow_type(c.type))) for i, c in enumerate(columns)]
+    arrays = [_decode_column(documents, c) for c in columns]
+    if not fields:
+        return pa.array([{}] * len(stats), pa.struct([]))
+    return pa.StructArray.from_arrays(arrays, fields=fields)
+
+
+def _document(text: str | None, exact: bool = False) -> dict[str, Any] | None:
+    if not text:
+        return None
+    try:
+        found = json.loads(text, parse_float=Decimal) if exact else orjson.loads(text)
+    except ValueError:
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return None
+    return found if isinstance(found, dict) else None
+
+
+def _decode_column(documents: Sequence[dict[str, Any] | None], column: StatsColumn) -> pa.StructArray:
+    reader = _reader(column.type)
+    lower, upper, lower_exact, upper_exact, nulls, values = ([] for _ in range(6))  # type: ignore[var-annotated]
+    for document in documents:
+        document = document or {}
+        bounds = _bounds(document, column.path, reader)
+        lower.append(bounds[0])
+        upper.append(bounds[1])
+        lower_exact.append(None if bounds[0] is None else bounds[2])
+        upper_exact.append(None if bounds[1] is None else bounds[3])
+        rows = _count(document.get("numRecords"))
+        values.append(rows)
+        nulls.append(_nulls(document, column.path, rows))
+    type = to_arrow_type(column.type)
+    count = len(documents)
+    bounds_arrays = [physical_array(v, column.type) if reader else pa.nulls(count, type) for v in (lower, upper)]
+    exact = [pa.array(v, pa.bool_()) for v in (lower_exact, upper_exact)]
+    counts = [pa.array(nulls, pa.int64()), pa.nulls(count, pa.int64()), pa.array(values, pa.int64())]
+    return pa.StructArray.from_arrays([*bounds_arrays, *exact, *counts], fields=list(column_stats_type(type)))
+
+
+def _bounds(document: dict[str, Any], path: tuple[str, ...], reader: Reader | None) -> Bounds:
+    if reader is None:
+        return None, None, False, False
+    low, high = _at(document.get("minValues"), path), _at(document.get("maxValues"), path)
+    tight = document.get("tightBounds") is not False
+    lower = _read(reader, low, False)
+    upper = _read(reader, high, True)
+    return lower[0], upper[0], tight and lower[1], tight and upper[1]
+
+
+def _read(reader: Reader, value: Any, upper: bool) -> tuple[Any, bool]:
+    if value is None:
+        return None, False
+    try:
+        return reader(value, upper)
+    except (ValueError, TypeError, ArithmeticError, OverflowError):
+        return None, False
+
+
+def _at(values: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        if not isinstance(values, dict):
+            return None
+        values = values.get(name)
+    return None if isinstance(values, dict | list) else values
+
+
+def _nulls(document: dict[str, Any], path: tuple[str, ...], rows: int | None) -> int | None:
+    count = _count(_at(document.get("nullCount"), path))
+    if document.get("tightBounds") is False and count not in (0, rows):
+        return None
+    return count
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+Reader = Callable[[Any, bool], tuple[Any, bool]]
+"""(JSON value, is it the upper bound) -> physical value and whether it is attained; raises ValueError."""
+
+
+def _reader(type: DataType) -> Reader | None:
+    match type:
+        case IntegerType(bits):
+            return lambda value, _: (_integer(value, bits), True)
+        case FloatType():
+            return _float
+        case DecimalType(precision, scale):
+            return lambda value, upper: _decimal(value, upper, precision, scale)
+        case StringType():
+            return _string
+        case BooleanType():
+            return lambda value, _: (value if isinstance(value, bool) else None, True)
+        case DateType():
+            return lambda value, _: (timestamp_us(value[:10]) // 86_400_000_000, True)
+        case TimestampType():
+            return _timestamp
+    return None
+
+
+def _integer(value: Any, bits: int) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if -(1 << (bits - 1)) <= value < 1 << (bits - 1) else None
+
+
+def _float(value: Any, upper: bool) -> tuple[float | None, bool]:
+    if isinstance(value, bool):
+        return None, False
+    found = float(value)
+    # Writers that order NaN below numbers, or leave it out, make the same texts: a NaN bound says nothing.
+    return (None, False) if found != found else (found, True)
+
+
+def _string(value: Any, upper: bool) -> tuple[str | None, bool]:
+    if not isinstance(value, str):
+        return None, False
+    return value, len(value) < STRING_PREFIX
+
+
+def _timestamp(value: Any, upper: bool) -> tuple[int, bool]:
+    found = timestamp_us(value)
+    fraction = _FRACTION.search(value)
+    exact = fraction is not None and len(fraction[1]) > 3
+    slack = 0 if exact else _MS_REST
+    if (offset := _OFFSET.search(value)) is not None and int(offset[1]) % 15:
+        slack += 60_000_000  # a local mean time whose seconds the writer may have dropped
+        exact = False
+    if upper:
+        return found + slack, exact
+    return found - (slack if found < 0 or slack > _MS_REST else 0), exact
+
+
+def _decimal(value: Any, upper: bool, precision: int, scale: int) -> tuple[Decimal | None, bool]:
+    if isinstance(value, bool):
+        return None, False
+    number = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
+    unscaled = abs(_WIDE.scaleb(number, scale))
+    exact = unscaled < _EXACT_DOUBLE or _spelled_in_full(number, scale)
+    if not exact:
+        # It may have gone through a double: the true bound is at most one unit in its last place away.
+        slack = _WIDE.multiply(abs(number), Decimal(2) ** -52)
+        number = _WIDE.add(number, slack if upper else -slack)
+    rounding = ROUND_CEILING if upper else ROUND_FLOOR
+    found = number.quantize(Decimal(1).scaleb(-scale), rounding=rounding, context=_WIDE)
+    if abs(_WIDE.scaleb(found, scale)) >= 10**precision:
+        return None, False
+    return found, exact and found == number
+
+
+def _spelled_in_full(number: Decimal, scale: int) -> bool:
+    _, digits, exponent = number.as_tuple()
+    return len(digits) >= 18 and isinstance(exponent, int) and exponent in (0, -scale)
