@@ -138,7 +138,10 @@ def from_arrow_field(field: pa.Field, where: str = "") -> Field:
 
 
 def _is_variant_extension(type: pa.DataType) -> bool:
-    return isinstance(type, pa.BaseExtensionType) and type.extension_name in ("arrow.parquet.variant", "parquet.variant")
+    return isinstance(type, pa.BaseExtensionType) and type.extension_name in (
+        "arrow.parquet.variant",
+        "parquet.variant",
+    )
 
 
 def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:  # noqa: C901
@@ -196,5 +199,3 @@ def _nested_from_arrow(type: pa.DataType, where: str) -> DataType:
         where=where or None,
         advice="cast it to a plain type first",
     )
-
-

@@ -155,4 +155,3 @@ def can_cast(a: DataType, b: DataType) -> bool:  # noqa: C901
         case (TimeType(), TimeType()):
             return True
     return False
-

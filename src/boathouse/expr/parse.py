@@ -351,4 +351,3 @@ _SPECIAL: dict[str, tuple[int, Callable[..., Expr]]] = {
     "like": (2, Like),
     "ilike": (2, lambda a, b: Like(a, b, ignore_case=True)),
 }
-

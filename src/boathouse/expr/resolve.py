@@ -78,7 +78,9 @@ def bind_predicate(expr: Expr, schema: Schema) -> Expr:
     if isinstance(out.type, NullType):
         return Literal(None, type=BOOLEAN)
     if not isinstance(out.type, BooleanType):
-        raise ExpressionError(f"a condition is boolean, and this is {out.type}: {expr}", advice="compare it with a value")
+        raise ExpressionError(
+            f"a condition is boolean, and this is {out.type}: {expr}", advice="compare it with a value"
+        )
     return out
 
 
@@ -328,5 +330,3 @@ def _double(t: DataType | None) -> DataType | None:
 
 def _name(e: Expr) -> str:
     return e.name if isinstance(e, Function) else ""
-
-

@@ -303,4 +303,3 @@ def _from_value(value: object, source: DataType, to: DataType) -> object:  # noq
         case (BinaryType(), BinaryType()) | (UUIDType(), BinaryType()):
             return value
     return None
-

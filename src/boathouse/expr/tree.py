@@ -235,7 +235,7 @@ _LEAVES = (Column, Literal, Cast, Function, Case)
 _RESERVED = frozenset(
     """all and any as between both case cast date distinct div else end escape exists extract false from if ilike in
     interval is left like not null or right rlike select then timestamp timestamp_ltz timestamp_ntz transform true
-    try_cast when where current_date current_timestamp current_user regexp x b n r u e using over order by on
+    try_cast when where current_date current_timestamp current_user regexp using over order by on
     """.split()  # noqa: SIM905
 )
 

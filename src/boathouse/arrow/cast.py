@@ -1,0 +1,219 @@
+"""CAST with Spark's ANSI meaning over arrays; `conform` fits user data to a table's schema."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.arithmetic import rescale
+from boathouse.arrow.conform import conform
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.vector import Bools, build, either, floats, integers, nulls, per_distinct
+from boathouse.errors import EvaluationError
+from boathouse.expr import text
+from boathouse.expr.simplify import cast_literal
+from boathouse.expr.tree import Literal
+from boathouse.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    NullType,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
+
+__all__ = ["cast", "conform"]
+
+
+def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False) -> pa.Array:
+    """CAST(array AS to); `safe` is TRY_CAST: null where CAST raises.
+
+    Raises EvaluationError on overflow and malformed text.
+    """
+    arrow = to_arrow_type(to)
+    if source == to:
+        return array
+    if isinstance(source, NullType):
+        return pa.nulls(len(array), arrow)
+    if isinstance(source, StringType):
+        return _from_text(array, to, safe)
+    match to:
+        case StringType():
+            return _to_text(array, source)
+        case BooleanType():
+            return pc.not_equal(array, pa.scalar(0, array.type))
+        case IntegerType():
+            return _to_integer(array, source, to, safe)
+        case FloatType():
+            return _to_float(array, source, to)
+        case DecimalType():
+            return _to_decimal(array, source, to, safe)
+        case DateType():
+            days, mask = integers(array)
+            return build(days // (86_400 * _per_second(source)), mask, arrow)
+        case TimestampType():
+            return _to_timestamp(array, source, to, safe)
+        case BinaryType() if isinstance(source, FixedType | UUIDType):
+            return array.cast(arrow)
+    raise EvaluationError(f"{source} cannot be cast to {to}")
+
+
+def _per_second(type: DataType) -> int:
+    assert isinstance(type, TimestampType)
+    return text.UNITS_PER_SECOND[type.unit]
+
+
+def _checked(values: npt.NDArray[Any], mask: Bools | None, bad: Bools, to: DataType, safe: bool) -> pa.Array:
+    """`values` as `to`; rows that are `bad` and not null raise, or become null if `safe`."""
+    if mask is not None:
+        bad = bad & ~mask
+    if bad.any():
+        if not safe:
+            raise EvaluationError(f"{values[bad][0]} does not fit {to}")
+        mask = either(mask, bad)
+        values = np.where(bad, 0, values)
+    return build(values, mask, to_arrow_type(to))
+
+
+def _to_integer(array: pa.Array, source: DataType, to: IntegerType, safe: bool) -> pa.Array:
+    low, high = (-(2 ** (to.bits - 1)), 2 ** (to.bits - 1) - 1) if to.signed else (0, 2**to.bits - 1)
+    match source:
+        case BooleanType():
+            return array.cast(to_arrow_type(to))
+        case IntegerType(bits, signed) if signed:
+            if bits <= to.bits:
+                return array.cast(to_arrow_type(to))
+            whole, mask = integers(array)
+            return _checked(whole, mask, (whole < low) | (whole > high), to, safe)
+        case FloatType():
+            numbers, mask = floats(array)
+            cut = np.trunc(numbers.astype(np.float64))
+            # 2**63 is a double and 2**63 - 1 is not: compare with the exclusive limit.
+            bad = ~((cut >= float(low)) & (cut < float(high) + 1.0))
+            if to.bits == 64:
+                bad = ~((cut >= float(low)) & (cut < 2.0**63))
+            return _checked(np.where(bad, 0, cut).astype(np.int64), mask, bad, to, safe)
+
+    def one(v: Any) -> int | None:
+        whole = int(v)
+        if low <= whole <= high:
+            return whole
+        if safe:
+            return None
+        raise EvaluationError(f"{v} does not fit {to}")
+
+    return per_distinct(one, array, to_arrow_type(to))
+
+
+def _to_float(array: pa.Array, source: DataType, to: FloatType) -> pa.Array:
+    arrow = to_arrow_type(to)
+    if isinstance(source, BooleanType):
+        return array.cast(pa.int8()).cast(arrow)
+    if isinstance(source, DecimalType):
+        doubles = _decimal_to_double(array, source)
+        return doubles if to.bits == 64 else doubles.cast(arrow, safe=False)
+    return array.cast(arrow, safe=False)
+
+
+def _decimal_to_double(array: pa.Array, source: DecimalType) -> pa.Array:
+    """Correctly rounded, as Java's: Arrow multiplies by an inexact power of ten."""
+    if source.precision <= 15 and source.scale <= 22:
+        unscaled, mask = _unscaled(array)
+        return build(unscaled / 10.0**source.scale, mask, pa.float64())
+    return per_distinct(float, array, pa.float64())
+
+
+def _unscaled(array: pa.Array) -> tuple[npt.NDArray[np.int64], Bools | None]:
+    """The unscaled integers of a decimal128 array whose values fit 64 bits."""
+    data = np.frombuffer(array.buffers()[1], np.int64, count=2 * len(array), offset=16 * array.offset)
+    return data[::2], nulls(array)
+
+
+def _to_decimal(array: pa.Array, source: DataType, to: DecimalType, safe: bool) -> pa.Array:
+    if isinstance(source, BooleanType):
+        array, source = array.cast(pa.int8()), IntegerType(8)
+    if isinstance(source, IntegerType):
+        digits = {8: 3, 16: 5, 32: 10, 64: 20}[source.bits]
+        return rescale(array.cast(pa.decimal128(digits, 0)).cast(pa.decimal256(digits + to.scale, to.scale)), to, safe)
+    if isinstance(source, DecimalType):
+        return rescale(array.cast(pa.decimal256(source.precision, source.scale)), to, safe)
+
+    def one(v: float) -> Decimal | None:
+        # Spark goes through the double's shortest text.
+        out = text.fit_decimal(Decimal(repr(float(v))), to.precision, to.scale)
+        if out is None and not safe:
+            raise EvaluationError(f"{v} does not fit {to}")
+        return out
+
+    return per_distinct(one, array, to_arrow_type(to))
+
+
+def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bool) -> pa.Array:
+    target = text.UNITS_PER_SECOND[to.unit]
+    if isinstance(source, DateType):
+        days, mask = integers(array)
+        factor = 86_400 * target
+        limit = (2**63 - 1) // factor
+        return _checked(days * factor, mask, (days > limit) | (days < -limit - 1), to, safe)
+    assert isinstance(source, TimestampType)
+    have = text.UNITS_PER_SECOND[source.unit]
+    if have == target:
+        return array.view(to_arrow_type(to))
+    units, mask = integers(array)
+    if have > target:
+        return build(units // (have // target), mask, to_arrow_type(to))
+    factor = target // have
+    limit = (2**63 - 1) // factor
+    return _checked(units * factor, mask, (units > limit) | (units < -limit), to, safe)
+
+
+def _from_text(array: pa.Array, to: DataType, safe: bool) -> pa.Array:
+    def one(word: str) -> object:
+        literal = cast_literal(Literal(word, type=StringType()), to)
+        if literal is None:
+            if safe:
+                return None
+            raise EvaluationError(f"{word!r} is no {to}")
+        return literal.value
+
+    arrow = to_arrow_type(to)
+    if isinstance(to, BinaryType):
+        return array.cast(arrow)
+    if isinstance(to, DateType):
+        return per_distinct(one, array, pa.int32()).view(arrow)
+    if isinstance(to, TimestampType):
+        return per_distinct(one, array, pa.int64()).view(arrow)
+    return per_distinct(one, array, arrow)
+
+
+def _to_text(array: pa.Array, source: DataType) -> pa.Array:
+    string = pa.string()
+    match source:
+        case FloatType(bits):
+            return per_distinct(lambda v: text.format_float(v, bits), array, string)
+        case DecimalType(_, scale):
+            return per_distinct(lambda v: text.format_decimal(v, scale), array, string)
+        case DateType():
+            return per_distinct(text.format_date, array.view(pa.int32()), string)
+        case TimestampType(_, unit):
+            units = text.UNITS_PER_SECOND[unit]
+            return per_distinct(lambda v: text.format_timestamp(v * 1_000_000 // units), array.view(pa.int64()), string)
+        case UUIDType():
+            return per_distinct(_uuid_text, array, string)
+    return array.cast(string)
+
+
+def _uuid_text(value: bytes) -> str:
+    h = value.hex()
+    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"

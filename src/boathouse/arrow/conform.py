@@ -1,0 +1,275 @@
+"""User data made to fit a table's schema: names matched, order fixed, safe casts only, every misfit listed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.schema import from_arrow_field, to_arrow_field, to_arrow_type
+from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
+from boathouse.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedSizeListType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    NullType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
+
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+_NAIVE = "say which zone it is in: cast it to a timestamp with a zone"
+
+
+def conform(data: pa.RecordBatch | pa.Table, schema: Schema, where: str | None = None) -> pa.RecordBatch | pa.Table:
+    """`data` with exactly the columns of `schema`, in its order and its Arrow types; a batch stays a batch.
+
+    Columns match by name, ignoring case where that is not ambiguous; missing nullable ones are null.
+    Raises SchemaMismatchError that lists every extra or missing column, lossy type and null in a non-null column.
+    """
+    if isinstance(data, pa.Table):
+        batches = [_conform_batch(b, schema, where) for b in data.to_batches()]
+        return pa.Table.from_batches(batches, _arrow(schema)) if batches else _no_rows(data, schema, where)
+    return _conform_batch(data, schema, where)
+
+
+def _arrow(schema: Schema) -> pa.Schema:
+    return pa.schema([to_arrow_field(f) for f in schema])
+
+
+def _no_rows(data: pa.Table, schema: Schema, where: str | None) -> pa.Table:
+    empty = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in data.schema], schema=data.schema)
+    return pa.Table.from_batches([_conform_batch(empty, schema, where)])
+
+
+def _conform_batch(batch: pa.RecordBatch, schema: Schema, where: str | None) -> pa.RecordBatch:
+    problems: list[str] = []
+    columns = list(zip(batch.schema, batch.columns))
+    arrays = _members(columns, schema.fields, batch.num_rows, "", problems, None)
+    if problems:
+        raise SchemaMismatchError(
+            "the data does not fit the table: " + "; ".join(problems),
+            where=where,
+            advice="select, cast or fill these columns, or evolve the schema",
+        )
+    return pa.RecordBatch.from_arrays(arrays, schema=_arrow(schema))
+
+
+def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[Field, ...]) -> dict[int, list[int]]:
+    """For each wanted field the given columns that could be it: an exact name wins over one of another case."""
+    out: dict[int, list[int]] = {}
+    names = [f.name for f, _ in columns]
+    wanted = [f.name for f in fields]
+    for i, name in enumerate(wanted):
+        exact = [j for j, n in enumerate(names) if n == name]
+        alone = sum(w.lower() == name.lower() for w in wanted) == 1
+        loose = [j for j, n in enumerate(names) if n.lower() == name.lower() and n not in wanted] if alone else []
+        out[i] = exact or loose
+    return out
+
+
+def _members(
+    columns: list[tuple[pa.Field, pa.Array]],
+    fields: tuple[Field, ...],
+    rows: int,
+    parent: str,
+    problems: list[str],
+    present: pa.Array | None,
+) -> list[pa.Array]:
+    """One array a field; `present` says in which rows the parent is not null (None: in all)."""
+    matches = _match(columns, fields)
+    used = {j for hits in matches.values() for j in hits}
+    for j, (field, _) in enumerate(columns):
+        if j not in used:
+            problems.append(f"`{parent}{field.name}` is not a column of the table")
+    arrays = []
+    for i, f in enumerate(fields):
+        path = f"{parent}{f.name}"
+        hits = matches[i]
+        if len(hits) > 1:
+            problems.append(f"`{path}` is there {len(hits)} times ({', '.join(columns[j][0].name for j in hits)})")
+        if len(hits) == 1:
+            field, array = columns[hits[0]]
+            arrays.append(_fit(array, field, f, path, problems, present))
+            continue
+        if not hits and not f.nullable:
+            problems.append(f"`{path}` is missing and cannot be null")
+        arrays.append(pa.nulls(rows, to_arrow_type(f.type)))
+    return arrays
+
+
+def _fit(
+    array: pa.Array, given: pa.Field, field: Field, path: str, problems: list[str], present: pa.Array | None
+) -> pa.Array:
+    if not field.nullable and array.null_count:
+        missing = pc.is_null(array) if present is None else pc.and_(pc.is_null(array), present)
+        if count := missing.true_count:
+            problems.append(f"`{path}` has {count} nulls and cannot be null")
+    try:
+        source = from_arrow_field(given).type
+    except UnsupportedTypeError as error:
+        problems.append(error.message)
+        return pa.nulls(len(array), to_arrow_type(field.type))
+    before = len(problems)
+    out = _convert(array, source, field.type, path, problems)
+    return out if len(problems) == before else pa.nulls(len(array), to_arrow_type(field.type))
+
+
+def _convert(array: pa.Array, source: DataType, to: DataType, path: str, problems: list[str]) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    arrow = to_arrow_type(to)
+    if array.type == arrow and not isinstance(to, StructType | ListType | MapType | FixedSizeListType | VariantType):
+        return array
+    if isinstance(source, NullType):
+        return pa.nulls(len(array), arrow)
+    match source, to:
+        case (StructType(), StructType(fields)):
+            return _struct(array, fields, path, problems)
+        case (ListType() | FixedSizeListType(), ListType(element)):
+            return _list(array, element, arrow, path, problems)
+        case (ListType() | FixedSizeListType(), FixedSizeListType(element, size)):
+            return _vector(array, element, size, path, problems)
+        case (MapType(), MapType(key, value)):
+            return _map(array, key, value, arrow, path, problems)
+        case (VariantType() | StructType(), VariantType()):
+            return _variant(array, source, path, problems)
+    advice = _refusal(source, to)
+    if advice is not None:
+        problems.append(f"`{path}` is {source} and the table has {to}{f': {advice}' if advice else ''}")
+        return array
+    try:
+        return _scalar(array, source, to, arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        problems.append(f"`{path}` ({source}) holds a value that does not fit {to}: {str(error).splitlines()[0]}")
+        return array
+
+
+def _refusal(source: DataType, to: DataType) -> str | None:  # noqa: C901
+    """None if `source` fits `to` without loss (values checked later); else why not."""
+    match source, to:
+        case _ if source == to:
+            return None
+        case (IntegerType(a, s), IntegerType(b, t)):
+            wide = (b > a) if (t and not s) else (b >= a and s == t)
+            return None if wide else "narrowing may lose values"
+        case (IntegerType(bits, True), FloatType(wide_bits)):
+            return None if bits < {16: 11, 32: 24, 64: 53}[wide_bits] else "the float does not hold every such integer"
+        case (IntegerType(bits), DecimalType(p, s)):
+            return None if p - s >= _DIGITS[bits] else "the decimal has too few digits"
+        case (FloatType(a), FloatType(b)):
+            return None if b >= a else "narrowing loses digits"
+        case (DecimalType(p, s), DecimalType(q, t)):
+            return None if t >= s and q - t >= p - s else "the decimal has too few digits"
+        case (TimestampType(utc, unit), TimestampType(want, wanted)):
+            if utc != want:
+                return _NAIVE if want else "a wall clock has no zone: cast it to a timestamp without zone"
+            fine = ("s", "ms", "us", "ns").index(unit) <= ("s", "ms", "us", "ns").index(wanted)
+            return None if fine else f"{unit} to {wanted} loses digits"
+        case (TimeType(unit), TimeType(wanted)):
+            fine = ("s", "ms", "us", "ns").index(unit) <= ("s", "ms", "us", "ns").index(wanted)
+            return None if fine else f"{unit} to {wanted} loses digits"
+        case (DateType(), TimestampType(utc=False)):
+            return None
+        case (FixedType(), BinaryType()) | (UUIDType(), BinaryType()):
+            return None
+        case (FixedType(length), UUIDType()) | (UUIDType(), FixedType(length)):
+            return None if length == 16 else "a UUID is 16 bytes"
+        case (BinaryType(), FixedType() | UUIDType()) | (BooleanType(), BooleanType()) | (StringType(), StringType()):
+            return None
+    return ""
+
+
+def _scalar(array: pa.Array, source: DataType, to: DataType, arrow: pa.DataType) -> pa.Array:
+    if isinstance(source, IntegerType) and isinstance(to, DecimalType):
+        return array.cast(pa.decimal128(20, 0)).cast(arrow)
+    return array.cast(arrow)
+
+
+def _valid(array: pa.Array) -> pa.Array | None:
+    return pc.is_valid(array) if array.null_count else None
+
+
+def _struct(array: pa.Array, fields: tuple[Field, ...], path: str, problems: list[str]) -> pa.Array:
+    columns = [(f, pc.struct_field(array, [i])) for i, f in enumerate(array.type)]
+    present = _valid(array)
+    members = _members(columns, fields, len(array), f"{path}.", problems, present)
+    arrow = [to_arrow_field(f) for f in fields]
+    if problems:
+        return array
+    return pa.StructArray.from_arrays(members, fields=arrow, mask=None if present is None else pc.invert(present))
+
+
+def _list(array: pa.Array, element: Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
+    given = array.type.value_field
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(given))
+    # `flatten` drops what null lists cover; lengths give the offsets of what is left.
+    inner = _fit(array.flatten(), given, element, f"{path}.{element.name}", problems, None)
+    if problems:
+        return array
+    lengths = pc.fill_null(pc.list_value_length(array), 0)
+    return pa.ListArray.from_arrays(_offsets(lengths), inner, arrow, mask=_nulls(array))
+
+
+def _vector(array: pa.Array, element: Field, size: int, path: str, problems: list[str]) -> pa.Array:
+    lengths = pc.list_value_length(array)
+    if pc.any(pc.not_equal(lengths, size)).as_py():
+        problems.append(f"`{path}` has lists that are not of {size} elements")
+        return array
+    given = array.type.value_field
+    inner = _fit(array.flatten(), given, element, f"{path}.{element.name}", problems, None)
+    if problems:
+        return array
+    if array.null_count:
+        # A fixed-size list keeps room for null rows: spread the elements over all rows.
+        position = pc.subtract(pc.cumulative_sum(pc.cast(pc.is_valid(array), pa.int64())), 1).to_pylist()
+        valid = pc.is_valid(array).to_pylist()
+        picks = [p * size + k if v else None for p, v in zip(position, valid) for k in range(size)]
+        inner = inner.take(pa.array(picks, pa.int64()))
+    return pa.FixedSizeListArray.from_arrays(inner, type=pa.list_(to_arrow_field(element), size), mask=_nulls(array))
+
+
+def _map(array: pa.Array, key: Field, value: Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
+    pairs = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
+    flat = pairs.flatten()
+    keys = _fit(pc.struct_field(flat, [0]), array.type.key_field, key, f"{path}.{key.name}", problems, None)
+    items = _fit(pc.struct_field(flat, [1]), array.type.item_field, value, f"{path}.{value.name}", problems, None)
+    if problems:
+        return array
+    lengths = pc.fill_null(pc.list_value_length(pairs), 0)
+    return pa.MapArray.from_arrays(_offsets(lengths), keys, items, arrow, mask=_nulls(array))
+
+
+def _variant(array: pa.Array, source: DataType, path: str, problems: list[str]) -> pa.Array:
+    names = [f.name for f in array.type] if pa.types.is_struct(array.type) else []
+    if sorted(names) != ["metadata", "value"]:
+        problems.append(f"`{path}` is {source} and the table has variant")
+        return array
+    parts = [array.field(names.index(n)).cast(pa.binary()) for n in ("metadata", "value")]
+    fields = [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=_nulls(array))
+
+
+def _offsets(lengths: pa.Array) -> pa.Array:
+    total = pc.cumulative_sum(lengths.cast(pa.int64()))
+    return pa.concat_arrays([pa.array([0], pa.int64()), total]).cast(pa.int32())
+
+
+def _nulls(array: pa.Array) -> pa.Array | None:
+    return pc.is_null(array) if array.null_count else None

@@ -1,0 +1,79 @@
+"""Between Arrow arrays and numpy: values with the null rows apart, and loops over distinct values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Value = pa.Array | pa.Scalar
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def as_array(value: Value, rows: int) -> pa.Array:
+    """`value` as an array of `rows`; a scalar is repeated."""
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, rows) if not pa.types.is_null(value.type) else pa.nulls(rows)
+    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
+
+def nulls(array: pa.Array) -> Bools | None:
+    """True where null; None if there is none."""
+    if array.null_count == 0:
+        return None
+    return np.asarray(pc.is_null(array).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def integers(array: pa.Array, fill: int = 0) -> tuple[Ints, Bools | None]:
+    """The physical integers of an integer, date, time or timestamp array, `fill` where null."""
+    t = array.type
+    if pa.types.is_date32(t) or pa.types.is_time32(t):
+        array = array.view(pa.int32())
+    elif pa.types.is_timestamp(t) or pa.types.is_time64(t) or pa.types.is_date64(t) or pa.types.is_duration(t):
+        array = array.view(pa.int64())
+    mask = nulls(array)
+    if mask is not None:
+        array = pc.fill_null(array, fill)
+    return array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), mask
+
+
+def floats(array: pa.Array, fill: float = 0.0) -> tuple[npt.NDArray[Any], Bools | None]:
+    mask = nulls(array)
+    if mask is not None:
+        array = pc.fill_null(array, fill)
+    return array.to_numpy(zero_copy_only=False), mask
+
+
+def build(values: npt.NDArray[Any], mask: Bools | None, type: pa.DataType) -> pa.Array:
+    """An array of physical `values`, null where `mask`."""
+    storage: pa.DataType = type
+    if pa.types.is_date32(type):
+        storage = pa.int32()
+    elif pa.types.is_timestamp(type) or pa.types.is_time64(type):
+        storage = pa.int64()
+    numbers = values.astype(storage.to_pandas_dtype(), copy=False)
+    out = pa.array(numbers, storage, mask=mask)
+    return out if storage == type else out.view(type)
+
+
+def either(*masks: Bools | None) -> Bools | None:
+    given = [m for m in masks if m is not None]
+    return np.logical_or.reduce(given) if given else None
+
+
+def per_distinct(fn: Callable[[Any], Any], array: pa.Array, type: pa.DataType) -> pa.Array:
+    """`fn` of each value, called once a distinct value; null stays null and None becomes null."""
+    coded = array.dictionary_encode()
+    results = pa.array([fn(v) for v in coded.dictionary.to_pylist()], type)
+    return results.take(coded.indices)
+
+
+def per_row(fn: Callable[..., Any], arrays: Sequence[pa.Array], type: pa.DataType) -> pa.Array:
+    """`fn` of each row; null where any argument is null."""
+    rows = zip(*(a.to_pylist() for a in arrays))
+    return pa.array([None if any(v is None for v in row) else fn(*row) for row in rows], type)
