@@ -70,7 +70,11 @@ def test_nested_fields_by_id(files: Any, with_ids: Path) -> None:
         SourceColumn("ma", MapType(Field("key", STRING, False, 30), Field("value", item, id=31)), None, 7),
     ]
     assert read(files, with_ids, columns) == [
-        {"st": {"p": 2, "new": None, "q": 1}, "li": [{"why": "s", "void": None}, None], "ma": [("k", {"why": "t", "void": None})]},
+        {
+            "st": {"p": 2, "new": None, "q": 1},
+            "li": [{"why": "s", "void": None}, None],
+            "ma": [("k", {"why": "t", "void": None})],
+        },
         {"st": None, "li": None, "ma": None},
         {"st": {"p": 4, "new": None, "q": None}, "li": [], "ma": []},
         {
@@ -78,7 +82,7 @@ def test_nested_fields_by_id(files: Any, with_ids: Path) -> None:
             "li": [{"why": "u", "void": None}],
             "ma": [("k", None), ("l", {"why": None, "void": None})],
         },
-    ]  # fmt: skip
+    ]
 
 
 def test_a_struct_without_any_known_field_keeps_its_nulls(files: Any, with_ids: Path) -> None:

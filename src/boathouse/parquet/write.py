@@ -118,6 +118,8 @@ class ParquetWriter:
     def abort(self) -> None:
         """Removes what was written; never raises."""
         self._pending = []
+        if self._writer is not None:
+            self._writer.is_open = False  # or its finaliser writes a footer into the closed sink
         if self._sink is not None:
             with contextlib.suppress(Exception):
                 self._sink.close()
@@ -147,12 +149,11 @@ class ParquetWriter:
     def _open(self, first: pa.Table) -> None:
         options = self._options
         dictionary = dictionary_columns(first) if options.dictionary == "auto" else options.dictionary
-        schema = self.schema.with_metadata(dict(options.metadata)) if options.metadata else self.schema
         codec = options.compression.lower()
         self._sink = self._files.open_output(self.uri)
         self._writer = pq.ParquetWriter(
             self._sink,
-            schema,
+            self.schema,
             version="2.6",
             use_dictionary=list(dictionary) if isinstance(dictionary, tuple) else dictionary,
             compression="none" if codec == "uncompressed" else codec,
@@ -163,6 +164,8 @@ class ParquetWriter:
             store_schema=False,
             metadata_collector=self._footer,
         )
+        if options.metadata:
+            self._writer.add_key_value_metadata(dict(options.metadata))
 
 
 def dictionary_columns(table: pa.Table) -> tuple[str, ...] | bool:
