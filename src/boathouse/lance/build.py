@@ -1,1 +1,275 @@
-"""The next manifest: the head's with one change's edits applied, and the transaction that says so."""
+"""The next manifest: that of the head with a change's edits applied, and the operation that describes them.
+
+A new manifest is the old one with fields replaced, so that what is not understood here stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.bits.roaring import EMPTY, deserialize64
+from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from boathouse.lance import schema as schemas
+from boathouse.lance.deletions import read_deletions, write_deletions
+from boathouse.lance.manifest import ManifestFile
+from boathouse.lance.messages import (
+    Append,
+    DataFile,
+    DataFormat,
+    DataFragment,
+    Delete,
+    Field,
+    Manifest,
+    Merge,
+    Overwrite,
+    Update,
+    UpdateConfig,
+    UpdateMap,
+    UpdateMapEntry,
+)
+from boathouse.lance.paths import DATA, V2_2, deletion_root, table_version, version_numbers
+from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.storage import Stores, join, relative
+from boathouse.table.change import (
+    AddColumn,
+    AddFiles,
+    Change,
+    CreateTable,
+    RemoveUnits,
+    ReplaceSchema,
+    SetDeletes,
+    SetProperties,
+)
+from boathouse.types import Schema
+from boathouse.types import Field as PlainField
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """`operation` is the one member of Transaction's oneof that is set; `side` are files written on the way."""
+
+    document: ManifestFile
+    operation: dict[str, Any]
+    side: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One attempt at a change on `head` (None: a new table)."""
+
+    change: Change
+    head: LanceSnapshot | None
+    stores: Stores
+
+    @property
+    def root(self) -> str:
+        return self.change.location.uri
+
+    @property
+    def base(self) -> Manifest:
+        assert self.head is not None
+        return self.head.manifest
+
+    def create(self) -> Built:
+        """The first version, whose transaction is an overwrite."""
+        edit: CreateTable = self.change.edit(CreateTable)
+        fields = schemas.from_schema(edit.schema)
+        metadata = schema_metadata(edit.schema)
+        files = self.new_files(fields, V2_2)
+        fragments = numbered(files, 0)
+        manifest = Manifest(
+            fields=fields,
+            fragments=fragments,
+            schema_metadata=metadata,
+            max_fragment_id=fragments[-1].id if fragments else None,
+            data_format=DataFormat(file_format="lance", version=V2_2),
+            config=dict(edit.properties),
+        )
+        operation = Overwrite(
+            fragments=files, schema=fields, schema_metadata=metadata, config_upsert_values=dict(edit.properties)
+        )
+        return Built(ManifestFile(manifest), {"overwrite": operation})
+
+    def append(self) -> Built:
+        files = self.new_files(self.base.fields, table_version(self.base, self.root))
+        fragments = numbered(files, next_fragment_id(self.base))
+        return self._built(self._with((*self.base.fragments, *fragments)), append=Append(fragments=files))
+
+    def overwrite(self) -> Built:
+        """All fragments leave, ids go on from the highest ever given; indices of what is gone are dropped."""
+        edit: ReplaceSchema | None = self.change.edit(ReplaceSchema)
+        fields, metadata = self.base.fields, self.base.schema_metadata
+        if edit is not None:
+            if edit.partition_by:
+                raise no_partitions(self.root)
+            planned = self.change.planned
+            present = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
+            fields = schemas.fields_for(edit.schema, present, where=self.root)
+            metadata = schema_metadata(edit.schema) or metadata
+        files = self.new_files(fields, table_version(self.base, self.root))
+        fragments = numbered(files, next_fragment_id(self.base))
+        manifest = replace(self._with(fragments), fields=fields, schema_metadata=metadata)
+        operation = Overwrite(fragments=files, schema=fields, schema_metadata=metadata)
+        return Built(ManifestFile(manifest), {"overwrite": operation})
+
+    def rows(self) -> Built:
+        """Rows leave, and others may come: a delete, or an update."""
+        updated, removed, side = self._lose_rows()
+        kept = [updated.get(f.id, f) for f in self.base.fragments if f.id not in removed]
+        if self.change.edit(AddFiles) is None:
+            predicate = self.change.parameters.get("predicate", "")
+            delete = Delete(
+                updated_fragments=tuple(updated.values()), deleted_fragment_ids=tuple(removed), predicate=predicate
+            )
+            return self._built(self._with(kept), side, delete=delete)
+        files = self.new_files(self.base.fields, table_version(self.base, self.root))
+        update = Update(
+            removed_fragment_ids=tuple(removed),
+            updated_fragments=tuple(updated.values()),
+            new_fragments=files,
+            fields_for_preserving_frag_bitmap=tuple(f.id for f in self.base.fields),
+        )
+        fragments = (*kept, *numbered(files, next_fragment_id(self.base)))
+        return self._built(self._with(fragments), side, update=update)
+
+    def config(self) -> Built:
+        edit: SetProperties = self.change.edit(SetProperties)
+        config = {**self.base.config, **edit.properties}
+        manifest = replace(self.base, config={k: v for k, v in config.items() if v is not None})
+        entries = tuple(UpdateMapEntry(key=k, value=v) for k, v in edit.properties.items())
+        return self._built(manifest, update_config=UpdateConfig(config=UpdateMap(entries=entries)))
+
+    def add_columns(self) -> Built:
+        """New columns without data: every row reads as null."""
+        fields = list(self.base.fields)
+        for edit in (e for e in self.change.edits if isinstance(e, AddColumn)):
+            fields += self._column(edit, fields)
+        manifest = replace(self.base, fields=tuple(fields))
+        merge = Merge(fragments=self.base.fragments, schema=tuple(fields), schema_metadata=self.base.schema_metadata)
+        return self._built(manifest, merge=merge)
+
+    def _column(self, edit: AddColumn, fields: Sequence[Field]) -> tuple[Field, ...]:
+        if edit.parent:
+            raise UnsupportedFeatureError("a column inside a struct cannot be added to a Lance table", where=self.root)
+        if not edit.nullable:
+            raise InvalidArgumentError(f"column `{edit.name}` would be null in every row", advice="make it nullable")
+        if any(f.parent_id < 0 and f.name.lower() == edit.name.lower() for f in fields):
+            raise SchemaMismatchError(f"column `{edit.name}` is there already", where=self.root)
+        made = schemas.from_schema(Schema((PlainField(edit.name, edit.type),)))
+        used = (i for fragment in self.base.fragments for file in fragment.files for i in file.fields)
+        first = max((*(f.id for f in fields), *used), default=-1) + 1
+        return tuple(
+            replace(f, id=f.id + first, parent_id=f.parent_id + first if f.parent_id >= 0 else -1) for f in made
+        )
+
+    def new_files(self, fields: Sequence[Field], version: str) -> tuple[DataFragment, ...]:
+        """The fragments, id 0 still, of the files that the change adds. Raises SchemaMismatchError."""
+        edit: AddFiles | None = self.change.edit(AddFiles)
+        if edit is None:
+            return ()
+        known = {f.id for f in fields}
+        return tuple(self._fragment(row, known, version) for row in file_rows(edit.outcomes) if row["rows"])
+
+    def _fragment(self, row: dict[str, Any], known: set[int], version: str) -> DataFragment:
+        path = relative(row["path"], join(self.root, DATA))
+        parts = row["parts"]
+        if not path or len(parts) != 1:
+            raise InvalidArgumentError(f"{row['path']} is no data file of this table", where=self.root)
+        if row["native"]["version"] != version:
+            raise SchemaMismatchError(
+                f"{path} is of version {row['native']['version']}, the table of version {version}", where=self.root
+            )
+        if not set(parts[0]["fields"]) <= known:
+            raise SchemaMismatchError(f"{path} holds fields that the table does not have", where=self.root)
+        major, minor = version_numbers(version)
+        file = DataFile(
+            path=path,
+            fields=tuple(parts[0]["fields"]),
+            column_indices=tuple(parts[0]["columns"]),
+            file_major_version=major,
+            file_minor_version=minor,
+            file_size_bytes=row["size"],
+        )
+        return DataFragment(files=(file,), physical_rows=row["rows"])
+
+    def _lose_rows(self) -> tuple[dict[int, DataFragment], list[int], tuple[str, ...]]:
+        """(fragments with a new deletion file, ids that leave, files written)."""
+        present = {f.id: f for f in self.base.fragments}
+        remove: RemoveUnits | None = self.change.edit(RemoveUnits)
+        wanted = remove.units.column("unit").to_pylist() if remove is not None else []
+        removed = [i for i in wanted if i in present]
+        updated: dict[int, DataFragment] = {}
+        side: list[str] = []
+        deletes: SetDeletes | None = self.change.edit(SetDeletes)
+        units = deletes.units.column("unit").to_pylist() if deletes is not None else []
+        for id, vector in zip(units, deletes.vectors if deletes is not None else ()):
+            fragment = present.get(id)
+            if fragment is None:  # a concurrent delete took all of its rows
+                continue
+            self._delete_in(fragment, vector, updated, removed, side)
+        return updated, removed, tuple(side)
+
+    def _delete_in(
+        self,
+        fragment: DataFragment,
+        vector: bytes,
+        updated: dict[int, DataFragment],
+        removed: list[int],
+        side: list[str],
+    ) -> None:
+        assert self.head is not None
+        before = EMPTY
+        if fragment.deletion_file is not None:
+            before = read_deletions(self.stores, deletion_root(self.base, fragment, self.root), fragment)
+        rows = fragment.physical_rows or self.head.rows_of(fragment)
+        after = before | deserialize64(vector)
+        if len(after) and int(after.positions()[-1]) >= rows:
+            raise InvalidArgumentError(f"row {int(after.positions()[-1])} of fragment {fragment.id}, which has {rows}")
+        if len(after) == rows:
+            removed.append(fragment.id)
+        elif len(after) > len(before):
+            file, uri = write_deletions(self.stores, self.root, fragment.id, self.base.version, after)
+            side.append(uri)
+            updated[fragment.id] = replace(fragment, deletion_file=file, physical_rows=rows)
+
+    def _with(self, fragments: Sequence[DataFragment]) -> Manifest:
+        """The head's manifest with other fragments; the highest id ever given never falls."""
+        highest = max((*(f.id for f in fragments), next_fragment_id(self.base) - 1))
+        return replace(self.base, fragments=tuple(fragments), max_fragment_id=highest if highest >= 0 else None)
+
+    def _built(self, manifest: Manifest, side: tuple[str, ...] = (), **operation: Any) -> Built:
+        assert self.head is not None
+        return Built(replace(self.head.document, manifest=manifest), operation, side)
+
+
+def file_rows(outcomes: pa.Table) -> list[dict[str, Any]]:
+    """The outcomes that are data files, as Python values."""
+    columns = outcomes.select(["kind", "path", "size", "rows", "parts", "native"])
+    return [row for row in columns.to_pylist() if row["kind"] == "data"]
+
+
+def numbered(fragments: Sequence[DataFragment], first: int) -> tuple[DataFragment, ...]:
+    """The fragments with ids from `first` on."""
+    return tuple(replace(f, id=first + i) for i, f in enumerate(fragments))
+
+
+def next_fragment_id(manifest: Manifest) -> int:
+    """One more than the highest id that any version gave."""
+    recorded = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
+    return max((recorded, *(f.id for f in manifest.fragments))) + 1
+
+
+def schema_metadata(schema: Schema) -> dict[str, bytes]:
+    """The schema's own metadata as a manifest holds it."""
+    return {
+        str(k): v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogateescape")
+        for k, v in schema.metadata.items()
+    }
+
+
+def no_partitions(where: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError("Lance tables have no partitions", where=where, advice="leave partition_by out")

@@ -46,9 +46,8 @@ def _field(node: Node, path: str) -> Field:
     if own.extension_name and EXTENSION_NAME not in metadata:
         metadata[EXTENSION_NAME] = own.extension_name
     type = _type(node, path)
-    if not node.children and not isinstance(type, UUIDType) and _usual(type, path) != own.logical_type:
-        metadata[SPELLING] = own.logical_type
-    elif own.logical_type.startswith("large_list"):
+    unusual = not node.children and not isinstance(type, UUIDType) and _usual(type, path) != own.logical_type
+    if unusual or own.logical_type.startswith("large_list"):
         metadata[SPELLING] = own.logical_type
     return Field(own.name, type, own.nullable, own.id, None, metadata)
 

@@ -146,7 +146,9 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
     if at.ref is not None and at.ref != MAIN:
         tag = read_tag(location, stores, at.ref)
         if tag.branch not in (None, MAIN):
-            raise UnsupportedFeatureError(f"tag `{tag.name}` names a version of branch `{tag.branch}`", where=location.uri)
+            raise UnsupportedFeatureError(
+                f"tag `{tag.name}` names a version of branch `{tag.branch}`", where=location.uri
+            )
         if at.pinned:
             raise InvalidArgumentError("a tag names one version: give it or a version or time, not both")
         version, ref = tag.version, tag.name

@@ -1,0 +1,130 @@
+"""What the kept versions say of the past: their commits, who wrote what, and which files they need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from boathouse.lance.conflict import TXN_APP, TXN_VERSION, WRITE_ID
+from boathouse.lance.manifest import ManifestFile, parse
+from boathouse.lance.messages import Transaction
+from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
+from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
+from boathouse.lance.transaction import MESSAGE, METADATA, METRICS, OPERATION, PARAMETERS
+from boathouse.lance.versions import VERSIONS, VersionFile, list_versions
+from boathouse.storage import Stores, join, parent
+from boathouse.table.format import HistoryEntry
+from boathouse.table.location import Location, Version
+
+_OWN = (WRITE_ID, MESSAGE, OPERATION, PARAMETERS, METRICS, METADATA, TXN_APP, TXN_VERSION)
+_KEPT_WHOLE = ("_refs", "_indices", "tree", "_blobs")
+"""Folders whose files are needed as long as anything refers to them, which is not looked into."""
+
+
+def history(snapshot: LanceSnapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
+    """The commits up to the snapshot, newest first, as far as their manifests are kept."""
+    kept = [v for v in list_versions(snapshot.location, stores) if v.version <= snapshot.version]
+    for file in kept[: limit if limit is not None else len(kept)]:
+        yield _entry(snapshot.location, stores, file)
+
+
+def _entry(location: Location, stores: Stores, file: VersionFile) -> HistoryEntry:
+    document = read_manifest(location, stores, file)
+    manifest = document.manifest
+    transaction = read_transaction(location, stores, document) or Transaction()
+    properties = transaction.transaction_properties
+    writer = manifest.writer_version
+    metadata = {**_document(properties, METADATA), **{k: v for k, v in properties.items() if k not in _OWN}}
+    return HistoryEntry(
+        version=file.version,
+        timestamp_ms=manifest.timestamp.ms if manifest.timestamp else 0,
+        operation=properties.get(OPERATION) or transaction.operation or "unknown",
+        parameters={**_parameters(transaction), **_document(properties, PARAMETERS)},
+        metrics=_document(properties, METRICS),
+        engine=f"{writer.library}/{writer.version}" if writer else None,
+        write_id=properties.get(WRITE_ID),
+        message=properties.get(MESSAGE),
+        metadata=metadata,
+    )
+
+
+def _parameters(transaction: Transaction) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if transaction.operation is not None:
+        found["transaction"] = transaction.operation
+    if transaction.uuid:
+        found["uuid"] = transaction.uuid
+    if transaction.delete is not None and transaction.delete.predicate:
+        found["predicate"] = transaction.delete.predicate
+    if transaction.restore is not None:
+        found["version"] = transaction.restore.version
+    app = transaction.transaction_properties.get(TXN_APP)
+    if app is not None:
+        found["txn"] = (app, transaction.transaction_properties.get(TXN_VERSION))
+    return found
+
+
+def _document(properties: Mapping[str, str], key: str) -> dict[str, Any]:
+    """A JSON object among the properties; another writer's text under our key is no reason to fail."""
+    try:
+        found = json.loads(properties.get(key, "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
+    """The version whose transaction carries the write id, newest first."""
+    for file in list_versions(location, stores):
+        transaction = read_transaction(location, stores, read_manifest(location, stores, file))
+        if transaction is not None and transaction.transaction_properties.get(WRITE_ID) == write_id:
+            return file.version
+    return None
+
+
+def app_version(snapshot: LanceSnapshot, stores: Stores, app: str) -> int | None:
+    """The newest version that an application recorded, up to the snapshot."""
+    for file in list_versions(snapshot.location, stores):
+        if file.version > snapshot.version:
+            continue
+        transaction = read_transaction(snapshot.location, stores, read_manifest(snapshot.location, stores, file))
+        properties = transaction.transaction_properties if transaction is not None else {}
+        if properties.get(TXN_APP) == app and properties.get(TXN_VERSION, "").lstrip("-").isdigit():
+            return int(properties[TXN_VERSION])
+    return None
+
+
+def referenced(location: Location, stores: Stores) -> Iterator[str]:
+    """URIs that the kept versions need: manifests (detached ones too), data, deletions, transactions, refs, indices.
+
+    Branches lie in `tree`, each a table of its own that may name files of this one.
+    """
+    storage, folder = stores.resolve(location.uri)
+    found: set[str] = set()
+    manifests = [info.key for info in storage.list(f"{folder}/{VERSIONS}")]
+    for name in _KEPT_WHOLE:
+        keys = [info.key for info in storage.list(f"{folder}/{name}")]
+        found.update(map(storage.uri, keys))
+        manifests += [k for k in keys if f"/{VERSIONS}/" in k]
+    for key in manifests:
+        uri = storage.uri(key)
+        found.add(uri)
+        if key.endswith(".manifest"):
+            found.update(_needs(parse(storage.get(key), where=uri), parent(parent(uri))))
+    stems = {uri.removesuffix(".lance") for uri in found if uri.endswith(".lance")}
+    blobs = (storage.uri(info.key) for info in storage.list(f"{folder}/data") if info.key.endswith(".blob"))
+    found.update(uri for uri in blobs if parent(uri) in stems)
+    yield from sorted(found)
+
+
+def _needs(document: ManifestFile, root: str) -> Iterator[str]:
+    manifest = document.manifest
+    if manifest.transaction_file:
+        yield join(root, TRANSACTIONS, manifest.transaction_file)
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            yield data_uri(manifest, file, root)
+        deletion = deletion_file_uri(manifest, fragment, root)
+        if deletion is not None:
+            yield deletion

@@ -1,0 +1,124 @@
+"""Plans: which fragments are read, which columns, and their deleted rows as inline vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from boathouse.arrow.filesystem import data_files
+from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.errors import CorruptTableError, InvalidArgumentError
+from boathouse.expr.tree import Expr
+from boathouse.expr.tree import columns as columns_of
+from boathouse.lance.deletions import read_deletions
+from boathouse.lance.file.messages import SchemaMessage
+from boathouse.lance.fragments import NATIVE, NO_PARTITION
+from boathouse.lance.messages import DataFragment
+from boathouse.lance.paths import deletion_root
+from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.storage import Stores
+from boathouse.table.format import MapFunction
+from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
+from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
+from boathouse.types import Schema
+
+FIELDS = "fields"
+"""Key of ReadSpec.options: the table's fields as a SchemaMessage, by which data files are read."""
+_THREADS = 8
+
+
+def plan(
+    snapshot: LanceSnapshot,
+    stores: Stores,
+    columns: Sequence[str] | None = None,
+    where: Expr | None = None,
+    hidden: Sequence[str] = (),
+    map: MapFunction | None = None,
+) -> ScanPlan:
+    """Every fragment but for a constant `where`; deletion files are read here, so that executors need no store."""
+    unknown = [name for name in hidden if name not in HIDDEN]
+    if unknown:
+        raise InvalidArgumentError(f"there is no hidden column {', '.join(unknown)}")
+    tally = Tally()
+    schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
+    batches = snapshot.files(where=where, map=map, tally=tally)
+    units = pa.Table.from_batches(batches, schema)
+    fragments = [
+        DataFragment.decode(raw) for raw in units.column("native").combine_chunks().field("fragment").to_pylist()
+    ]
+    units, deletes = _with_deletes(snapshot, stores, units, fragments)
+    return ScanPlan(snapshot, read_spec(snapshot, stores, columns, where, hidden), units, deletes, where, tally)
+
+
+def read_spec(
+    snapshot: LanceSnapshot, stores: Stores, columns: Sequence[str] | None, where: Expr | None, hidden: Sequence[str]
+) -> ReadSpec:
+    """Columns by field id; those of `where` are read too."""
+    schema = snapshot.schema
+    output = tuple(schema.field(name).name for name in columns) if columns is not None else schema.names
+    filtered = [schema.field(path[0]).name for path in columns_of(where)] if where is not None else []
+    return ReadSpec(
+        format="lance",
+        files=data_files(stores),
+        columns=_read_columns(schema, (*output, *filtered)),
+        output=output,
+        hidden=tuple(hidden),
+        where=where,
+        options={FIELDS: SchemaMessage(fields=snapshot.manifest.fields).encode()},
+    )
+
+
+def _read_columns(schema: Schema, names: Iterable[str]) -> tuple[ReadColumn, ...]:
+    fields = (schema.field(name) for name in dict.fromkeys(names))
+    return tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,), f.id) for f in fields)
+
+
+def _with_deletes(
+    snapshot: LanceSnapshot, stores: Stores, units: pa.Table, fragments: Sequence[DataFragment]
+) -> tuple[pa.Table, pa.Table]:
+    """The units with `deletes` and exact `deleted`, and the DELETES rows: one vector for each that has any."""
+    holders = [i for i, f in enumerate(fragments) if f.deletion_file is not None]
+    rows = units.column("rows").to_pylist()
+
+    def read(i: int) -> Bitmap:
+        root = deletion_root(snapshot.manifest, fragments[i], snapshot.location.uri)
+        found = read_deletions(stores, root, fragments[i])
+        if len(found) and int(found.positions()[-1]) >= rows[i]:
+            raise CorruptTableError(
+                f"fragment {fragments[i].id} of {rows[i]} rows has the deleted row {int(found.positions()[-1])}",
+                where=snapshot.location.uri,
+            )
+        return found
+
+    if len(holders) > 1:
+        with ThreadPoolExecutor(min(_THREADS, len(holders))) as pool:
+            vectors = [*pool.map(read, holders)]
+    else:
+        vectors = [read(i) for i in holders]
+    deletes: list[list[int]] = [[] for _ in fragments]
+    counts = [0] * len(fragments)
+    for number, (i, vector) in enumerate(zip(holders, vectors)):
+        deletes[i], counts[i] = [number], len(vector)
+    units = _set(units, "deletes", pa.array(deletes, pa.list_(pa.int32())))
+    units = _set(units, "deleted", pa.array(counts, pa.int64()))
+    return units, _vectors(vectors)
+
+
+def _set(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, table.schema.field(index), values)
+
+
+def _vectors(vectors: Sequence[Bitmap]) -> pa.Table:
+    schema = deletes_schema()
+    n = len(vectors)
+    known = {
+        "delete": pa.array(range(n), pa.int32()),
+        "kind": pa.array([VECTOR] * n, pa.int8()),
+        "inline": pa.array([serialize64(v) for v in vectors], pa.binary()),
+        "rows": pa.array([len(v) for v in vectors], pa.int64()),
+    }
+    return pa.table([known[f.name] if f.name in known else pa.nulls(n, f.type) for f in schema], schema=schema)
