@@ -66,13 +66,13 @@ def test_every_alias_leads_to_an_option() -> None:
 @pytest.mark.parametrize("name", sorted(n for n in {*OPTIONS, *ALIASES} if ALIASES.get(n, n) in SECRETS))
 def test_no_alias_of_a_secret_shows(name: str) -> None:
     for spelled in (name, name.upper(), "spark.hadoop." + name):
-        options = StorageOptions.of({spelled: "a/Secret+value"})
-        assert "Secret" not in repr(options) and "Secret" not in str(options) and "***" in repr(options)
-        assert options.secrets() == ["a/Secret+value"]
+        options = StorageOptions.of({spelled: "pa55/wo+rd"})
+        assert "pa55" not in repr(options) and "pa55" not in str(options) and "***" in repr(options)
+        assert options.secrets() == ["pa55/wo+rd"]
         ours = ALIASES.get(name, name)
         with pytest.raises(InvalidArgumentError) as caught:
-            StorageOptions.of({spelled: "a/Secret+value", ours.title() if spelled == ours else ours: "otherSecret"})
-        assert "Secret" not in str(caught.value)
+            StorageOptions.of({spelled: "pa55/wo+rd", ours.title() if spelled == ours else ours: "0therpa55"})
+        assert "pa55" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,316 @@
+"""Data files as Arrow's own file objects, by URI: on executors and in process.
+
+`NativeFiles` is picklable and goes through `pyarrow.fs`; `StorageFiles` goes through `Storage` and stays in its
+process. `data_files(stores)` takes the first for every URI that it reaches, else the second.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyarrow import fs
+
+from boathouse.bits import entropy
+from boathouse.errors import (
+    BoathouseError,
+    InvalidArgumentError,
+    NotFoundError,
+    StorageError,
+    UndecidedError,
+    UnsupportedFeatureError,
+)
+from boathouse.storage import Storage, StorageOptions, Stores, absolute, split
+from boathouse.storage.aws import S3Settings
+from boathouse.storage.options import scrub
+
+_BUFFER = 8 << 20
+_FILE = "file://"
+
+
+class DataFiles(Protocol):
+    """Opens data files. URIs are raw text (see `boathouse.storage.uris`); errors are those of storage."""
+
+    def open_input(self, uri: str) -> pa.NativeFile:
+        """A file for random reads. NotFoundError."""
+        ...
+
+    def open_output(self, uri: str) -> pa.NativeFile:
+        """A file to be written from its beginning, with its folders made; complete once closed. What is there is
+        overwritten: names of data files are unique."""
+        ...
+
+    def size(self, uri: str) -> int:
+        """In bytes. NotFoundError."""
+        ...
+
+    def delete(self, uri: str) -> None:
+        """Removes a file; one that is not there is fine."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFiles:
+    """Data files through `pyarrow.fs`. Picklable; each process opens its file systems once, when first used.
+
+    UnsupportedFeatureError for memory:// and for options that Arrow's clients do not take (see `not_native`).
+    """
+
+    options: StorageOptions
+
+    def open_input(self, uri: str) -> pa.NativeFile:
+        uri = absolute(uri)
+        if uri.startswith(_FILE):
+            # Memory mapping scans no faster, and a file that another process cuts short would end ours by SIGBUS.
+            return _typed(uri, self.options, lambda: pa.OSFile(uri[len(_FILE) :]))
+        system, path = self._system(uri)
+        return _typed(uri, self.options, lambda: system.open_input_file(path))
+
+    def open_output(self, uri: str) -> pa.NativeFile:
+        uri = absolute(uri)
+        if uri.startswith(_FILE):
+            return _typed(uri, self.options, lambda: _local_output(uri[len(_FILE) :]))
+        system, path = self._system(uri)
+        return _typed(uri, self.options, lambda: system.open_output_stream(path, buffer_size=_BUFFER))
+
+    def size(self, uri: str) -> int:
+        uri = absolute(uri)
+        system, path = self._system(uri)
+        info = _typed(uri, self.options, lambda: system.get_file_info(path))
+        if info.type is not fs.FileType.File:
+            raise NotFoundError("No file is there.", where=uri)
+        return int(info.size)
+
+    def delete(self, uri: str) -> None:
+        uri = absolute(uri)
+        system, path = self._system(uri)
+        with suppress(NotFoundError):
+            _typed(uri, self.options, lambda: system.delete_file(path))
+
+    def _system(self, uri: str) -> tuple[Any, str]:
+        scheme, authority, key = split(uri)
+        if scheme == "file":
+            return _file_system(self.options, scheme, ""), "/" + key
+        if (reason := not_native(self.options, scheme)) is not None:
+            raise UnsupportedFeatureError(f"Executors cannot open this file: {reason}.", where=uri)
+        return _file_system(self.options, scheme, authority), f"{authority.partition('@')[0]}/{key}"
+
+
+def _local_output(path: str) -> pa.NativeFile:
+    try:
+        return pa.OSFile(path, "wb")
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return pa.OSFile(path, "wb")
+    except (NotADirectoryError, IsADirectoryError):
+        pass
+    raise StorageError("A file is where a folder should be, or a folder where the file should be.", where=_FILE + path)
+
+
+def _typed(uri: str, options: StorageOptions, request: Callable[[], Any]) -> Any:
+    failure: StorageError | NotFoundError
+    try:
+        return request()
+    except BoathouseError:
+        raise
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        failure = NotFoundError("No file is there.", where=uri)
+    except (OSError, pa.ArrowException) as error:
+        text = scrub(str(error), options.secrets())
+        lost = isinstance(error, TimeoutError | ConnectionError) or "curlCode" in text or "HTTP status 5" in text
+        failure = (UndecidedError if lost else StorageError)(f"The file cannot be opened: {text}", where=uri)
+    raise failure  # outside the handlers: a chained error would show the client's own text
+
+
+def not_native(options: StorageOptions, scheme: str) -> str | None:
+    """Why Arrow's file system for `scheme` cannot do what the options ask; None if it can."""
+    if scheme in ("file", "s3"):
+        return None
+    asked = {name for name, _ in options.items}
+    if scheme == "gs":
+        refused = asked & {"service_account_key", "service_account_path", "proxy_url"}
+    elif scheme in ("az", "abfss"):
+        refused = asked & {"bearer_token", "proxy_url", "anonymous"}
+    else:
+        return f"{scheme}:// lives in the process that made it"
+    return f"Arrow's client takes no {' or '.join(sorted(refused))}" if refused else None
+
+
+@lru_cache(maxsize=64)
+def _file_system(options: StorageOptions, scheme: str, authority: str) -> Any:
+    if scheme == "file":
+        return fs.LocalFileSystem()
+    return _SYSTEMS[scheme](options, authority)
+
+
+def _given(**values: object) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _s3(options: StorageOptions, _bucket: str) -> Any:
+    settings = S3Settings.resolve(options)
+    scheme, _, host = (settings.endpoint or "").rpartition("://")
+    retries = options.number("max_retries")
+    given = _given(
+        access_key=settings.access_key_id,
+        secret_key=settings.secret_access_key,
+        session_token=settings.session_token,
+        region=settings.region or ("us-east-1" if host else None),
+        endpoint_override=host or None,
+        scheme=scheme or None,
+        request_timeout=options.seconds("timeout"),
+        connect_timeout=options.seconds("connect_timeout"),
+        proxy_options=options.get("proxy_url"),
+        retry_strategy=None if retries is None else fs.AwsStandardS3RetryStrategy(max_attempts=retries + 1),
+        force_virtual_addressing=True if settings.virtual_hosted_style and host else None,
+    )
+    return fs.S3FileSystem(anonymous=settings.anonymous, **given)
+
+
+def _gcs(options: StorageOptions, _bucket: str) -> Any:
+    token = options.get("bearer_token")
+    scheme, _, host = (options.get("endpoint") or "").rpartition("://")
+    timeout = options.seconds("timeout")
+    expires = datetime.fromtimestamp(entropy.current().now_ms() / 1000, UTC) + timedelta(hours=1)
+    given = _given(
+        access_token=token,
+        credential_token_expiration=expires if token else None,
+        endpoint_override=host or None,
+        scheme=scheme or None,
+        retry_time_limit=None if timeout is None else timedelta(seconds=timeout),
+    )
+    return fs.GcsFileSystem(anonymous=options.flag("anonymous") or False, **given)
+
+
+def _azure(options: StorageOptions, authority: str) -> Any:
+    _, _, host = authority.partition("@")
+    account, _, domain = host.partition(".dfs.")
+    account = account or options.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
+    if not account:
+        raise InvalidArgumentError("The Azure account is not known.", where=authority, advice="give account_name")
+    scheme, _, endpoint = (options.get("endpoint") or "").rpartition("://")
+    other = domain not in ("", "core.windows.net")
+    given = _given(
+        account_key=options.get("account_key"),
+        sas_token=options.get("sas_token"),
+        client_id=options.get("client_id"),
+        client_secret=options.get("client_secret"),
+        tenant_id=options.get("tenant_id"),
+        blob_storage_authority=endpoint or (f".blob.{domain}" if other else None),
+        dfs_storage_authority=endpoint or (f".dfs.{domain}" if other else None),
+        blob_storage_scheme=scheme or None,
+        dfs_storage_scheme=scheme or None,
+    )
+    return fs.AzureFileSystem(account, **given)
+
+
+_SYSTEMS: dict[str, Callable[[StorageOptions, str], Any]] = {"s3": _s3, "gs": _gcs, "az": _azure, "abfss": _azure}
+
+
+class StorageFiles:
+    """Data files through the storages of `stores`, as Python file objects; not picklable."""
+
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
+
+    def open_input(self, uri: str) -> pa.NativeFile:
+        storage, key = self.stores.resolve(uri)
+        return pa.PythonFile(_Reader(storage, key), mode="r")
+
+    def open_output(self, uri: str) -> pa.NativeFile:
+        storage, key = self.stores.resolve(uri)
+        return pa.PythonFile(storage.open_write(key), mode="w")
+
+    def size(self, uri: str) -> int:
+        storage, key = self.stores.resolve(uri)
+        return storage.head(key).size
+
+    def delete(self, uri: str) -> None:
+        storage, key = self.stores.resolve(uri)
+        storage.delete([key])
+
+
+class _Reader(io.RawIOBase):
+    """An object read by ranges: one request a read, after one for the size."""
+
+    def __init__(self, storage: Storage, key: str) -> None:
+        super().__init__()
+        self._storage, self._key = storage, key
+        self._size = storage.head(key).size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(self._size - self._at, 0)
+        wanted = left if size is None or size < 0 else min(size, left)
+        data = self._storage.get_range(self._key, self._at, wanted) if wanted else b""
+        self._at += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class ChosenFiles:
+    """For each URI, Arrow's own file system where it can, else the storage; deletes go through the storage.
+
+    Pickles as `NativeFiles`, unless a storage is wrapped (UnsupportedFeatureError).
+    """
+
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
+        self._native = NativeFiles(stores.options)
+        self._by_storage = StorageFiles(stores)
+
+    def _files(self, uri: str) -> DataFiles:
+        scheme = split(absolute(uri))[0]
+        if self.stores.wrap is None and not_native(self.stores.options, scheme) is None:
+            return self._native
+        return self._by_storage
+
+    def open_input(self, uri: str) -> pa.NativeFile:
+        return self._files(uri).open_input(uri)
+
+    def open_output(self, uri: str) -> pa.NativeFile:
+        return self._files(uri).open_output(uri)
+
+    def size(self, uri: str) -> int:
+        return self._files(uri).size(uri)
+
+    def delete(self, uri: str) -> None:
+        self._by_storage.delete(uri)  # Arrow's S3 client would leave an object for the empty folder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.stores.wrap is not None:
+            raise UnsupportedFeatureError("Wrapped storages cannot be sent to another process.")
+        return (NativeFiles, (self.stores.options,))
+
+
+def data_files(stores: Stores) -> DataFiles:
+    """Data files with the options of `stores`, for use in this process; pickled, they arrive as `NativeFiles`."""
+    return ChosenFiles(stores)
