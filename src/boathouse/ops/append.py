@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from boathouse.arrow.cast import check_conforms
+from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
 from boathouse.ops.add_columns import add_missing
 from boathouse.ops.handle import Handle, WriteOptions
@@ -35,7 +35,7 @@ def append(
         context = context_of(handle, snapshot, write_id, options)
         if previous is not None:
             return _again(previous, snapshot, context)
-        check_conforms(to_arrow(engine.schema(data)), context.schema, where=str(handle.location))
+        conform(to_arrow(engine.schema(data)).empty_table(), context.schema, str(handle.location))
         if options.dry_run:
             return Planned(None)
         outcomes = engine.sink(data, context, spread_of(context))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from boathouse.arrow.cast import check_conforms
+from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
@@ -51,7 +51,7 @@ def overwrite(
         if overwrite_schema:
             context, replaced = _replace_schema(handle, snapshot, engine, rel, context, partition_by)
             edits.append(replaced)
-        check_conforms(to_arrow(engine.schema(rel)), context.schema, where=str(handle.location))
+        conform(to_arrow(engine.schema(rel)).empty_table(), context.schema, str(handle.location))
         if options.dry_run:
             return Planned(None)
         outcomes = engine.sink(rel, context, spread_of(context))
@@ -93,7 +93,7 @@ def _overwrite_where(
             previous.discard()
         bound = bind_predicate(predicate, snapshot.schema)
         context = context_of(handle, snapshot, write_id, options)
-        check_conforms(to_arrow(engine.schema(rel)), context.schema, where=str(handle.location))
+        conform(to_arrow(engine.schema(rel)).empty_table(), context.schema, str(handle.location))
         if options.dry_run:
             return Planned(None)
         outcomes = engine.sink(rel, replace(context, must_hold=bound), spread_of(context))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.cast import conform
+from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import mask
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import ConstraintViolationError

@@ -1,0 +1,45 @@
+"""Fixtures for the whole suite: one Spark session, the corpora, the toy format."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TOY = str(ROOT / "tests" / "waist")
+if TOY not in sys.path:
+    sys.path.insert(0, TOY)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """The one Spark session of the run: local[2], UTC, small."""
+    sql = pytest.importorskip("pyspark.sql")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Workers see the toy format; boathouse itself travels by addArtifacts.
+    os.environ["PYTHONPATH"] = os.pathsep.join([TOY, *filter(None, [os.environ.get("PYTHONPATH")])])
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    session = (
+        sql.SparkSession.builder.master(os.environ.get("BOATHOUSE_SPARK_MASTER", "local[2]"))
+        .appName("boathouse-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(warehouse))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """Tables written by others; skips where they are absent."""
+    found = Path(os.environ.get("BOATHOUSE_CORPORA", ROOT.parent / "shared" / "corpora"))
+    if not found.is_dir():
+        pytest.skip("no corpora: set BOATHOUSE_CORPORA to the folder that holds them")
+    return found

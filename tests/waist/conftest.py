@@ -1,0 +1,66 @@
+"""Every suite of operations runs on the toy and on the three formats, in process and on Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from boathouse import registry
+
+FORMATS = ("toy", "delta", "iceberg", "lance")
+
+
+@pytest.fixture(autouse=True)
+def _toy_registered(monkeypatch):
+    monkeypatch.setitem(registry.FORMATS, "toy", "toy_format")
+
+
+@pytest.fixture(params=FORMATS)
+def format_name(request) -> str:
+    return request.param
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def engine_name(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def session(engine_name, request):
+    """The Spark session, or None in process."""
+    return request.getfixturevalue("spark") if engine_name == "spark" else None
+
+
+@pytest.fixture
+def to_data(session):
+    """Turns an Arrow table into what the engine writes: itself, or a DataFrame."""
+    return (lambda table: table) if session is None else session.createDataFrame
+
+
+@pytest.fixture
+def read(session):
+    """All rows of a scan or table as sorted dicts, read by the engine."""
+
+    def rows(scan) -> list[dict]:
+        table = scan.to_arrow() if session is None else scan.to_spark(session).toArrow()
+        return sorted(table.to_pylist(), key=lambda r: tuple((v is None, str(v)) for v in r.values()))
+
+    return rows
+
+
+def people(start: int, stop: int) -> pa.Table:
+    """Rows with nulls, unicode and a column to partition by."""
+    ids = list(range(start, stop))
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "name": pa.array([None if i % 7 == 3 else f"näme {i}" for i in ids], pa.string()),
+            "score": pa.array([None if i % 5 == 0 else i / 2 for i in ids], pa.float64()),
+            "city": pa.array([("Oslo", "São Paulo", "東京")[i % 3] for i in ids], pa.string()),
+        }
+    )
+
+
+@pytest.fixture
+def make_people():
+    return people

@@ -1,0 +1,97 @@
+"""The toy's executor side: two Arrow IPC files a unit, each with half of the columns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.evaluate import mask
+from boathouse.arrow.schema import to_arrow, to_arrow_type
+from boathouse.bits import entropy
+from boathouse.bits.roaring import deserialize64
+from boathouse.table.tasks import POSITION, UNIT, ScanTask, WriteContext
+from boathouse.table.units import DATA_FILE, LANCE, partition_type, stats_type
+from boathouse.table.units import outcomes_schema as _outcomes
+
+NATIVE = pa.struct([("first_row_id", pa.int64())])
+
+
+def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    inline = {d["delete"]: d["inline"] for d in task.deletes.select(["delete", "inline"]).to_pylist()}
+    for unit in task.units.to_pylist():
+        columns: dict[str, pa.Array] = {}
+        for part in unit["parts"]:
+            with task.read.files.open_input(part["path"]) as f:
+                table = pa.ipc.open_file(io.BytesIO(f.read())).read_all().combine_chunks()
+            columns |= {n: table.column(n).combine_chunks() for n in table.column_names}
+        arrays, names = [], []
+        for c in task.read.columns:
+            type = to_arrow_type(c.type)
+            found = columns.get(c.physical[0]) if c.physical else None
+            arrays.append(pa.nulls(unit["rows"], type) if found is None else found.cast(type))
+            names.append(c.name)
+        arrays += [pa.array([unit["unit"]] * unit["rows"], pa.int64()), pa.array(range(unit["rows"]), pa.int64())]
+        batch = pa.RecordBatch.from_arrays(arrays, names=[*names, UNIT, POSITION])
+        for delete in unit["deletes"] or ():
+            gone = pa.array(deserialize64(inline[delete]).positions())
+            batch = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), gone)))
+        if task.read.where is not None:
+            batch = batch.filter(mask(task.read.where, batch))
+        out = batch.select([*task.read.output, *task.read.hidden])
+        yield pa.RecordBatch.from_arrays(out.columns, schema=task.read.schema)
+
+
+class _Writer:
+    def __init__(self, context: WriteContext, partition: Mapping[int, object]) -> None:
+        self._context, self._partition, self._batches = context, partition, []
+        self.bytes_written = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+        self.bytes_written += batch.nbytes
+
+    def close(self) -> pa.Table:
+        schema = to_arrow(self._context.schema)
+        table = pa.Table.from_batches(self._batches, schema)
+        half = (len(schema) + 1) // 2
+        name = f"{self._context.directory}/{entropy.current().uuid4()}"
+        parts = []
+        for i, names in enumerate((schema.names[:half], schema.names[half:])):
+            buffer = io.BytesIO()
+            with pa.ipc.new_file(buffer, table.select(names).schema) as writer:
+                writer.write_table(table.select(names))
+            with self._context.files.open_output(f"{name}-{i}.arrow") as f:
+                f.write(buffer.getvalue())
+            part = {"path": f"{name}-{i}.arrow", "size": buffer.tell(), "format": LANCE, "fields": None}
+            parts.append({**part, "columns": None})
+        row = {
+            "kind": DATA_FILE, "path": parts[0]["path"], "format": LANCE, "size": sum(p["size"] for p in parts),
+            "rows": table.num_rows, "spec": self._context.spec.id,
+            "partition": {str(k): v for k, v in self._partition.items()}, "parts": parts,
+            "stats": {str(i): _stats(table.column(i)) for i in range(table.num_columns)},
+        }  # fmt: skip
+        return pa.Table.from_pylist([row], schema=outcomes_schema(self._context))
+
+    def abort(self) -> None:
+        self._batches = []
+
+
+def _stats(column: pa.ChunkedArray) -> dict[str, object]:
+    lower = upper = None
+    plain = not (pa.types.is_nested(column.type) or pa.types.is_floating(column.type))
+    if plain and not pa.types.is_null(column.type) and column.null_count < len(column):
+        lower, upper = pc.min(column).as_py(), pc.max(column).as_py()
+    nans = None if pa.types.is_floating(column.type) else 0
+    return {"lower": lower, "upper": upper, "lower_exact": lower is not None, "upper_exact": upper is not None,
+            "nulls": column.null_count, "nans": nans, "values": len(column)}  # fmt: skip
+
+
+def open_writer(context: WriteContext, partition: Mapping[int, object]) -> _Writer:
+    return _Writer(context, partition)
+
+
+def outcomes_schema(context: WriteContext) -> pa.Schema:
+    return _outcomes(partition_type(context.spec), stats_type([f.type for f in context.schema]), NATIVE)
