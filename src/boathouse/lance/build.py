@@ -44,8 +44,8 @@ from boathouse.table.change import (
     SetDeletes,
     SetProperties,
 )
-from boathouse.types import Schema
 from boathouse.types import Field as PlainField
+from boathouse.types import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
 from boathouse.lance.messages import DataFile, DataFragment, Manifest
+from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import LEGACY, data_uri, file_version
 from boathouse.table.units import LANCE, PART, files_schema, stats_type
 from boathouse.types import DataType
 
-NATIVE = pa.struct([pa.field("fragment", pa.binary(), False)])
-"""The DataFragment message as it is in the manifest."""
-NO_PARTITION = pa.struct([])
 BATCH = 4096
 
 RowCount = Callable[[DataFragment], int]

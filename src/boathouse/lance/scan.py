@@ -14,8 +14,8 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.deletions import read_deletions
 from boathouse.lance.file.messages import SchemaMessage
-from boathouse.lance.fragments import NATIVE, NO_PARTITION
 from boathouse.lance.messages import DataFragment
+from boathouse.lance.options import FIELDS, NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Stores
@@ -25,8 +25,6 @@ from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
 from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
 from boathouse.types import Schema
 
-FIELDS = "fields"
-"""Key of ReadSpec.options: the table's fields as a SchemaMessage, by which data files are read."""
 _THREADS = 8
 
 

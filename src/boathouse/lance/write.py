@@ -8,8 +8,8 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.build import no_partitions, schema_metadata
 from boathouse.lance.file.messages import SchemaMessage
+from boathouse.lance.options import FIELDS, VERSION
 from boathouse.lance.paths import DATA, V2_2, table_version
-from boathouse.lance.scan import FIELDS
 from boathouse.lance.schema import fields_for, from_schema, to_schema
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Stores, join
@@ -18,8 +18,6 @@ from boathouse.table.location import Location
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 
-VERSION = "version"
-"""Key of WriteContext.options: the version of the data files."""
 TARGET_ROWS = 1 << 20
 PROFILES = (None, "modern")
 

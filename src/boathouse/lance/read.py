@@ -1,0 +1,6 @@
+"""draft"""
+
+
+def read(task):
+    raise NotImplementedError
+    yield

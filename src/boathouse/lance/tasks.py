@@ -1,0 +1,88 @@
+"""What runs where the rows are: reading fragments, and writing data files of version 2.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import pyarrow as pa
+
+from boathouse.bits import entropy
+from boathouse.errors import BoathouseError
+from boathouse.lance.file.messages import SchemaMessage
+from boathouse.lance.file.schema import arrow_schema
+from boathouse.lance.file.writer import LanceWriter
+from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
+from boathouse.lance.read import read
+from boathouse.storage import join
+from boathouse.table.tasks import WriteContext
+from boathouse.table.units import DATA_FILE, LANCE, PART, stats_type
+from boathouse.table.units import outcomes_schema as schema_of_outcomes
+
+__all__ = ["open_writer", "outcomes_schema", "read"]
+
+
+def outcomes_schema(context: WriteContext) -> pa.Schema:
+    """OUTCOMES of Lance files: no statistics, since the format keeps none."""
+    return schema_of_outcomes(NO_PARTITION, stats_type(()), OUTCOME_NATIVE)
+
+
+def open_writer(context: WriteContext, partition: Mapping[int, object]) -> LanceFileWriter:
+    """A new data file under a fresh name; Lance has no partitions."""
+    return LanceFileWriter(context)
+
+
+def file_name() -> str:
+    """The first three bytes of a uuid as binary digits, the others as hex: what Lance calls its files."""
+    raw = entropy.current().uuid4().bytes
+    return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ".lance"
+
+
+class LanceFileWriter:
+    """One data file; batches come with the plain types and are written with the table's own."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self.context = context
+        self.uri = join(context.directory, file_name())
+        self._sink = context.files.open_output(self.uri)
+        fields = SchemaMessage.decode(context.options[FIELDS]).fields
+        self._writer = LanceWriter(self._sink, arrow_schema(fields), fields, version=context.options[VERSION])
+        self._bytes = 0
+
+    @property
+    def bytes_written(self) -> int:
+        return self._bytes
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(batch)
+        self._bytes += batch.nbytes
+
+    def close(self) -> pa.Table:
+        summary = self._writer.close()
+        self._sink.close()
+        part = {
+            "path": self.uri,
+            "size": summary.size,
+            "format": LANCE,
+            "fields": summary.fields,
+            "columns": summary.column_indices,
+        }
+        known = {
+            "kind": pa.array([DATA_FILE], pa.string()),
+            "path": pa.array([self.uri], pa.string()),
+            "format": pa.array([LANCE], pa.int8()),
+            "size": pa.array([summary.size], pa.int64()),
+            "rows": pa.array([summary.rows], pa.int64()),
+            "spec": pa.array([0], pa.int32()),
+            "partition": pa.array([{}], NO_PARTITION),
+            "parts": pa.array([[part]], pa.list_(PART)),
+            "native": pa.array([{"version": summary.version}], OUTCOME_NATIVE),
+        }
+        schema = outcomes_schema(self.context)
+        return pa.table([known[f.name] if f.name in known else pa.nulls(1, f.type) for f in schema], schema=schema)
+
+    def abort(self) -> None:
+        with suppress(BoathouseError, OSError, pa.ArrowException):
+            self._sink.close()
+        with suppress(BoathouseError, OSError, pa.ArrowException):
+            self.context.files.delete(self.uri)
