@@ -172,6 +172,13 @@ def test_links_are_followed_and_broken_ones_skipped(tmp_path: Path) -> None:
     assert [info.key for info in storage.list(key)] == [f"{key}/link/x", f"{key}/real/x"]
 
 
+def test_a_link_to_nothing_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
+    storage, key = Stores().resolve(tmp_path / "broken/f")
+    with pytest.raises(StorageError):
+        storage.put(key, b"", PutMode.CREATE)
+
+
 def test_a_deep_tree(tmp_path: Path) -> None:
     deep = str(tmp_path)
     for _ in range(1200):  # more than Python's own stack holds; os.makedirs would recurse

@@ -201,3 +201,9 @@ def test_endpoints(aws_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert endpoint(endpoint="h:9000", allow_http="true") == ("http://h:9000", True)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://e")
     assert endpoint() == ("https://e", False)
+
+
+def test_the_documentation_names_every_option() -> None:
+    page = (Path(__file__).parents[2] / "docs/storage.md").read_text(encoding="utf-8")
+    for name, meaning in OPTIONS.items():
+        assert f"| `{name}` | {meaning} |" in page

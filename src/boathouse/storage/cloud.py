@@ -227,7 +227,7 @@ class CloudStorage:
         return True
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
-        found = self._listed(folder_prefix(prefix), start_after)
+        found = self._without_markers(self._listed(folder_prefix(prefix), start_after))
         return found if self._ordered else iter(sorted(found, key=lambda info: info.key))
 
     def _listed(self, inside: str, start_after: str | None) -> Iterator[ObjectInfo]:
@@ -236,13 +236,30 @@ class CloudStorage:
         pages = self._call(inside, lambda: iter(obstore.list(self._store, inside or None, chunk_size=1000, **named)))
         while (page := self._call(inside, lambda: next(pages, None))) is not None:
             for meta in page:
-                if start_after is None or meta["path"] > start_after:
+                path = meta["path"]
+                if path.startswith(inside) and (start_after is None or path > start_after):
                     yield _info(meta)
+
+    def _without_markers(self, found: Iterator[ObjectInfo]) -> Iterator[ObjectInfo]:
+        """Leaves out the empty objects `folder/` that Hadoop keeps for folders. The client lists them as `folder`:
+        the folder's content follows at once, or nothing is found under the name without the slash."""
+        held: ObjectInfo | None = None
+        for info in found:
+            if held is not None and not info.key.startswith(held.key + "/") and self.exists(held.key):
+                yield held
+            held = None
+            if info.size:
+                yield info
+            else:
+                held = info
+        if held is not None and self.exists(held.key):
+            yield held
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
         inside = folder_prefix(prefix)
         found = self._call(inside, lambda: obstore.list_with_delimiter(self._store, inside or None))
-        files = sorted(map(_info, found["objects"]), key=lambda info: info.key)
+        objects = [_info(meta) for meta in found["objects"] if meta["path"].startswith(inside)]
+        files = sorted(objects, key=lambda info: info.key)
         return sorted(folder.rstrip("/") for folder in found["common_prefixes"]), files
 
     def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:

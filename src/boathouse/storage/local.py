@@ -221,7 +221,13 @@ class LocalWriter(Writer):
         finally:
             with suppress(OSError):
                 os.unlink(self._temporary)
-        self._sync_folder()
+        try:
+            _sync_folder(self._folder)
+        except OSError as error:
+            raise UndecidedError(
+                f"The file has its name, but the folder was not forced to the disk: {error.strerror}.",
+                where=self._storage.uri(self._key),
+            ) from error
 
     def _link(self) -> None:
         where = self._storage.uri(self._key)
@@ -241,20 +247,6 @@ class LocalWriter(Writer):
                     advice="keep tables that are written on a file system with hard links, or on an object store",
                 ) from error
             raise
-
-    def _sync_folder(self) -> None:
-        try:
-            fd = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # some file systems have no fsync for folders
-                raise UndecidedError(
-                    f"The file has its name, but the folder was not forced to the disk: {error.strerror}.",
-                    where=self._storage.uri(self._key),
-                ) from error
 
     def _discard(self) -> None:
         with suppress(OSError):
@@ -318,4 +310,30 @@ def _open_temporary(folder: str) -> tuple[int, str]:
         except FileExistsError:  # seeded processes draw the same names
             continue
         except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
+            _make_folders(folder)
+
+
+def _make_folders(folder: str) -> None:
+    """Makes a folder and those above it, each forced to the disk: a commit must not vanish with its folder."""
+    missing = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for made in reversed(missing):
+        try:
+            os.mkdir(made)
+        except FileExistsError:
+            if not os.path.isdir(made):  # a file, or a link to nothing, is in the way
+                raise
+        _sync_folder(os.path.dirname(made))
+
+
+def _sync_folder(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems have no fsync for folders
+            raise
+    finally:
+        os.close(fd)

@@ -293,10 +293,17 @@ class StorageConformance:
         assert [info.key for info in files] == [f"{prefix}/{name}" for name in ("a-b", "a0", "ab", "z")]
         assert storage.list_dir(f"{prefix}/b")[0] == [f"{prefix}/b/c"]
 
+    def test_empty_objects_are_listed(self, storage: Storage, prefix: str) -> None:
+        keys = [f"{prefix}/{name}" for name in ("_SUCCESS", "a/1", "a/b", "c")]
+        for key in keys:
+            storage.put(key, b"")
+        assert [(info.key, info.size) for info in storage.list(prefix)] == [(key, 0) for key in keys]
+        assert [info.key for info in storage.list_dir(prefix)[1]] == [keys[0], keys[3]]
+
     def test_many_keys(self, storage: Storage, prefix: str) -> None:
         keys = [f"{prefix}/{n:05d}" for n in range(1100)]
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda key: storage.put(key, b""), keys))
+            list(pool.map(lambda key: storage.put(key, b"1"), keys))
         assert [info.key for info in storage.list(prefix)] == keys
         assert [info.key for info in storage.list(prefix, start_after=keys[1050])] == keys[1051:]
         storage.delete(iter(keys))
