@@ -15,6 +15,8 @@ _PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 OPTIONS = {
     "__globPaths__": "false",  # `[ { * ?` in names are names
+    # Otherwise the list is matched again as patterns: with such a name in it, other files are read twice.
+    "recursiveFileLookup": "true",
     "ignoredPathSegmentRegex": "(?!)",  # 4.3: names that begin with `_` or `.` are data
     "ignoreMissingFiles": "false",  # options win over session settings that drop rows in silence
     "ignoreCorruptFiles": "false",

@@ -1,0 +1,92 @@
+"""The Spark engine: runs row programs as DataFrames and executor tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.errors import ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from boathouse.engines.spark import sink as sinks
+from boathouse.engines.spark.frames import run_tasks, scan_frame
+from boathouse.engines.spark.native import native_frame
+from boathouse.engines.spark.route import Route, route
+from boathouse.engines.spark.schema import from_spark
+from boathouse.engines.spark.shape import quoted
+from boathouse.engines.spark.sources import to_frame
+from boathouse.table.engine import Agg, Spread, Sql
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import WriteContext
+from boathouse.types import Schema
+
+_JOINS = {"inner": "inner", "left": "left", "full": "full", "semi": "left_semi", "anti": "left_anti"}
+
+
+class SparkEngine:
+    """Rel is a DataFrame of the session that the engine was made with; classic or Connect."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def covers(self, sql: Sequence[Sql]) -> list[Sql]:
+        """Spark evaluates all that it parses; names are resolved when the frame is made, before anything is written."""
+        return [text for text in sql if not _parses(text)]
+
+    def source(self, data: object) -> DataFrame:
+        return to_frame(self.spark, data)
+
+    def schema(self, rel: DataFrame) -> Schema:
+        return from_spark(rel.schema)
+
+    def pin(self, rel: DataFrame) -> DataFrame:
+        """A local checkpoint: blocks that are lost fail the query, where a cache would compute other rows in silence."""
+        return rel.localCheckpoint(eager=True)
+
+    def route(self, plan: ScanPlan) -> Route:
+        """Which way `scan` reads this plan, and why."""
+        return route(self.spark, plan)
+
+    def scan(self, plan: ScanPlan) -> DataFrame:
+        if self.route(plan).via == "native":
+            return native_frame(self.spark, plan)
+        return scan_frame(self.spark, plan)
+
+    def project(self, rel: DataFrame, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> DataFrame:
+        rows = rel if where is None else rel.where(F.expr(where))
+        return rows.select(*(F.expr(sql).alias(name) for name, sql in columns))
+
+    def join(
+        self, left: DataFrame, right: DataFrame, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]
+    ) -> DataFrame:
+        return left.alias("l").join(right.alias("r"), F.expr(on), _JOINS[how])
+
+    def summary(self, rel: DataFrame, aggregates: Sequence[tuple[str, Agg, str]]) -> pa.Table:
+        return rel.agg(*(_aggregate(kind, column).alias(name) for name, kind, column in aggregates)).toArrow()
+
+    def sink(self, rel: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
+        return sinks.write(rel, context, spread)
+
+    def map(
+        self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        return run_tasks(self.spark, fn, tasks, cost)
+
+
+def _aggregate(kind: Agg, column: str) -> Column:
+    if kind == "count_all":
+        return F.count(F.lit(1))
+    functions = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
+    return functions[kind](F.col(quoted(column)))
+
+
+def _parses(text: Sql) -> bool:
+    try:
+        F.expr(text)
+    except ParseException:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""Native scans: Spark's vectorised Parquet reader over exactly the plan's files, with code generation throughout.
+
+Files are read in groups that are treated alike: those with deleted rows apart from the others, and those whose
+partition values stand in for a column apart from those that hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.engines.spark.constants import (
+    carried,
+    carrier,
+    file_key,
+    input_file,
+    lookup,
+    partition_values,
+    restored,
+    table_of,
+)
+from boathouse.engines.spark.reader import read_parquet
+from boathouse.engines.spark.shape import READ_BY_ID, Shape, quoted, shape_of
+from boathouse.errors import CorruptTableError
+from boathouse.table.plan import ScanPlan, deletes_of
+from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec
+
+CHECKED_FILES = 1000
+"""Up to so many files, Spark's own list of a frame's inputs is compared with the plan's."""
+_PATH, _ROW, _FILE, _WORDS = "__path", "__row", "__file", "__words"
+_PREFIX = "__c"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Units that are read alike: `constants` are the columns whose values stand in their partition."""
+
+    units: pa.Table
+    constants: frozenset[str]
+    deleted: bool
+
+
+def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
+    """Every row of the plan, with the columns `plan.read.schema`; `route` has approved the plan."""
+    read = plan.read
+    frames = [_group_frame(spark, read, group, plan.deletes) for group in groups(plan)]
+    frame = reduce(DataFrame.unionAll, frames)
+    if read.where is not None:
+        frame = frame.where(F.expr(str(read.where)))
+    wanted = (*read.output, *read.hidden)
+    return frame if list(wanted) == frame.columns else frame.select(*(quoted(n) for n in wanted))
+
+
+def groups(plan: ScanPlan) -> list[Group]:
+    """The plan's units by how they are read, in order of first appearance; the order of units inside is kept."""
+    units = plan.units
+    specs = units.column("spec").to_pylist()
+    deletes = units.column("deletes").to_pylist()
+    found: dict[tuple[frozenset[str], bool], list[int]] = {}
+    for i, (spec, ids) in enumerate(zip(specs, deletes, strict=True)):
+        constants = frozenset(c.name for c in plan.read.columns if c.partition is not None and spec in c.constant_in)
+        found.setdefault((constants, bool(ids)), []).append(i)
+    return [Group(units.take(pa.array(rows)), constants, dead) for (constants, dead), rows in found.items()]
+
+
+def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.Table) -> DataFrame:
+    """The rows of one group, columns named as the read's, hidden ones last."""
+    uris = group.units.column("path").to_pylist()
+    stored = tuple(c for c in read.columns if c.name not in group.constants)
+    shape = shape_of(read, stored)
+    if shape.by_id:
+        spark.conf.set(READ_BY_ID, "true")
+    frame = read_parquet(spark, uris, S.StructType(list(shape.fields)))
+    _check_inputs(frame, uris)
+    frame = _staged(frame, read, group, shape)
+    if group.deleted:
+        frame = _without_deleted(spark, frame, group.units, deletes)
+    return frame.select(*_named(read, group))
+
+
+def _check_inputs(frame: DataFrame, uris: Sequence[str]) -> None:
+    """A frame reads all its files, or there is none: Spark leaves files out in silence under some settings."""
+    if len(uris) > CHECKED_FILES:
+        return
+    wanted, found = set(map(input_file, uris)), set(frame.inputFiles())
+    if wanted != found:
+        first = sorted(wanted ^ found)[0]
+        raise CorruptTableError(
+            f"Spark would read {len(found)} files where the table has {len(wanted)}: {first}",
+            where=first,
+            advice="read the table in process with to_arrow(), and report the file's name",
+        )
+
+
+def _staged(frame: DataFrame, read: ReadSpec, group: Group, shape: Shape) -> DataFrame:
+    """Columns under names of ours, so that no name of the table meets one of Spark's or of this module's."""
+    meta = frame.metadataColumn("_metadata")
+    columns = [
+        shape.column(c).alias(f"{_PREFIX}{i}")
+        for i, c in enumerate(read.columns)
+        if c.name not in group.constants
+    ]
+    if group.constants or UNIT in read.hidden:
+        columns.append(_constants(read, group, meta["file_path"]).alias(_FILE))
+    if group.deleted:
+        columns.append(meta["file_path"].alias(_PATH))
+    if group.deleted or POSITION in read.hidden:
+        columns.append(meta["row_index"].alias(_ROW))
+    return frame.select(*columns)
+
+
+def _constants(read: ReadSpec, group: Group, file_path: Column) -> Column:
+    keys = [file_key(u) for u in group.units.column("path").to_pylist()]
+    columns: list[tuple[str, list[Any]]] = []
+    ddl: dict[str, str] = {}
+    if UNIT in read.hidden:
+        columns.append(("u", group.units.column("unit").to_pylist()))
+        ddl["u"] = "bigint"
+    for i, c in enumerate(read.columns):
+        if c.name in group.constants and c.partition is not None:
+            columns.append((f"c{i}", carried(partition_values(group.units, c.partition), c.type)))
+            ddl[f"c{i}"] = str(carrier(c.type))
+    return lookup(table_of(columns, keys), ddl, file_path)
+
+
+def _named(read: ReadSpec, group: Group) -> list[Column]:
+    out = []
+    for i, c in enumerate(read.columns):
+        out.append(_value(i, c, group).alias(c.name))
+    for h in read.hidden:
+        out.append(F.col(f"{_FILE}.u" if h == UNIT else _ROW).alias(h))
+    return out
+
+
+def _value(i: int, c: ReadColumn, group: Group) -> Column:
+    if c.name in group.constants:
+        return restored(F.col(f"{_FILE}.c{i}"), c.type, c.name)
+    return F.col(f"{_PREFIX}{i}")
+
+
+def _without_deleted(spark: SparkSession, frame: DataFrame, units: pa.Table, deletes: pa.Table) -> DataFrame:
+    """Rows whose bit is not set in their file's vector, broadcast as words; a file without one fails the query."""
+    vectors = spark.createDataFrame(_words(units, deletes))
+    joined = frame.join(F.broadcast(vectors), F.col(_PATH) == F.col("file"), "left")
+    words = F.coalesce(
+        F.col(_WORDS), F.raise_error(F.concat(F.lit("boathouse: no deletion vector for "), F.col(_PATH)))
+    )
+    # Rows behind the last word are alive: get() is null there, where w[i] would fail under ANSI.
+    word = F.coalesce(F.get(words, F.shiftright(_ROW, 6).cast("int")), F.lit(0).cast("bigint"))
+    return joined.where(F.bit_get(word, F.col(_ROW).bitwiseAND(F.lit(63)).cast("int")) == 0)
+
+
+def _words(units: pa.Table, deletes: pa.Table) -> pa.Table:
+    """(file, __words): the deleted positions of each unit as 64-bit words up to the last one deleted."""
+    kept = deletes_of(units, deletes)
+    inline = dict(zip(kept.column("delete").to_pylist(), kept.column("inline").to_pylist(), strict=True))
+    files, words = [], []
+    for uri, ids in zip(units.column("path").to_pylist(), units.column("deletes").to_pylist(), strict=True):
+        bitmap = reduce(Bitmap.__or__, (deserialize64(inline[i], where=uri) for i in ids))
+        last = int(bitmap.positions()[-1]) if len(bitmap) else 0
+        files.append(file_key(uri))
+        words.append(bitmap.words(0, last + 1))
+    offsets = np.concatenate(([0], np.cumsum([len(w) for w in words]))).astype(np.int32)
+    column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate(words)))
+    return pa.table({"file": pa.array(files), _WORDS: column})
+
