@@ -160,7 +160,7 @@ def _convert(array: pa.Array, source: DataType, to: DataType, path: str, problem
         return array
 
 
-def _refusal(source: DataType, to: DataType) -> str | None:  # noqa: C901
+def _refusal(source: DataType, to: DataType) -> str | None:
     """None if `source` fits `to` without loss (values checked later); else why not."""
     match source, to:
         case _ if source == to:

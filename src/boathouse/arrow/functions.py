@@ -158,6 +158,11 @@ def _size(args: list[Value], type: DataType) -> Value:
     return pc.list_value_length(array).cast(pa.int32())
 
 
+def _pmod(args: list[Value], type: DataType) -> Value:
+    left, right = _arrays(args)
+    return arithmetic.pmod(left, right, type)
+
+
 KERNELS: dict[str, Kernel] = {
     "greatest": lambda a, t: kernels.extreme(_arrays(a), True),
     "least": lambda a, t: kernels.extreme(_arrays(a), False),
@@ -170,7 +175,7 @@ KERNELS: dict[str, Kernel] = {
     "sign": lambda a, t: numbers.sign(a[0]),
     "sqrt": lambda a, t: pc.sqrt(a[0]),
     "power": lambda a, t: numbers.power(*_arrays(a)),
-    "pmod": lambda a, t: arithmetic.pmod(*_arrays(a), t),
+    "pmod": _pmod,
     "upper": _case_kernel(pc.ascii_upper, str.upper),
     "lower": _case_kernel(pc.ascii_lower, str.lower),
     "trim": lambda a, t: pc.utf8_trim(a[0], " "),

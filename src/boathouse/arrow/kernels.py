@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Value = pa.Array | pa.Scalar
+from boathouse.arrow.vector import Value
+
 _PLAIN: dict[str, Callable[[Value, Value], Value]] = {
     "=": pc.equal,
     "!=": pc.not_equal,

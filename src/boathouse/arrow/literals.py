@@ -11,7 +11,8 @@ from boathouse.expr.tree import Literal
 from boathouse.types import NULL, DataType
 
 
-def _storage(type: pa.DataType) -> pa.DataType:
+def storage(type: pa.DataType) -> pa.DataType:
+    """The integers that a temporal type is made of; any other type is its own storage."""
     if pa.types.is_date32(type) or pa.types.is_time32(type):
         return pa.int32()
     temporal = pa.types.is_timestamp(type) or pa.types.is_time64(type) or pa.types.is_duration(type)
@@ -20,9 +21,9 @@ def _storage(type: pa.DataType) -> pa.DataType:
 
 def to_array(values: tuple[Literal, ...], type: pa.DataType) -> pa.Array:
     """Literals of one type as an array of `type`."""
-    storage = _storage(type)
-    out = pa.array([v.value for v in values], storage)
-    return out if storage == type else out.view(type)
+    physical = storage(type)
+    out = pa.array([v.value for v in values], physical)
+    return out if physical == type else out.view(type)
 
 
 @lru_cache(8192)
@@ -38,5 +39,5 @@ def to_literal(scalar: pa.Scalar, type: DataType) -> Literal:
     array = pa.repeat(scalar, 1)
     if array.type != arrow:
         array = array.cast(arrow)
-    storage = _storage(arrow)
-    return Literal((array if storage == arrow else array.view(storage))[0].as_py(), type=type)
+    physical = storage(arrow)
+    return Literal((array if physical == arrow else array.view(physical))[0].as_py(), type=type)

@@ -65,7 +65,7 @@ def to_arrow_field(field: Field, field_ids: bool = False) -> pa.Field:
     return pa.field(field.name, to_arrow_type(field.type, field_ids), field.nullable, metadata or None)
 
 
-def to_arrow_type(type: DataType, field_ids: bool = False) -> pa.DataType:  # noqa: C901
+def to_arrow_type(type: DataType, field_ids: bool = False) -> pa.DataType:
     """The Arrow type that values of `type` are held in. Raises UnsupportedTypeError."""
     match type:
         case NullType():
@@ -144,7 +144,7 @@ def _is_variant_extension(type: pa.DataType) -> bool:
     )
 
 
-def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:  # noqa: C901
+def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:
     """The plain type of an Arrow type; `where` is the column that errors name."""
     t = pa.types
     if isinstance(type, pa.BaseExtensionType):

@@ -76,7 +76,7 @@ def decimal_arithmetic(op: str, a: DecimalType, b: DecimalType) -> DecimalType:
             return adjusted(min(p1 - s1, p2 - s2) + scale, scale)
 
 
-def common(a: DataType, b: DataType) -> DataType | None:  # noqa: C901
+def common(a: DataType, b: DataType) -> DataType | None:
     """The type that both are cast to where one is needed; None if there is none."""
     if a == b:
         return a
@@ -131,7 +131,7 @@ def common_of(types: Iterable[DataType]) -> DataType | None:
     return out
 
 
-def can_cast(a: DataType, b: DataType) -> bool:  # noqa: C901
+def can_cast(a: DataType, b: DataType) -> bool:
     """Whether CAST(a AS b) exists here: Spark's ANSI table, without intervals and nested types."""
     if a == b or isinstance(a, NullType):
         return True

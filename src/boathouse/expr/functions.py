@@ -77,7 +77,7 @@ def _rounded(args: Sequence[Expr]) -> DataType:
 
 
 _SPECS = (
-    FunctionSpec("coalesce", "condition", ("common",), _common, "first value that is not null", ("nvl", "ifnull"), True),
+    FunctionSpec("coalesce", "condition", ("common",), _common, "first that is not null", ("nvl", "ifnull"), True),
     FunctionSpec("greatest", "condition", ("common", "common"), _common, "greatest, nulls skipped", variadic=True),
     FunctionSpec("least", "condition", ("common", "common"), _common, "least, nulls skipped", variadic=True),
     FunctionSpec("isnan", "condition", ("double",), BOOLEAN, "whether NaN; false for null"),
@@ -85,7 +85,7 @@ _SPECS = (
     FunctionSpec("abs", "number", ("numeric",), _first, "without sign; overflow is an error", total=False),
     FunctionSpec("ceil", "number", ("numeric",), _whole, "least whole number not below", ("ceiling",), total=False),
     FunctionSpec("floor", "number", ("numeric",), _whole, "greatest whole number not above", total=False),
-    FunctionSpec("round", "number", ("numeric", "int?"), _rounded, "half up at a constant number of digits", total=False),
+    FunctionSpec("round", "number", ("numeric", "int?"), _rounded, "half up at constant digits", total=False),
     FunctionSpec("sign", "number", ("double",), DOUBLE, "-1.0, 0.0 or 1.0", ("signum",)),
     FunctionSpec("sqrt", "number", ("double",), DOUBLE, "square root; NaN below zero"),
     FunctionSpec("power", "number", ("double", "double"), DOUBLE, "first raised to the second", ("pow",)),
@@ -98,12 +98,13 @@ _SPECS = (
     FunctionSpec("rtrim", "text", ("string",), STRING, "spaces cut off at the end"),
     FunctionSpec("length", "text", ("text",), INT32, "characters, or bytes of a binary",
                  ("char_length", "character_length", "len")),
-    FunctionSpec("substring", "text", ("string", "int", "int?"), STRING, "from a 1-based position, negative from the end",
+    FunctionSpec("substring", "text", ("string", "int", "int?"), STRING, "from a 1-based position, or from the end",
                  ("substr",)),
     FunctionSpec("left", "text", ("string", "int"), STRING, "first characters"),
     FunctionSpec("right", "text", ("string", "int"), STRING, "last characters"),
     FunctionSpec("concat", "text", ("string",), STRING, "joined; null if any is null", variadic=True),
-    FunctionSpec("concat_ws", "text", ("string", "string?"), STRING, "joined by the first; nulls skipped", variadic=True),
+    FunctionSpec("concat_ws", "text", ("string", "string?"), STRING,
+                 "joined by the first, nulls skipped", variadic=True),
     FunctionSpec("replace", "text", ("string", "string", "string?"), STRING, "every occurrence replaced"),
     FunctionSpec("startswith", "text", ("string", "string"), BOOLEAN, "whether the first begins with the second"),
     FunctionSpec("endswith", "text", ("string", "string"), BOOLEAN, "whether the first ends with the second"),

@@ -148,7 +148,7 @@ class _Reader:
     def refuse(self, what: str, advice: str | None = None) -> ExpressionError:
         return ExpressionError(f"{what}: {self.sql}", advice=advice)
 
-    def read(self, node: exp.Expression) -> Expr:  # noqa: C901
+    def read(self, node: exp.Expression) -> Expr:
         kind = type(node)
         if kind is exp.Paren:
             return self.read(node.this)

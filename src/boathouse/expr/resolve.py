@@ -114,7 +114,7 @@ def _pick(name: str, fields: Sequence[Field], parent: str) -> Field:
     raise ColumnNotFoundError(f"no {what}", advice=f"did you mean {', '.join(near)}?" if near else None)
 
 
-def _bind(e: Expr, schema: Schema) -> Expr:  # noqa: C901
+def _bind(e: Expr, schema: Schema) -> Expr:
     match e:
         case Column(path):
             found, type = resolve_path(path, schema)
@@ -290,7 +290,7 @@ def _unit(name: str, args: Sequence[Expr]) -> None:
         raise ExpressionError(f"the unit of {name} is a constant text")
 
 
-def _coerce(e: Expr, kind: str, parent: Expr) -> Expr:  # noqa: C901
+def _coerce(e: Expr, kind: str, parent: Expr) -> Expr:
     """`e` as an argument of `kind`: what Spark's ANSI mode casts by itself is cast, the rest refused."""
     t = e.type
     if kind in ("any", "common"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from boathouse.expr import text
 from boathouse.expr.tree import (
@@ -14,6 +15,7 @@ from boathouse.expr.tree import (
     Case,
     Cast,
     Comparison,
+    ComparisonOp,
     Expr,
     Function,
     In,
@@ -38,8 +40,8 @@ from boathouse.types import (
     UUIDType,
 )
 
-_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
-_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FLIPPED: dict[str, ComparisonOp] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
+_NEGATED: dict[str, ComparisonOp] = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _UNKNOWN = Literal(None, type=BOOLEAN)
 
 
@@ -103,7 +105,7 @@ def _join(kind: type[And] | type[Or], args: tuple[Expr, ...], neutral: Literal, 
 def _comparison(e: Comparison) -> Expr:
     op, left, right = e.op, e.left, e.right
     if isinstance(left, Literal) and not isinstance(right, Literal):
-        op, left, right = _FLIPPED[op], right, left  # type: ignore[assignment]
+        op, left, right = _FLIPPED[op], right, left
     if not isinstance(right, Literal):
         return e
     if right.value is None:
@@ -124,15 +126,15 @@ def _compare_literals(op: str, a: Literal, b: Literal) -> Expr:
         "=": x == y,
         "<=>": x == y,
         "!=": x != y,
-        "<": x < y,  # type: ignore[operator]
-        "<=": x <= y,  # type: ignore[operator]
-        ">": x > y,  # type: ignore[operator]
-        ">=": x >= y,  # type: ignore[operator]
+        "<": x < y,
+        "<=": x <= y,
+        ">": x > y,
+        ">=": x >= y,
     }[op]
     return TRUE if result else FALSE
 
 
-def sort_key(value: object) -> object:
+def sort_key(value: object) -> Any:
     """A key that orders values as Spark does: NaN last, text by its UTF-8 bytes."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value)
@@ -253,7 +255,7 @@ def cast_literal(e: Literal, to: DataType) -> Literal | None:
     return None if value is None else Literal(value, type=to)  # type: ignore[arg-type]
 
 
-def _from_text(word: str, to: DataType) -> object:  # noqa: C901
+def _from_text(word: str, to: DataType) -> object:
     match to:
         case BooleanType():
             return text.parse_boolean(word)
@@ -280,7 +282,7 @@ def _from_text(word: str, to: DataType) -> object:  # noqa: C901
     return None
 
 
-def _from_value(value: object, source: DataType, to: DataType) -> object:  # noqa: C901
+def _from_value(value: object, source: DataType, to: DataType) -> object:
     match source, to:
         case (BooleanType(), _):
             return None

@@ -231,7 +231,7 @@ def format_decimal(value: Decimal, scale: int) -> str:
     return format(value.quantize(Decimal(1).scaleb(-scale), context=WIDE), "f")
 
 
-def sql_literal(value: object, type: DataType | None) -> str:  # noqa: C901
+def sql_literal(value: object, type: DataType | None) -> str:
     """`value` as a Spark SQL literal that parses back to the same value and type."""
     if value is None:
         return "NULL" if type is None or isinstance(type, NullType) else f"CAST(NULL AS {str(type).upper()})"

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
+from typing import Any
 from typing import Literal as OneOf
 
 from boathouse.errors import ExpressionError
@@ -266,7 +267,7 @@ def columns(e: Expr) -> tuple[Path, ...]:
 
 def rebuild(e: Expr, fn: Callable[[Expr], Expr]) -> Expr:
     """`e` with `fn` applied to each direct child."""
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     for f in fields(e):
         value = getattr(e, f.name)
         if isinstance(value, Expr):

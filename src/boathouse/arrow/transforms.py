@@ -1,0 +1,105 @@
+"""Iceberg's partition transforms of whole arrays (spec, "Partition Transforms" and Appendix B)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow import calendar
+from boathouse.arrow.evaluate import plain
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.vector import Bools, Ints, build, integers, nulls, per_distinct
+from boathouse.bits.murmur3 import decimal_bytes, hash_bytes, hash_longs, hash_one
+from boathouse.errors import EvaluationError
+from boathouse.expr import transforms
+from boathouse.expr.text import UNITS_PER_SECOND
+from boathouse.types import DataType, DateType, DecimalType, IntegerType, TimestampType, TimeType, Transform
+
+
+def transform(array: pa.Array, transform: Transform, source: DataType) -> pa.Array:
+    """The partition values of a column of type `source`, in `transform.result(source)`'s Arrow type; null of null.
+
+    Raises UnsupportedFeatureError for an unknown transform or one that `source` has not, and EvaluationError where
+    a truncated number falls below its type's range.
+    """
+    transforms.check(transform, source)
+    array = plain(array, source)
+    if transform.name == "identity":
+        return array
+    if transform.name == "void":
+        return pa.nulls(len(array), to_arrow_type(source))
+    if transform.name == "bucket":
+        hashes = hash_array(array, source)
+        buckets = (hashes & np.int32(0x7FFFFFFF)) % np.int32(transform.parameter or 1)
+        return pa.array(buckets, pa.int32(), mask=nulls(array))
+    if transform.name == "truncate":
+        return _truncate(array, transform.parameter or 1, source)
+    values, mask = integers(array)
+    return build(_time(transform.name, values, source), mask, to_arrow_type(transform.result(source)))
+
+
+def hash_array(array: pa.Array, source: DataType) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
+    """The 32-bit hash of each value; what stands at nulls means nothing."""
+    match source:
+        case IntegerType() | DateType():
+            return hash_longs(integers(array)[0])
+        case TimestampType(unit=unit) | TimeType(unit):
+            values, per_second = integers(array)[0], UNITS_PER_SECOND[unit]
+            micros = values // 1000 if unit == "ns" else values * (1_000_000 // per_second)
+            return hash_longs(micros)
+        case DecimalType(scale=scale):
+            hashes = per_distinct(lambda v: hash_one(decimal_bytes(transforms.unscaled(v, scale))), array, pa.int32())
+            return np.asarray(pc.fill_null(hashes, 0).to_numpy(zero_copy_only=False), np.int32)
+    data, offsets = _bytes(array)
+    return hash_bytes(data, offsets)
+
+
+def _bytes(array: pa.Array) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.uint8]], Ints]:
+    """The bytes of a string or binary array and where each value starts."""
+    if pa.types.is_fixed_size_binary(array.type):
+        width, (_, data) = array.type.byte_width, array.buffers()
+        offsets = (np.arange(len(array) + 1, dtype=np.int64) + array.offset) * width
+    else:
+        _, where, data = array.buffers()
+        offsets = np.frombuffer(where, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return raw, offsets
+
+
+def _truncate(array: pa.Array, width: int, source: DataType) -> pa.Array:
+    arrow = to_arrow_type(source)
+    if isinstance(source, IntegerType):
+        values, mask = integers(array)
+        # In int64 a value below the minimum wraps around to the top: it shows as greater than its source.
+        out = values - values % width
+        low = -(2 ** (source.bits - 1))
+        _in_range(values, (out > values) | (out < low), mask, width, source)
+        return build(out, mask, arrow)
+    if isinstance(source, DecimalType):
+        try:
+            return per_distinct(lambda v: transforms.truncate(v, width), array, arrow)
+        except pa.ArrowInvalid as error:
+            raise EvaluationError(f"truncate[{width}] of {source}: {error}") from error
+    if pa.types.is_string(array.type):
+        return pc.utf8_slice_codeunits(array, 0, width)
+    return pc.binary_slice(array, 0, width)
+
+
+def _in_range(values: Ints, bad: Bools, mask: Bools | None, width: int, source: DataType) -> None:
+    if mask is not None:
+        bad = bad & ~mask
+    if bad.any():
+        raise EvaluationError(f"truncate[{width}] of {values[bad][0]} is below the range of {source}")
+
+
+def _time(name: str, values: Ints, source: DataType) -> Ints:
+    if isinstance(source, TimestampType):
+        seconds = values // UNITS_PER_SECOND[source.unit]
+        if name == "hour":
+            return seconds // 3600
+        values = seconds // 86_400
+    if name == "day":
+        return values
+    year, month, _ = calendar.civil(values)
+    return year - 1970 if name == "year" else (year - 1970) * 12 + month - 1
