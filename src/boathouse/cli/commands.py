@@ -1,0 +1,175 @@
+"""Commands on one table: info, schema, history, files, head, count, plan."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from boathouse.api.detail import iso
+from boathouse.api.open import open as open_table
+from boathouse.api.table import Table
+from boathouse.cli import show
+
+Path = Annotated[str, typer.Argument(metavar="PATH", help="The table's folder, or an Iceberg *.metadata.json.")]
+Format = Annotated[str | None, typer.Option("--format", help="delta, iceberg or lance, where the path holds several.")]
+Version = Annotated[int | None, typer.Option("--version", help="A version (Iceberg: a snapshot id).")]
+Timestamp = Annotated[str | None, typer.Option("--timestamp", help="The newest version not after this time.")]
+Ref = Annotated[str | None, typer.Option("--ref", help="A branch or tag.")]
+Option = Annotated[list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="A storage option.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Where = Annotated[str | None, typer.Option("--where", help="A predicate in Spark SQL.")]
+Columns = Annotated[str | None, typer.Option("--columns", help="Column names with commas between.")]
+
+
+def register(app: typer.Typer) -> None:
+    for command in (info, schema, history, files, head, count, plan):
+        app.command()(command)
+
+
+def storage_options(given: list[str] | None) -> dict[str, str]:
+    """`name=value` texts as a dict."""
+    options = {}
+    for text in given or ():
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
+        options[name] = value
+    return options
+
+
+def _open(
+    path: str,
+    format: str | None,
+    version: int | None = None,
+    timestamp: str | None = None,
+    ref: str | None = None,
+    option: list[str] | None = None,
+) -> Table:
+    return open_table(path, format, version, timestamp, ref, storage_options(option))
+
+
+def info(
+    path: Path, format: Format = None, version: Version = None, timestamp: Timestamp = None, ref: Ref = None,
+    option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """What the table is: format, version, size, rows, partitioning, protocol, properties."""
+    found = _open(path, format, version, timestamp, ref, option).detail()
+    if json:
+        show.as_json(found)
+        return
+    special = {"bytes": show.size, "rows": show.number, "deleted_rows": show.number, "files": show.number}
+    rows: list[tuple[str, Any]] = []
+    for name, value in found.items():
+        if name == "columns":
+            value = len(value)
+        elif name in special:
+            value = special[name](value)
+        elif isinstance(value, dict):
+            value = ", ".join(f"{k}={v}" for k, v in value.items())
+        elif isinstance(value, list | tuple):
+            value = ", ".join(map(str, value))
+        rows.append((name.replace("_", " "), value))
+    show.pairs(rows)
+
+
+def schema(
+    path: Path, format: Format = None, version: Version = None, timestamp: Timestamp = None, ref: Ref = None,
+    option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """The columns, nested ones below their parents."""
+    found = _open(path, format, version, timestamp, ref, option).schema
+    if json:
+        show.as_json(
+            [{"path": list(p), "type": str(f.type), "nullable": f.nullable, "id": f.id} for p, f in found.walk()]
+        )
+        return
+    for where, field in found.walk():
+        typer.echo("  " * (len(where) - 1) + str(field))
+
+
+def history(
+    path: Path, format: Format = None, limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
+    option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """The newest commits, newest first."""
+    entries = _open(path, format, option=option).history(limit)
+    if json:
+        names = ("version", "timestamp_ms", "operation", "parameters", "metrics", "engine", "write_id", "message")
+        show.as_json([{n: getattr(e, n) for n in (*names, "metadata")} for e in entries])
+        return
+    rows = [
+        (e.version, iso(e.timestamp_ms), e.operation, e.engine, e.message or _text(e.parameters)) for e in entries
+    ]
+    show.table(("version", "time", "operation", "engine", "about"), rows, right=("version",))
+
+
+def _text(parameters: Any) -> str:
+    return ", ".join(f"{k}={v}" for k, v in dict(parameters).items())
+
+
+def files(
+    path: Path, format: Format = None, version: Version = None, timestamp: Timestamp = None, ref: Ref = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1)] = None, option: Option = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """The data files: path, size, rows, deleted rows, partition."""
+    found = _open(path, format, version, timestamp, ref, option).files()
+    rows = found.slice(0, limit if limit is not None else found.num_rows).to_pylist()
+    if json:
+        show.as_json(rows)
+        return
+    text = [
+        (r["path"], show.size(r["size"]), show.number(r["rows"]), show.number(r["deleted"]), _partition(r))
+        for r in rows
+    ]
+    for row in text:
+        typer.echo("\t".join(row).rstrip())
+
+
+def _partition(row: dict[str, Any]) -> str:
+    return "/".join(f"{k}={v}" for k, v in (row.get("partition") or {}).items())
+
+
+def head(
+    path: Path, limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 10, columns: Columns = None,
+    where: Where = None, format: Format = None, version: Version = None, timestamp: Timestamp = None,
+    ref: Ref = None, option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """The first rows."""
+    table = _open(path, format, version, timestamp, ref, option)
+    scan = table.scan(_names(columns), where)
+    rows = list(islice((row for batch in scan.to_batches() for row in _some(batch, limit)), limit))
+    if json:
+        show.as_json(rows)
+        return
+    names = scan.plan().read.schema.names
+    show.table(names, [[row[n] for n in names] for row in rows])
+
+
+def _some(batch: pa.RecordBatch, limit: int) -> list[dict[str, Any]]:
+    return list(batch.slice(0, limit).to_pylist())
+
+
+def _names(columns: str | None) -> list[str] | None:
+    return None if columns is None else [c.strip() for c in columns.split(",") if c.strip()]
+
+
+def count(
+    path: Path, where: Where = None, format: Format = None, version: Version = None, timestamp: Timestamp = None,
+    ref: Ref = None, option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """How many rows; with --where, those for which the predicate is true."""
+    rows = _open(path, format, version, timestamp, ref, option).scan(None, where).count()
+    show.as_json({"rows": rows}) if json else typer.echo(rows)
+
+
+def plan(
+    path: Path, where: Where = None, columns: Columns = None, format: Format = None, version: Version = None,
+    timestamp: Timestamp = None, ref: Ref = None, option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """What a filter reads and skips, and why."""
+    explanation = _open(path, format, version, timestamp, ref, option).scan(_names(columns), where).explain()
+    show.as_json(explanation.to_dict()) if json else typer.echo(str(explanation))
