@@ -70,8 +70,8 @@ ENTRY_NAMES: Final = {
     143: "referenced_data_file",
     144: "content_offset",
     145: "content_size_in_bytes",
-    **{id: "key" for id in (117, 119, 121, 138, 126, 129)},
-    **{id: "value" for id in (118, 120, 122, 139, 127, 130)},
+    **dict.fromkeys((117, 119, 121, 138, 126, 129), "key"),
+    **dict.fromkeys((118, 120, 122, 139, 127, 130), "value"),
 }
 """Canonical names of fields by id. Partition fields have ids from 1000 and are called `f<id>`."""
 

@@ -74,7 +74,9 @@ def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: in
     if source_id not in known:
         if transform.name in ("void", "unknown"):
             return PartitionField(document["name"], (), transform, id, STRING, source_id)
-        raise CorruptTableError(f"partition field `{document['name']}` comes from field {source_id}, which no schema has")
+        raise CorruptTableError(
+            f"partition field `{document['name']}` comes from field {source_id}, which no schema has"
+        )
     path, field = known[source_id]
     type = STRING if transform.name == "unknown" else transform.result(field.type)
     return PartitionField(document["name"], path, transform, id, type, source_id)
@@ -82,12 +84,12 @@ def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: in
 
 def spec_fields_json(spec: PartitionSpec) -> list[dict[str, Any]]:
     """The `fields` array of a spec: what manifests hold under `partition-spec`."""
-    return [
-        {"source-id": f.source_id, "field-id": f.id, "name": f.name, "transform": str(f.transform)} for f in spec
-    ]
+    return [{"source-id": f.source_id, "field-id": f.id, "name": f.name, "transform": str(f.transform)} for f in spec]
 
 
-def bind_spec(fields: Sequence[PartitionField], schema: Schema, spec_id: int, last_id: int) -> tuple[PartitionSpec, int]:
+def bind_spec(
+    fields: Sequence[PartitionField], schema: Schema, spec_id: int, last_id: int
+) -> tuple[PartitionSpec, int]:
     """A new spec for a schema that has ids, and the last partition field id given.
 
     Raises InvalidArgumentError for a source that is not there, UnsupportedTypeError for a transform that does
@@ -99,7 +101,9 @@ def bind_spec(fields: Sequence[PartitionField], schema: Schema, spec_id: int, la
     for f in fields:
         source = paths.get(f.source)
         if source is None:
-            raise InvalidArgumentError(f"partition field `{f.name}` comes from `{'.'.join(f.source)}`, which is no column")
+            raise InvalidArgumentError(
+                f"partition field `{f.name}` comes from `{'.'.join(f.source)}`, which is no column"
+            )
         check_source(f.transform, f.source, schema)
         if f.name in taken:
             raise InvalidArgumentError(f"two partition fields are called `{f.name}`")
@@ -203,5 +207,3 @@ def _plain(type: DataType, value: object) -> str:
 def unknown_transforms(spec: PartitionSpec) -> list[str]:
     """The transforms of a spec that this library cannot compute."""
     return [str(f.transform) for f in spec if f.transform.name == "unknown"]
-
-

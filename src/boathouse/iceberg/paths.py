@@ -122,6 +122,9 @@ class Paths:
         plain = posixpath.normpath(path)
         if plain.startswith(base + "/"):
             return self.root + plain[len(base) :]
+        if self.root.endswith("/" + base) and not plain.startswith("../"):
+            # Location and path are relative to one folder, which the table's own place tells.
+            return self.root[: -len(base)] + plain
         raise CorruptTableError(f"the path {path!r} is relative, and not below the table's {prefix!r}")
 
     def _mapped(self, uri: str) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.parquet.bounds import truncate_lower, truncate_upper
 from boathouse.types import (
     BinaryType,
     BooleanType,
@@ -145,7 +146,7 @@ def unscaled(value: Decimal, scale: int) -> int:
     return -number if sign else number
 
 
-def physical(value: object, type: DataType) -> Physical:  # noqa: C901
+def physical(value: object, type: DataType) -> Physical:
     """A Python value (as Arrow gives it) as a physical one."""
     match value:
         case None | bool() | str() | float():
@@ -191,32 +192,15 @@ def decimal_size(precision: int) -> int:
     return (10**precision - 1).bit_length() // 8 + 1
 
 
-def truncated_lower(value: Physical, type: DataType, width: int = TRUNCATE_WIDTH) -> Physical:
-    """A lower bound cut to `width` code points or bytes."""
-    return value[:width] if isinstance(value, str | bytes) and isinstance(type, StringType | BinaryType) else value
+def truncated(lower: Physical, upper: Physical, width: int | None) -> tuple[Physical, Physical]:
+    """Bounds of a text or binary column cut to `width` code points or bytes; an upper bound that cannot be raised
+    to stay above is None."""
+    if width is None:
+        return lower, upper
+    low = truncate_lower(lower, width) if isinstance(lower, str | bytes) else lower
+    return low, truncate_upper(upper, width) if isinstance(upper, str | bytes) else upper
 
 
-def truncated_upper(value: Physical, type: DataType, width: int = TRUNCATE_WIDTH) -> Physical:
-    """An upper bound cut to `width` and raised so that it stays above; None if it cannot be raised."""
-    if isinstance(value, str) and isinstance(type, StringType):
-        return value if len(value) <= width else _raised_text(value[:width])
-    if isinstance(value, bytes) and isinstance(type, BinaryType):
-        return value if len(value) <= width else _raised_bytes(value[:width])
-    return value
-
-
-def _raised_text(text: str) -> str | None:
-    for i in range(len(text) - 1, -1, -1):
-        point = ord(text[i]) + 1
-        if point == 0xD800:
-            point = 0xE000  # surrogates are no characters
-        if point <= 0x10FFFF:
-            return text[:i] + chr(point)
-    return None
-
-
-def _raised_bytes(data: bytes) -> bytes | None:
-    for i in range(len(data) - 1, -1, -1):
-        if data[i] < 0xFF:
-            return data[:i] + bytes([data[i] + 1])
-    return None
+def raised(prefix: str | bytes) -> str | bytes | None:
+    """The least text of its length above everything that begins with `prefix`; None if there is none."""
+    return None if not prefix else truncate_upper(prefix + prefix[:1], len(prefix))

@@ -1,0 +1,62 @@
+"""Reading position delete files, on executors too: one file's positions, a bitmap for each path that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.filesystem import DataFiles
+from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.parquet.read import SourceColumn, scan_file
+from boathouse.parquet.resolve import Matching
+from boathouse.types import INT64, STRING
+
+FILE_PATH_ID = 2147483546
+POSITION_ID = 2147483545
+FOUND = pa.schema(
+    [
+        pa.field("delete", pa.int32(), False),
+        pa.field("path", pa.string(), False),
+        pa.field("inline", pa.binary(), False),
+    ]
+)
+_IDS = {("file_path",): FILE_PATH_ID, ("pos",): POSITION_ID}
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFileTask:
+    """One Parquet delete file; `index` says which, in what comes back."""
+
+    index: int
+    files: DataFiles
+    uri: str
+
+
+def read_positions(task: DeleteFileTask) -> Iterator[pa.RecordBatch]:
+    """Rows (delete, path as recorded, portable 64-bit bitmap), one a path; any order, repeats allowed in the file."""
+    columns = [
+        SourceColumn("file_path", STRING, field_id=FILE_PATH_ID, nullable=False),
+        SourceColumn("pos", INT64, field_id=POSITION_ID, nullable=False),
+    ]
+    found: dict[str, list[np.ndarray]] = {}
+    for batch in scan_file(task.files, task.uri, columns, matching=Matching(file_ids=_IDS.get), use_threads=False):
+        encoded = pc.dictionary_encode(batch.column(0))
+        codes = encoded.indices.to_numpy()
+        positions = batch.column(1).to_numpy()
+        order = np.argsort(codes, kind="stable")
+        cuts = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
+        for i, path in enumerate(encoded.dictionary.to_pylist()):
+            found.setdefault(path, []).append(positions[order[cuts[i] : cuts[i + 1]]])
+    bitmaps = [serialize64(Bitmap.of(np.concatenate(parts))) for parts in found.values()]
+    yield pa.RecordBatch.from_arrays(
+        [
+            pa.array([task.index] * len(found), pa.int32()),
+            pa.array(list(found), pa.string()),
+            pa.array(bitmaps, pa.binary()),
+        ],
+        schema=FOUND,
+    )

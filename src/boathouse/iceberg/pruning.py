@@ -1,0 +1,260 @@
+"""Partition values and manifest summaries as bounds of the source columns.
+
+The values of a transform that keeps order say between which values the source lies: `day(ts) = 19000` puts `ts`
+inside that day. So predicates on the source columns are tested on such bounds as on those of a file, which is the
+inclusive projection of the specification. Buckets keep no order: only equality tests reach them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.arrow.prune import Pruner
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.transforms import transform
+from boathouse.expr.tree import Column, Comparison, Expr, In, Literal, columns, conjuncts
+from boathouse.iceberg.manifests import Summary
+from boathouse.iceberg.values import Physical, arrow_array, decode, physical_list, raised, unscaled
+from boathouse.table.units import column_stats_type
+from boathouse.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    FloatType,
+    PartitionField,
+    PartitionSpec,
+    Schema,
+    StructType,
+    TimestampType,
+)
+
+_DAY = 86_400
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+Bounds = tuple[Physical, Physical, bool]
+"""Lower and upper bound of the source (None: unknown), and whether both are attained."""
+
+
+def field_type(schema: Schema, path: tuple[str, ...]) -> DataType | None:
+    """The type of the column at `path`; None if the schema has none there."""
+    fields = schema.fields
+    type: DataType | None = None
+    for name in path:
+        found = next((f for f in fields if f.name == name), None)
+        if found is None:
+            return None
+        type = found.type
+        fields = type.fields if isinstance(type, StructType) else ()
+    return type
+
+
+def source_bounds(field: PartitionField, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:
+    """Bounds of the source for partition values between `lower` and `upper`; None if the transform says nothing."""
+    match field.transform.name:
+        case "identity":
+            return lower, upper, True
+        case "truncate":
+            return _truncated(lower, upper, field.transform.parameter or 1)
+        case "year" | "month" | "day" | "hour":
+            return _timed(field.transform.name, source, lower, upper)
+    return None
+
+
+def _truncated(lower: Physical, upper: Physical, width: int) -> Bounds:
+    if isinstance(upper, str | bytes):
+        return lower, (upper if len(upper) < width else raised(upper)), False
+    return lower, None if upper is None else upper + width - 1, False  # type: ignore[operator]
+
+
+def _timed(name: str, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:
+    # Early writers cut toward zero: a value of zero or below may hold rows of the one before it.
+    first = None if lower is None else int(lower) - (1 if int(lower) <= 0 else 0)
+    start = None if first is None else _days_or_units(name, source, first)
+    end = None if upper is None else _days_or_units(name, source, int(upper) + 1)
+    return start, None if end is None else end - 1, False
+
+
+def _days_or_units(name: str, source: DataType, value: int) -> int:
+    """Where period `value` begins, in the source's own units."""
+    if name == "hour":
+        seconds = value * 3600
+    else:
+        seconds = _DAY * (value if name == "day" else _first_day(value if name == "month" else value * 12))
+    if isinstance(source, DateType):
+        return seconds // _DAY
+    return seconds * _PER_SECOND[source.unit if isinstance(source, TimestampType) else "us"]
+
+
+def _first_day(months: int) -> int:
+    """Days from 1970-01-01 to the first day of a month counted from 1970-01, for any year (proleptic Gregorian)."""
+    year, month = 1970 + months // 12, months % 12 + 1
+    year -= month <= 2
+    era, of_era = divmod(year, 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Some fields of a spec, at most one a source, whose values are tested together."""
+
+    fields: tuple[PartitionField, ...]
+
+
+class PartitionPruner:
+    """Tests files of one spec, and manifests of it, against a predicate."""
+
+    def __init__(self, where: Expr, spec: PartitionSpec, schema: Schema) -> None:
+        self.spec = spec
+        self.schema = schema
+        self.paths = columns(where)
+        self.types = [field_type(schema, p) for p in self.paths]
+        usable = [f for f in spec if f.source in self.paths and f.transform.name not in ("void", "unknown")]
+        self.layers = _layers([f for f in usable if f.transform.name != "bucket"])
+        self.buckets = [(f, b) for f in usable if f.transform.name == "bucket" and (b := _buckets(where, f, schema))]
+        self.pruner = Pruner(where, self.paths) if self.layers else None
+        if any(t is None for t in self.types):
+            self.layers, self.pruner = [], None
+
+    @property
+    def useful(self) -> bool:
+        return bool(self.layers or self.buckets)
+
+    def files(self, tuples: Sequence[Mapping[int, Physical]], rows: Sequence[int]) -> list[bool]:
+        """Which files of these partition values may hold a matching row."""
+        keep = [True] * len(tuples)
+        for field, allowed in self.buckets:
+            keep = [k and t[field.id] in allowed for k, t in zip(keep, tuples)]
+        for layer in self.layers:
+            found = self._test(layer, lambda f: [_file_stats(f, t[f.id], n) for t, n in zip(tuples, rows)], rows)
+            keep = [k and m for k, m in zip(keep, found)]
+        return keep
+
+    def manifests(self, summaries: Sequence[Sequence[Summary] | None]) -> list[bool]:
+        """Which manifests with these summaries may list a file with a matching row."""
+        keep = [True] * len(summaries)
+        at = {f.id: i for i, f in enumerate(self.spec)}
+        for field, allowed in self.buckets:
+            found = [_summary_of(s, at[field.id]) for s in summaries]
+            keep = [k and (s is None or _some_between(s, allowed)) for k, s in zip(keep, found)]
+        for layer in self.layers:
+            rows: list[int | None] = [None] * len(summaries)
+            tested = self._test(layer, lambda f: [_summary_stats(f, _summary_of(s, at[f.id])) for s in summaries], rows)
+            keep = [k and m for k, m in zip(keep, tested)]
+        return keep
+
+    def _test(
+        self, layer: Layer, stats: Callable[[PartitionField], list[Any]], rows: Sequence[int | None]
+    ) -> list[bool]:
+        by_source = {f.source: f for f in layer.fields}
+        arrays = []
+        for path, type in zip(self.paths, self.types):
+            assert type is not None
+            field = by_source.get(path)
+            found: list[Any] = [None] * len(rows) if field is None else stats(field)
+            arrays.append(_stats_array(field, type, found))
+        struct = pa.StructArray.from_arrays(arrays, fields=[pa.field(str(i), a.type) for i, a in enumerate(arrays)])
+        assert self.pruner is not None
+        return list(self.pruner.may_match(struct, pa.array(rows, pa.int64())).to_pylist())
+
+
+def _layers(fields: Sequence[PartitionField]) -> list[Layer]:
+    layers: list[list[PartitionField]] = []
+    for f in fields:
+        for layer in layers:
+            if all(g.source != f.source for g in layer):
+                layer.append(f)
+                break
+        else:
+            layers.append([f])
+    return [Layer(tuple(layer)) for layer in layers]
+
+
+RawStats = tuple[Physical, Physical, int | None, int | None, int | None]
+"""Lower and upper partition value; nulls, NaNs and values of the source (None: unknown)."""
+
+
+def _file_stats(field: PartitionField, value: Physical, rows: int) -> RawStats:
+    if value is None:
+        return None, None, rows, 0, rows
+    if isinstance(value, float) and math.isnan(value):
+        return None, None, 0, rows, rows
+    return value, value, 0, 0, rows
+
+
+def _summary_of(summaries: Sequence[Summary] | None, index: int) -> Summary | None:
+    return summaries[index] if summaries is not None and index < len(summaries) else None
+
+
+def _summary_stats(field: PartitionField, summary: Summary | None) -> RawStats | None:
+    if summary is None:
+        return None
+    lower, upper = decode(summary.lower, field.type), decode(summary.upper, field.type)
+    nulls = None if summary.contains_null else 0
+    nans = 0 if summary.contains_nan is False else None
+    return lower, upper, nulls, nans, None
+
+
+def _some_between(summary: Summary, allowed: frozenset[int]) -> bool:
+    if summary.lower is None or summary.upper is None:
+        return summary.contains_nan is None or not summary.contains_null
+    lower = int.from_bytes(summary.lower, "little", signed=True)
+    upper = int.from_bytes(summary.upper, "little", signed=True)
+    return any(lower <= b <= upper for b in allowed)
+
+
+def _stats_array(field: PartitionField | None, type: DataType, found: Sequence[RawStats | None]) -> pa.Array:
+    """S of the waist for a source column, from the partition values of `field`."""
+    lowers: list[Physical] = []
+    uppers: list[Physical] = []
+    exact: list[bool | None] = []
+    for stats in found:
+        bounds = None if field is None or stats is None else source_bounds(field, type, stats[0], stats[1])
+        lowers.append(bounds[0] if bounds else None)
+        uppers.append(bounds[1] if bounds else None)
+        exact.append(bounds[2] if bounds else None)
+    counts = [pa.array([None if s is None else s[i] for s in found], pa.int64()) for i in (2, 3, 4)]
+    if not isinstance(type, FloatType):
+        counts[1] = pa.nulls(len(found), pa.int64())
+    flags = pa.array(exact, pa.bool_())
+    return pa.StructArray.from_arrays(
+        [arrow_array(lowers, type), arrow_array(uppers, type), flags, flags, *counts],
+        fields=list(column_stats_type(to_arrow_type(type))),
+    )
+
+
+def _buckets(where: Expr, field: PartitionField, schema: Schema) -> frozenset[int] | None:
+    """The buckets that equality tests of `where` leave possible; None if it has none on the field's source."""
+    type = field_type(schema, field.source)
+    allowed: frozenset[int] | None = None
+    for part in conjuncts(where):
+        values = _equal_to(part, field.source)
+        if values is None or type is None or any(v.type != type for v in values):
+            continue
+        array = arrow_array([_physical_literal(v) for v in values if v.value is not None], type)
+        found = frozenset(physical_list(transform(array, field.transform, type), field.type))
+        allowed = found if allowed is None else allowed & found  # type: ignore[assignment]
+    return allowed
+
+
+def _physical_literal(literal: Literal) -> Physical:
+    value = literal.value
+    if isinstance(value, Decimal):
+        return unscaled(value, literal.type.scale if isinstance(literal.type, DecimalType) else 0)
+    return value
+
+
+def _equal_to(part: Expr, source: tuple[str, ...]) -> list[Literal] | None:
+    match part:
+        case Comparison("=", Column(path), Literal() as literal) if path == source:
+            return [literal]
+        case Comparison("=", Literal() as literal, Column(path)) if path == source:
+            return [literal]
+        case In(Column(path), options) if path == source and all(isinstance(o, Literal) for o in options):
+            return list(options)  # type: ignore[arg-type]
+    return None

@@ -1,0 +1,231 @@
+"""Opening a table: which metadata document is the head, and which snapshot of it is meant."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.errors import (
+    AmbiguousFormatError,
+    InvalidArgumentError,
+    NotFoundError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from boathouse.expr.tree import Expr
+from boathouse.iceberg.files import Listing
+from boathouse.iceberg.metadata import MAIN, TableMetadata
+from boathouse.iceberg.paths import MetadataFiles, Paths, list_metadata, read_bytes
+from boathouse.storage import Stores, basename
+from boathouse.table.format import MapFunction
+from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.plan import Tally
+from boathouse.types import Partitioning, Schema
+
+log = logging.getLogger("boathouse")
+
+NO_SNAPSHOT = 0
+"""The version of a table that has no snapshot yet; snapshot ids are positive."""
+
+
+@dataclass(frozen=True, eq=False)
+class IcebergSnapshot:
+    """One snapshot of a table under one metadata document.
+
+    `snapshot` is its JSON, None for a table without one. `token` is the URI of the metadata document.
+    """
+
+    location: Location
+    metadata: TableMetadata
+    snapshot: Mapping[str, Any] | None
+    ref: str | None
+    schema: Schema
+    stores: Stores
+    format: str = "iceberg"
+
+    @property
+    def version(self) -> int:
+        return NO_SNAPSHOT if self.snapshot is None else int(self.snapshot["snapshot-id"])
+
+    @property
+    def timestamp_ms(self) -> int:
+        document = self.metadata.document
+        return int(document["last-updated-ms"] if self.snapshot is None else self.snapshot["timestamp-ms"])
+
+    @property
+    def identity(self) -> str:
+        return self.metadata.uuid
+
+    @property
+    def token(self) -> str:
+        return self.metadata.uri
+
+    @property
+    def partitioning(self) -> Partitioning:
+        return self.metadata.partitioning
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.metadata.properties
+
+    @cached_property
+    def paths(self) -> Paths:
+        metadata = self.metadata
+        return Paths.of(
+            metadata.location, self.location.uri, metadata.uri, metadata.properties.get("write.metadata.path")
+        )
+
+    @cached_property
+    def listing(self) -> Listing:
+        return Listing(self.metadata, self.snapshot, self.schema, self.paths, self.stores)
+
+    def files(
+        self,
+        columns: Sequence[tuple[str, ...]] = (),
+        where: Expr | None = None,
+        map: MapFunction | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """FILES; `deleted` is null where the snapshot has delete files, until `plan` resolves them."""
+        return self.listing.files(columns, where, tally)
+
+    def detail(self) -> Mapping[str, Any]:
+        metadata = self.metadata
+        summary = {} if self.snapshot is None else dict(self.snapshot.get("summary") or {})
+        return {
+            "format-version": metadata.version,
+            "table-uuid": metadata.uuid,
+            "location": metadata.location,
+            "metadata": metadata.uri,
+            "last-sequence-number": metadata.last_sequence_number,
+            "snapshots": len(metadata.snapshots),
+            "refs": {name: int(ref["snapshot-id"]) for name, ref in metadata.refs.items()},
+            "operation": summary.pop("operation", None),
+            "engine": engine_of(summary),
+            "summary": summary,
+        }
+
+
+def engine_of(summary: Mapping[str, Any]) -> str | None:
+    """What wrote a snapshot, as far as its summary says."""
+    name = summary.get("engine-name")
+    if name is None:
+        return f"spark/{summary['spark.app.id']}" if "spark.app.id" in summary else None
+    version = summary.get("engine-version")
+    return f"{name}/{version}" if version else str(name)
+
+
+def load(location: Location, stores: Stores, at: At = NEWEST) -> IcebergSnapshot:
+    """Opens a table. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
+    metadata = head_metadata(location, stores)
+    return at_point(location, metadata, stores, at)
+
+
+def head_metadata(location: Location, stores: Stores) -> TableMetadata:
+    """The named metadata document, or the newest of the table's folder."""
+    if location.metadata is not None:
+        try:
+            return read_metadata(location.metadata, stores)
+        except NotFoundError:
+            raise TableNotFoundError("no metadata file is there", where=location.metadata) from None
+    # A writer that cleans old metadata may remove what was just listed: then there is a newer one.
+    for _ in range(3):
+        found = list_metadata(location.uri, stores)
+        try:
+            return _newest(found, location, stores)
+        except TableNotFoundError:
+            raise
+        except NotFoundError:
+            continue
+    raise TableNotFoundError("metadata files vanish while they are read", where=location.uri)
+
+
+def _newest(found: MetadataFiles, location: Location, stores: Stores) -> TableMetadata:
+    head = found.newest()
+    if head is not None and found.catalog:
+        raise AmbiguousFormatError(
+            f"the metadata folder has files of a file-system table ({basename(head[1])}) "
+            f"and of a catalog ({basename(found.catalog[-1][1])})",
+            where=location.uri,
+            advice="open the *.metadata.json that is meant",
+        )
+    if head is not None:
+        return read_metadata(head[1], stores)
+    if not found.catalog:
+        raise TableNotFoundError("no Iceberg metadata is there", where=location.uri)
+    number = found.catalog[-1][0]
+    rivals = [read_metadata(uri, stores) for n, uri in found.catalog if n == number]
+    newest = max(rivals, key=lambda m: int(m.document["last-updated-ms"]))
+    log.warning(
+        "%s belongs to a catalog, which alone knows its current metadata: reading %s",
+        location.uri,
+        basename(newest.uri),
+    )
+    return newest
+
+
+def read_metadata(uri: str, stores: Stores) -> TableMetadata:
+    """One metadata document. NotFoundError, CorruptTableError, UnsupportedFeatureError."""
+    return TableMetadata.parse(read_bytes(stores, uri), uri)
+
+
+def at_point(location: Location, metadata: TableMetadata, stores: Stores, at: At) -> IcebergSnapshot:
+    """The snapshot at a version, a time or a ref: a branch has the table's schema, others the snapshot's own."""
+    if at.version is not None and at.timestamp_ms is not None:
+        raise InvalidArgumentError("a version and a timestamp are given", advice="give one of them")
+    if at.ref is not None and at.ref not in metadata.refs and at.ref != MAIN:
+        raise VersionNotFoundError(
+            f"no branch or tag {at.ref!r}", where=metadata.uri, advice=f"there are {', '.join(sorted(metadata.refs))}"
+        )
+    ref = metadata.refs.get(at.ref or MAIN)
+    head = None if ref is None else int(ref["snapshot-id"])
+    if at.version is not None:
+        return _pinned(location, metadata, stores, at, _listed(metadata, at.version))
+    if at.timestamp_ms is not None:
+        return _pinned(location, metadata, stores, at, as_of(metadata, at.timestamp_ms, at.ref, head))
+    if head is None:
+        return IcebergSnapshot(location, metadata, None, at.ref, metadata.schema, stores)
+    snapshot = _listed(metadata, head)
+    branch = at.ref is None or at.ref == MAIN or (ref or {}).get("type") == "branch"
+    schema = metadata.schema if branch else metadata.schema_of(snapshot)
+    return IcebergSnapshot(location, metadata, snapshot, at.ref, schema, stores)
+
+
+def _pinned(
+    location: Location, metadata: TableMetadata, stores: Stores, at: At, snapshot: Mapping[str, Any] | None
+) -> IcebergSnapshot:
+    return IcebergSnapshot(location, metadata, snapshot, at.ref, metadata.schema_of(snapshot), stores)
+
+
+def _listed(metadata: TableMetadata, snapshot_id: int) -> Mapping[str, Any] | None:
+    if snapshot_id == NO_SNAPSHOT and not metadata.snapshots:
+        return None
+    found = metadata.snapshots.get(snapshot_id)
+    if found is None:
+        raise VersionNotFoundError(
+            f"snapshot {snapshot_id} is not there",
+            where=metadata.uri,
+            advice="it may have expired; history() lists those that are kept",
+        )
+    return found
+
+
+def as_of(metadata: TableMetadata, timestamp_ms: int, ref: str | None, head: int | None) -> Mapping[str, Any] | None:
+    """What was current at a time: by the snapshot log for `main`, by the ancestors of another branch."""
+    if ref in (None, MAIN) and metadata.document.get("snapshot-log"):
+        entries = [(int(e["timestamp-ms"]), int(e["snapshot-id"])) for e in metadata.document["snapshot-log"]]
+    else:
+        entries = [(int(s["timestamp-ms"]), int(s["snapshot-id"])) for s in metadata.ancestors(head)][::-1]
+    current = None
+    for when, snapshot_id in entries:
+        if when <= timestamp_ms:
+            current = snapshot_id
+    if current is None:
+        first = f"; the first kept is of {entries[0][0]}" if entries else ""
+        raise VersionNotFoundError(f"no snapshot was current at {timestamp_ms}{first}", where=metadata.uri)
+    return _listed(metadata, current)
