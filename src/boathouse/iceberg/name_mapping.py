@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import orjson
 
 from boathouse.errors import CorruptTableError
+from boathouse.types import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +37,27 @@ def _collect(fields: Sequence[Mapping[str, Any]], above: tuple[str, ...], found:
             if id is not None:
                 found[(*above, name)] = int(id)
             _collect(f.get("fields") or (), (*above, name), found)
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.A)
+
+
+def names_diverged(schemas: Mapping[int, Schema]) -> bool:
+    """Whether files may hold a field under another name than the table has now.
+
+    So if two schemas give one id two paths, or one path two ids (ignoring case, as engines resolve names), and for
+    names that are no identifiers: Java writes those under an escaped name (`a b` as `a_x20b`); and if a schema is
+    gone from the metadata, since nobody knows its names while its files may live.
+    """
+    if set(schemas) != set(range(len(schemas))):
+        return True
+    paths: dict[int, tuple[str, ...]] = {}
+    ids: dict[tuple[str, ...], int] = {}
+    for schema in schemas.values():
+        for path, f in schema.walk():
+            if f.id is None or not all(_PLAIN.fullmatch(name) for name in path):
+                return True
+            folded = tuple(name.lower() for name in path)
+            if paths.setdefault(f.id, path) != path or ids.setdefault(folded, f.id) != f.id:
+                return True
+    return False

@@ -16,7 +16,7 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg import manifests
 from boathouse.iceberg.manifests import DELETES, EQUALITY_DELETES, Entry
-from boathouse.iceberg.name_mapping import NameMapping
+from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.values import Physical, physical_list
@@ -73,7 +73,7 @@ def read_spec(
     needed = list(dict.fromkeys((*output, *tested)))
     constants = _constants(snapshot.partitioning, schema)
     made = tuple(_read_column(schema.field(n), constants.get((n,), {})) for n in needed)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"names_diverged": names_diverged(snapshot.metadata.schemas)}
     mapping = snapshot.properties.get(NAME_MAPPING)
     if mapping is not None:
         options["ids"] = NameMapping.parse(mapping, snapshot.token).paths

@@ -18,7 +18,7 @@ from boathouse.parquet.resolve import Matching
 from boathouse.table.tasks import HIDDEN, POSITION, UNIT, FileWriter, ReadColumn, ReadSpec, ScanTask, WriteContext
 from boathouse.types import Field
 
-__all__ = ["open_writer", "outcomes_schema", "read"]
+__all__ = ["matching", "open_writer", "outcomes_schema", "read"]
 
 
 def initial_default(field: Field) -> object:
@@ -33,6 +33,12 @@ class MappedIds:
 
     def __call__(self, path: tuple[str, ...]) -> int | None:
         return self.paths.get(path)
+
+
+def matching(spec: ReadSpec) -> Matching:
+    """How nested fields are found, and ids in files without any."""
+    ids = spec.options.get("ids")
+    return Matching(default=initial_default, file_ids=None if ids is None else MappedIds(ids))
 
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -88,10 +94,8 @@ class _Reader:
     def of(cls, spec: ReadSpec, spec_id: int) -> _Reader:
         constant = tuple(c for c in spec.columns if spec_id in c.constant_in)
         inside = [c for c in spec.columns if spec_id not in c.constant_in]
-        ids = spec.options.get("ids")
-        mapping = None if ids is None else MappedIds(ids)
         columns = tuple(SourceColumn(c.name, c.type, None, c.field_id, c.default, c.nullable) for c in inside)
-        return cls(spec, columns, constant, Matching(default=initial_default, file_ids=mapping))
+        return cls(spec, columns, constant, matching(spec))
 
     def assemble(self, batch: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
         """All needed columns in order, and the position if it is asked for."""
