@@ -142,6 +142,4 @@ def partition_values(units: pa.Table, field_id: int) -> pa.ChunkedArray:
 
 def table_of(columns: Sequence[tuple[str, list[Any]]], keys: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The entries of the map: file key -> {name: value}; nulls are left out, absent means null."""
-    return {
-        key: {name: values[i] for name, values in columns if values[i] is not None} for i, key in enumerate(keys)
-    }
+    return {key: {name: values[i] for name, values in columns if values[i] is not None} for i, key in enumerate(keys)}

@@ -44,7 +44,7 @@ class SparkEngine:
         return from_spark(rel.schema)
 
     def pin(self, rel: DataFrame) -> DataFrame:
-        """A local checkpoint: blocks that are lost fail the query, where a cache would compute other rows in silence."""
+        """A local checkpoint: lost blocks fail the query, where a cache would compute other rows in silence."""
         return rel.localCheckpoint(eager=True)
 
     def route(self, plan: ScanPlan) -> Route:

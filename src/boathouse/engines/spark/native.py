@@ -105,9 +105,7 @@ def _staged(frame: DataFrame, read: ReadSpec, group: Group, shape: Shape) -> Dat
     """Columns under names of ours, so that no name of the table meets one of Spark's or of this module's."""
     meta = frame.metadataColumn("_metadata")
     columns = [
-        shape.column(c).alias(f"{_PREFIX}{i}")
-        for i, c in enumerate(read.columns)
-        if c.name not in group.constants
+        shape.column(c).alias(f"{_PREFIX}{i}") for i, c in enumerate(read.columns) if c.name not in group.constants
     ]
     if group.constants or UNIT in read.hidden:
         columns.append(_constants(read, group, meta["file_path"]).alias(_FILE))
@@ -172,4 +170,3 @@ def _words(units: pa.Table, deletes: pa.Table) -> pa.Table:
     offsets = np.concatenate(([0], np.cumsum([len(w) for w in words]))).astype(np.int32)
     column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate(words)))
     return pa.table({"file": pa.array(files), _WORDS: column})
-

@@ -95,7 +95,7 @@ def spark_type(type: DataType, column: str) -> S.DataType:
     )
 
 
-def _leaf(type: DataType) -> S.DataType | None:  # noqa: C901
+def _leaf(type: DataType) -> S.DataType | None:
     match type:
         case NullType():
             return S.NullType()

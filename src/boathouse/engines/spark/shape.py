@@ -59,7 +59,7 @@ def quoted(name: str) -> str:
 
 def by_id(read: ReadSpec) -> bool:
     """Whether columns must be found by field id: the format did not say that names and ids never diverged."""
-    if all(c.field_id is None or c.physical is not None for c in read.columns):
+    if all(c.field_id is None for c in read.columns):
         return False
     return read.options.get("names_diverged") is not False
 

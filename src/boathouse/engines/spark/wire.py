@@ -39,7 +39,7 @@ def to_spark_batch(batch: pa.RecordBatch, types: Sequence[DataType]) -> pa.Recor
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def to_spark_array(array: pa.Array, type: DataType) -> pa.Array:  # noqa: C901
+def to_spark_array(array: pa.Array, type: DataType) -> pa.Array:
     """One column of the library's `type` as Spark takes it."""
     match type:
         case IntegerType(bits, False):

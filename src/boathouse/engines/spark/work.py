@@ -82,7 +82,7 @@ class MapBundles:
     def _run(self, number: int, payload: bytes) -> Batches:
         part = 0
         try:
-            for part, batch in enumerate(self.fn(pickle.loads(payload))):  # noqa: B007
+            for part, batch in enumerate(self.fn(pickle.loads(payload))):
                 yield result(number, part, data=encode(batch))
         except Exception as error:
             yield result(number, part + 1, error=pickle_error(error))
