@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from boathouse import __version__
-from boathouse.cli import commands, demo, inventory
+from boathouse.cli import commands, inventory
 from boathouse.errors import (
     BoathouseError,
     CorruptTableError,
@@ -37,7 +37,6 @@ app = typer.Typer(
 )
 commands.register(app)
 inventory.register(app)
-demo.register(app)
 
 
 def _version(wanted: bool) -> None:

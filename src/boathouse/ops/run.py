@@ -15,7 +15,7 @@ from boathouse.ops.result import WriteResult
 from boathouse.table.change import Change, Committed, Conflicted
 from boathouse.table.commit import commit
 from boathouse.table.format import Snapshot
-from boathouse.table.location import Version
+from boathouse.table.location import At, Version
 from boathouse.table.tasks import WriteContext
 
 MAX_PLANS = 10
@@ -50,6 +50,7 @@ def run(
     Raises CommitConflictError, CommitUnknownError.
     """
     started = entropy.current().monotonic()
+    handle = newest(handle)
     handle.check_writable()
     skipped = _already_applied(handle, options)
     if skipped is not None:
@@ -65,8 +66,8 @@ def run(
         if isinstance(outcome, Committed):
             seconds = entropy.current().monotonic() - started
             result = replace(_result(operation, planned, outcome.version), seconds=seconds)
-            newest = handle.format.load(handle.location, handle.stores)
-            return newest, replace(result, retries=turns + outcome.turns - 1)
+            after = handle.format.load(handle.location, handle.stores)
+            return after, replace(result, retries=turns + outcome.turns - 1)
         if not isinstance(outcome, Conflicted):
             raise unknown_error(planned.change)
         lost, turns = planned, turns + 1
@@ -74,6 +75,21 @@ def run(
         planned = plan(snapshot, lost) if outcome.replan and turns < MAX_PLANS else None
     lost.discard()
     raise conflict_error(handle, lost.change, outcome)
+
+
+def newest(handle: Handle) -> Handle:
+    """The handle at the newest version, which every write starts from. Raises CommitConflictError if the table
+    was dropped and made anew since the handle was opened."""
+    if handle.pinned:
+        return handle
+    snapshot = handle.format.load(handle.location, handle.stores, At(ref=handle.snapshot.ref))
+    if snapshot.identity != handle.snapshot.identity:
+        raise CommitConflictError(
+            "the table was dropped and made anew since it was opened",
+            where=str(handle.location),
+            advice="open it again to write to the new one",
+        )
+    return replace(handle, snapshot=snapshot)
 
 
 def conflict_error(handle: Handle, change: Change, outcome: Conflicted) -> CommitConflictError:

@@ -1,0 +1,88 @@
+"""The commit loop and the file-system committer, against a store that misbehaves."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from boathouse.bits import entropy
+from boathouse.errors import StorageError
+from boathouse.storage import MemoryStorage, PutMode, Stores
+from boathouse.table.commit import FileCommitter
+from boathouse.table.format import Attempt
+from boathouse.testing.faults import Fault, FaultyStorage, Plan
+
+ATTEMPT = Attempt("memory://commits/t/5", b"ours", 5)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    MemoryStorage.forget("commits")
+    with entropy.use(entropy.SeededEntropy(7)):
+        yield
+
+
+def faulty(plan: Plan) -> tuple[Stores, list[FaultyStorage]]:
+    made: list[FaultyStorage] = []
+
+    def wrap(inner):
+        made.append(FaultyStorage(inner, plan))
+        return made[-1]
+
+    return Stores(wrap=wrap), made
+
+
+def content() -> bytes | None:
+    storage, key = Stores().resolve(ATTEMPT.uri)
+    return storage.get(key) if storage.exists(key) else None
+
+
+def test_an_absent_key_is_won():
+    assert FileCommitter(Stores()).publish(ATTEMPT) == "won"
+    assert content() == b"ours"
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNSENT, Fault.DELAYED])
+def test_a_lost_answer_is_settled_by_reading_back(fault):
+    stores, made = faulty(Plan.script(fault, at=1))
+    assert FileCommitter(stores).publish(ATTEMPT) == "won"
+    assert content() == b"ours"
+
+
+def test_other_bytes_mean_lost_even_when_the_answer_was_lost():
+    storage, key = Stores().resolve(ATTEMPT.uri)
+    storage.put(key, b"theirs", PutMode.CREATE)
+    stores, _ = faulty(Plan.script(Fault.LOST, at=1))
+    assert FileCommitter(stores).publish(ATTEMPT) == "lost"
+    assert content() == b"theirs"
+
+
+def test_our_own_bytes_at_the_key_are_ours():
+    storage, key = Stores().resolve(ATTEMPT.uri)
+    storage.put(key, b"ours", PutMode.CREATE)
+    assert FileCommitter(Stores()).publish(ATTEMPT) == "won"
+
+
+def test_a_plain_refusal_is_raised_and_nothing_lands():
+    stores, _ = faulty(Plan(writes={n: Fault.REFUSED for n in range(1, 50)}))
+    with pytest.raises(StorageError):
+        FileCommitter(stores).publish(ATTEMPT)
+    assert content() is None
+
+
+def test_a_store_that_never_answers_is_unknown():
+    stores, _ = faulty(Plan(writes={n: Fault.UNSENT for n in range(1, 50)}))
+    assert FileCommitter(stores).publish(ATTEMPT) == "unknown"
+
+
+def test_an_unreadable_key_is_unknown_and_never_the_next_one():
+    others = {(name, n): Fault.UNSENT for name in ("get", "head", "exists") for n in range(1, 80)}
+    stores, made = faulty(Plan(writes={n: Fault.LOST for n in range(1, 50)}, others=others))
+    assert FileCommitter(stores).publish(ATTEMPT) == "unknown"
+    assert content() == b"ours"
+    assert {entry.key for storage in made for entry in storage.log} == {"t/5"}
+
+
+def test_attempts_are_values():
+    assert dataclasses.replace(ATTEMPT, version=6) != ATTEMPT

@@ -1,0 +1,172 @@
+"""What only the toy has today, through the same operations: so that the waist is ready for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from toy_format.adapter import FORMAT
+from toy_format.state import TABLES, Deletes, clean
+
+import boathouse as bh
+from boathouse import errors
+from boathouse.bits import entropy
+from boathouse.ops import delete as delete_op
+from boathouse.ops import rewrite
+
+
+@pytest.fixture
+def table(tmp_path, make_people):
+    uri = str(tmp_path / "toy")
+    bh.create(uri, make_people(0, 1).schema, format="toy", partition_by="city")
+    t = bh.open(uri, format="toy")
+    t.append(make_people(0, 30))
+    return t
+
+
+def foreign_commit(table, **changes):
+    """Another writer's commit, made of the head."""
+    state = TABLES[table.uri]
+    head = state.versions[state.refs["main"]]
+    version = state.next_version()
+    new = replace(head, version=version, parent=head.version, write_id=None, timestamp_ms=entropy.current().now_ms())
+    assert state.swap("main", str(head.version), replace(new, **changes))
+    return version
+
+
+def ids(t) -> list[int]:
+    return sorted(t.to_arrow()["id"].to_pylist())
+
+
+def test_units_have_two_parts(table):
+    batch = next(iter(table._handle.snapshot.files()))
+    assert all(len(parts) == 2 for parts in batch.column("parts").to_pylist())
+
+
+def test_equality_deletes_hit_older_rows_only(table, make_people):
+    head = table._handle.snapshot.document
+    foreign_commit(table, deletes=(*head.deletes, Deletes("equality", 10_000, key="id", values=(3, 4))))
+    table.refresh()
+    assert ids(table) == [i for i in range(30) if i not in (3, 4)]
+    assert table.scan(columns=["name"], where="score > 1").count() == 20
+    table.delete("id = 5")
+    assert ids(table) == [i for i in range(30) if i not in (3, 4, 5)]
+    assert table.count() == 27
+
+
+def test_shared_position_deletes_add_up(table):
+    table.delete("id % 2 = 0")
+    table.delete("id % 3 = 0")
+    assert ids(table) == [i for i in range(30) if i % 2 and i % 3]
+    assert table.count() == len(ids(table))
+
+
+def test_units_of_two_specs_are_planned_together(table, make_people):
+    head = table._handle.snapshot.document
+    by_nothing = replace(head.partitioning.specs[0], id=1, fields=())
+    specs = replace(head.partitioning, specs=(*head.partitioning.specs, by_nothing), current_id=1)
+    foreign_commit(table, partitioning=specs)
+    table.refresh().append(make_people(30, 40))
+    assert ids(table) == list(range(40))
+    assert set(pa.Table.from_batches(list(table._handle.snapshot.files()))["spec"].to_pylist()) == {0, 1}
+    table.delete("city = 'Oslo'")
+    assert ids(table) == [i for i in range(40) if i % 3]
+
+
+def test_tags_are_read_and_not_moved(table, make_people):
+    TABLES[table.uri].refs["v1"] = table.version
+    table.append(make_people(30, 31))
+    assert bh.open(table.uri, format="toy", ref="v1").count() == 30
+    assert table.count() == 31
+
+
+def meanwhile(table, data: pa.Table, act) -> pa.RecordBatchReader:
+    """Data that lets `act` happen after the write was planned and before it is committed."""
+
+    def batches():
+        act()
+        yield from data.to_batches()
+
+    return pa.RecordBatchReader.from_batches(data.schema, batches())
+
+
+def test_stale_append_over_cleaned_history_loses_nothing(table, make_people):
+    def act():
+        for i in range(20):
+            bh.open(table.uri, format="toy").append(make_people(100 + i, 101 + i))
+        clean(table.uri, keep=2)
+
+    table.append(meanwhile(table, make_people(200, 201), act))
+    assert ids(table) == [*range(30), *range(100, 120), 200]
+
+
+def test_a_handle_behind_deletes_from_the_newest(table, make_people):
+    stale = bh.open(table.uri, format="toy")
+    for i in range(20):
+        table.append(make_people(100 + i, 101 + i))
+    clean(table.uri, keep=2)
+    stale.delete("id >= 100")
+    assert ids(bh.open(table.uri, format="toy")) == list(range(30))
+
+
+def test_a_table_dropped_and_made_anew_is_never_written(table, make_people):
+    stale = bh.open(table.uri, format="toy")
+    del TABLES[table.uri]
+    bh.create(table.uri, make_people(0, 1).schema, format="toy")
+    with pytest.raises(errors.CommitConflictError, match="anew"):
+        stale.append(make_people(0, 1))
+
+
+def test_delete_against_delete_of_the_same_rows(table):
+    stale = bh.open(table.uri, format="toy")
+    table.delete("id < 10")
+    stale.delete("id < 12")
+    assert ids(stale) == list(range(12, 30))
+
+
+def test_schema_change_by_a_winner_stops_an_append(table, make_people):
+    other = bh.open(table.uri, format="toy")
+    data = meanwhile(table, make_people(30, 31), lambda: other.add_column("extra", "int"))
+    with pytest.raises(errors.CommitConflictError, match="metadata-changed"):
+        table.append(data)
+    assert table.refresh().count() == 30
+
+
+def test_delete_while_rows_are_deleted_is_planned_again(table, monkeypatch):
+    real = rewrite.take_out
+    other = bh.open(table.uri, format="toy")
+    calls = []
+
+    def slow(*arguments):
+        taken = real(*arguments)
+        calls.append(1)
+        if len(calls) == 1:
+            other.delete("id < 10")
+        return taken
+
+    monkeypatch.setattr(delete_op, "take_out", slow)
+    result = table.delete("id < 12")
+    assert (result.retries, result.rows_deleted) == (1, 2)
+    assert ids(table) == list(range(12, 30))
+
+
+def test_plans_say_which_test_skipped(table):
+    explanation = table.scan(where="city = 'Oslo'").explain()
+    assert explanation.units == 1 and sum(explanation.skipped.values()) == 2
+
+
+def test_the_toy_is_a_table_format():
+    for method in (
+        "detect",
+        "load",
+        "plan",
+        "create",
+        "committer",
+        "head",
+        "winners",
+        "check",
+        "prepare",
+        "referenced",
+    ):
+        assert callable(getattr(FORMAT, method))
