@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import random
 from pathlib import Path
@@ -162,13 +161,8 @@ def test_a_small_stream_cannot_ask_for_any_amount_of_memory(monkeypatch: pytest.
         deserialize32(serialize32(Bitmap.of(np.arange(200_000))))
 
 
-JAVA = Path(os.environ.get("BOATHOUSE_CORPORA", Path(__file__).parents[3] / "shared" / "corpora"))
-
-
-def test_bitmaps_written_by_java() -> None:
-    folder = JAVA / "iceberg/java-resources/org/apache/iceberg/deletes"
-    if not folder.is_dir():
-        pytest.skip("the corpora are not here")
+def test_bitmaps_written_by_java(corpora: Path) -> None:
+    folder = corpora / "iceberg/java-resources/org/apache/iceberg/deletes"
     for file in sorted(folder.glob("64map*.bin")):
         data = file.read_bytes()
         if b"\xef\xbf\xbd" in data:  # bytes that were once passed through UTF-8

@@ -1,4 +1,4 @@
-"""A file system for tests that need none of the library's own, and the corpora."""
+"""A file system for tests that need none of the library's own."""
 
 from __future__ import annotations
 
@@ -28,11 +28,3 @@ class PlainFiles:
 @pytest.fixture
 def files() -> PlainFiles:
     return PlainFiles()
-
-
-@pytest.fixture(scope="session")
-def corpora() -> Path:
-    folder = Path(os.environ.get("BOATHOUSE_CORPORA", Path(__file__).parents[3] / "shared" / "corpora"))
-    if not folder.is_dir():
-        pytest.skip("the corpora are not here: set BOATHOUSE_CORPORA")
-    return folder

@@ -14,9 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from boathouse.arrow.schema import to_arrow
-from boathouse.errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError, UnsupportedTypeError
+from boathouse.errors import (
+    ConstraintViolationError,
+    CorruptTableError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+)
+from boathouse.parquet.footer import annotate
 from boathouse.parquet.read import SourceColumn, scan_file
-from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema, variant_paths
+from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema, variant_groups
 from boathouse.parquet.write import ParquetOptions, ParquetWriter
 from boathouse.types import (
     BINARY,
@@ -161,10 +168,61 @@ def _col(field: Field) -> str:
     return f"col-{field.name}"
 
 
-def test_variant_paths() -> None:
-    inner = StructType((Field("v", VARIANT),))
-    schema = Schema((Field("v", VARIANT), Field("l", ListType(Field("element", inner))), Field("i", INT32)))
-    assert variant_paths(schema) == (("v",), ("l", "list", "element", "v"))
+VARIANTS = Schema(
+    (
+        Field("id", INT64, False, 1),
+        Field("v", VARIANT, id=2),
+        Field("l", ListType(Field("element", StructType((Field("v", VARIANT, False, 5),)), id=4)), id=3),
+        Field("m", MapType(Field("key", STRING, False, 7), Field("value", VARIANT, id=8)), id=6),
+        Field("z", STRING),
+    )
+)
+SEVEN = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}
+VARIANT_ROWS: list[dict[str, Any]] = [
+    {"id": 1, "v": SEVEN, "l": [{"v": SEVEN}], "m": [("k", SEVEN)], "z": "z" * 200},
+    {"id": 2, "v": None, "l": None, "m": [("k", None)], "z": None},
+]
+
+
+def test_variants_are_annotated(files: Any, tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    assert variant_groups(to_parquet_schema(VARIANTS)) == (
+        ("v",),
+        ("l", "list", "element", "v"),
+        ("m", "key_value", "value"),
+    )
+    batch = write(files, path, VARIANTS, VARIANT_ROWS, row_group_rows=1, metadata={"a": "b" * 300})
+    text = str(pq.ParquetFile(path).schema)
+    for line in ("optional group field_id=2 v (Variant(1)) {", "required group field_id=5 v (Variant(1)) {"):
+        assert line in text
+    assert "optional group field_id=8 value (Variant(1)) {" in text
+    assert text.count("Variant(1)") == 3
+    assert pq.read_metadata(path).metadata == {b"a": b"b" * 300}
+    columns = [SourceColumn(f.name, f.type, None if f.id else (f.name,), f.id, None, f.nullable) for f in VARIANTS]
+    assert pa.Table.from_batches(scan_file(files, str(path), columns)) == pa.Table.from_batches([batch])
+    assert duckdb.sql(f"select v::json::int from '{path}' order by id").fetchall() == [(7,), (None,)]
+
+
+def test_variants_need_not_be_annotated(files: Any, tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    stored = to_parquet_schema(VARIANTS, Dialect(annotate_variants=False))
+    with ParquetWriter(files, str(path), stored) as writer:
+        writer.write(pa.RecordBatch.from_pylist(VARIANT_ROWS, to_arrow(VARIANTS)))
+    assert "Variant" not in str(pq.ParquetFile(path).schema)
+    assert pq.read_table(path)["v"].to_pylist() == [SEVEN, None]
+
+
+def test_a_footer_that_cannot_be_annotated_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [{"b": 1}]}), tmp_path / "f.parquet")
+    data = (tmp_path / "f.parquet").read_bytes()
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    assert annotate(footer, []) == footer
+    assert len(annotate(footer, [("a",)])) == len(footer) + 7
+    with pytest.raises(CorruptTableError, match="no group"):
+        annotate(footer, [("b",)])
+    for size in range(30):
+        with pytest.raises(CorruptTableError):
+            annotate(footer[:size], [("a",)])
 
 
 REFUSED: list[DataType] = [

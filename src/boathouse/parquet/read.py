@@ -11,11 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from boathouse.arrow.evaluate import select
+from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap
 from boathouse.errors import BoathouseError, CorruptTableError, SchemaMismatchError
 from boathouse.expr.tree import Expr
+from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.resolve import Matching, Node, Resolver, SourceColumn, file_fields
+from boathouse.parquet.stats import row_group_stats
 from boathouse.types import Schema
 
 if TYPE_CHECKING:
@@ -111,9 +115,8 @@ def scan_file(
 ) -> Iterator[pa.RecordBatch]:
     """The file's rows as `columns` (schema: `output_schema`), in file order, batches of at most `batch_rows`.
 
-    `row_filter`, bound to the columns' names, only skips row groups whose statistics exclude it: rows that it
-    does not keep may come out, and the caller filters them. `deleted` holds positions in the physical file;
-    `positions` adds them as the int64 column `_pos`. No batch is empty.
+    `deleted` holds positions in the physical file; `positions` adds them as the int64 column `_pos`. `row_filter`,
+    bound to `columns`, drops the rows for which it is not true, after the deleted ones are gone. No batch is empty.
     Raises CorruptTableError, SchemaMismatchError (both naming the file), and what `files` raises.
     """
     source = open_source(files, uri, matching)
@@ -122,7 +125,11 @@ def scan_file(
         for first, groups in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
             table = _read(source, groups, plan.leaves, use_threads)
             for start, batch in _batches(plan.convert(table, uri), first, batch_rows):
-                yield from plan.finish(batch, start, deleted)
+                batch = plan.finish(batch, start, deleted)
+                if row_filter is not None:
+                    batch = select(batch, row_filter)
+                if batch.num_rows:
+                    yield batch
     except BoathouseError as error:
         error.where = error.where or uri
         raise
@@ -161,11 +168,10 @@ class _Plan:
         made = [node.apply(chunk) for chunk in chunks]
         return pa.chunked_array(made, made[0].type) if made else node.apply(pa.nulls(0))
 
-    def finish(self, batch: pa.RecordBatch, start: int, deleted: Bitmap | None) -> Iterator[pa.RecordBatch]:
+    def finish(self, batch: pa.RecordBatch, start: int, deleted: Bitmap | None) -> pa.RecordBatch:
+        """The batch with its positions, without its deleted rows."""
         rows = batch.num_rows
         gone = deleted.within(start, rows) if deleted is not None else ()
-        if len(gone) == rows:
-            return
         if self.positions:
             column = pa.array(np.arange(start, start + rows, dtype=np.int64))
             batch = pa.RecordBatch.from_arrays([*batch.columns, column], schema=self.schema)
@@ -173,7 +179,7 @@ class _Plan:
             keep = np.ones(rows, bool)
             keep[gone] = False
             batch = batch.filter(pa.array(keep)) if batch.num_columns else batch.slice(0, rows - len(gone))
-        yield batch
+        return batch
 
 
 def _member(array: pa.Array, name: str) -> pa.Array:
@@ -188,7 +194,14 @@ def _plan(source: ParquetSource, columns: Sequence[SourceColumn], positions: boo
 
 def _kept_groups(source: ParquetSource, columns: Sequence[SourceColumn], row_filter: Expr | None) -> list[int]:
     """The row groups that may hold a row that `row_filter` keeps."""
-    return list(range(source.metadata.num_row_groups))
+    metadata = source.metadata
+    if row_filter is None:
+        return list(range(metadata.num_row_groups))
+    paths = expr_columns(row_filter)
+    stats = row_group_stats(metadata, source.resolver, columns, paths)
+    rows = pa.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], pa.int64())
+    kept = Pruner(row_filter, paths).may_match(stats, rows)
+    return [i for i, may in enumerate(kept.to_pylist()) if may]
 
 
 def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int]) -> Iterator[tuple[int, list[int]]]:

@@ -162,6 +162,17 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """Something of which nothing is known without reading it."""
+
+    leaves: tuple[int, ...] = ()
+    straight: bool = False
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        return array
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     leaves: tuple[int, ...]
     convert: Convert | None
@@ -223,6 +234,28 @@ class Resolver:
 
     def column(self, column: SourceColumn) -> tuple[tuple[str, ...] | None, Node]:
         """The path in the file (None: not there) and the node of a table's column."""
+        found, node = self._column(column)
+        return (None if found is None else found.path), node
+
+    def leaf(self, column: SourceColumn, below: tuple[str, ...]) -> tuple[DataType, Node, FileField | None]:
+        """The type, the node and the file's field of what lies `below` a column, through structs only."""
+        found, node = self._column(column)
+        type = column.type
+        for name in below:
+            if not isinstance(type, StructType) or not isinstance(node, Struct | Absent):
+                return type, Unread(), None
+            i = next(i for i, f in enumerate(type.fields) if f.name == name)
+            type = type.fields[i].type
+            if isinstance(node, Absent):
+                # A default of the struct as a whole is not taken apart.
+                node = Absent(to_arrow_type(type), None) if node.default is None else Unread()
+                continue
+            child = node.names[i]
+            found = None if found is None or child is None else find(found.children, child)
+            node = node.nodes[i]
+        return type, node, found
+
+    def _column(self, column: SourceColumn) -> tuple[FileField | None, Node]:
         target = to_arrow_type(column.type)
         by_id = column.field_id is not None
         if column.field_id is not None and has_ids(self.fields):
@@ -239,7 +272,7 @@ class Resolver:
             found = self.at(column.physical or (column.name,))
         if found is None or isinstance(column.type, NullType):
             return None, Absent(target, column.default)
-        return found.path, self.node(column.type, target, found, by_id)
+        return found, self.node(column.type, target, found, by_id)
 
     def _by_id(self, fields: list[FileField] | tuple[FileField, ...], id: int) -> FileField | None:
         for f in fields:
@@ -262,6 +295,8 @@ class Resolver:
     def node(self, type: DataType, target: pa.DataType, found: FileField, by_id: bool) -> Node:
         """The node that makes `type`, of Arrow type `target`, from the file's field `found`."""
         whole = tuple(range(found.first, found.first + found.leaves))
+        if pa.types.is_null(found.type):
+            return Leaf(whole, leaf_cast(found.type, target))
         match type:
             case VariantType():
                 return self._variant(target, found)

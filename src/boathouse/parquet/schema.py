@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.schema import FIELD_ID, VARIANT_STORAGE, to_arrow_type
+from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, to_arrow_type
 from boathouse.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedTypeError
 from boathouse.parquet.convert import leaf_cast, null_mask, plain_list, rebuild_list
 from boathouse.parquet.resolve import is_list, own_name
@@ -48,11 +48,13 @@ class Dialect:
     """What a format's files look like; picklable (module-level functions).
 
     `physical_name` and `field_id` give a field's name and id in the file, at every level: Delta column mapping
-    keeps both in the field's metadata. A format that writes no ids gives `field_id=no_id`.
+    keeps both in the field's metadata. A format that writes no ids gives `field_id=no_id`. Without
+    `annotate_variants` they are plain structs, which only the table's schema tells apart.
     """
 
     physical_name: Callable[[Field], str] = own_name
     field_id: Callable[[Field], int | None] = own_id
+    annotate_variants: bool = True
 
 
 PLAIN = Dialect()
@@ -67,33 +69,34 @@ def to_parquet_schema(schema: Schema, dialect: Dialect = PLAIN) -> pa.Schema:
     return pa.schema([_field(f, (f.name,), dialect) for f in schema if not isinstance(f.type, NullType)])
 
 
-def variant_paths(schema: Schema, dialect: Dialect = PLAIN) -> tuple[tuple[str, ...], ...]:
-    """The physical paths (as in the Parquet schema, list and map levels included) of the VARIANT groups."""
+def variant_groups(schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
+    """Where the Parquet schema of a file with this Arrow schema has groups to be annotated VARIANT."""
     out: list[tuple[str, ...]] = []
 
-    def below(f: Field, path: tuple[str, ...]) -> None:
-        match f.type:
-            case VariantType():
-                out.append(path)
-            case StructType(fields):
-                for child in fields:
-                    below(child, (*path, dialect.physical_name(child)))
-            case ListType(element):
-                below(element, (*path, "list", "element"))
-            case MapType(key, value):
-                below(key, (*path, "key_value", "key"))
-                below(value, (*path, "key_value", "value"))
+    def below(f: pa.Field, path: tuple[str, ...]) -> None:
+        if (f.metadata or {}).get(MARK) == b"variant":
+            out.append(path)
+        elif pa.types.is_struct(f.type):
+            for child in f.type:
+                below(child, (*path, child.name))
+        elif pa.types.is_map(f.type):
+            below(f.type.key_field, (*path, "key_value", "key"))
+            below(f.type.item_field, (*path, "key_value", "value"))
+        elif is_list(f.type):
+            below(f.type.value_field, (*path, "list", "element"))
 
     for f in schema:
-        below(f, (dialect.physical_name(f),))
+        below(f, (f.name,))
     return tuple(out)
 
 
 def _field(field: Field, path: tuple[str, ...], dialect: Dialect, name: str | None = None) -> pa.Field:
     id = dialect.field_id(field)
-    metadata = {FIELD_ID: str(id).encode()} if id is not None else None
+    metadata = {FIELD_ID: str(id).encode()} if id is not None else {}
+    if dialect.annotate_variants and isinstance(field.type, VariantType):
+        metadata[MARK] = b"variant"
     return pa.field(
-        name or dialect.physical_name(field), _type(field.type, path, dialect), field.nullable, metadata=metadata
+        name or dialect.physical_name(field), _type(field.type, path, dialect), field.nullable, metadata or None
     )
 
 

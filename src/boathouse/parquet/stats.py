@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.parquet.bounds import Bounds, chunk_bounds, merged
-from boathouse.parquet.resolve import FileField, Leaf, Resolver, SourceColumn, file_fields
+from boathouse.parquet.convert import constant
+from boathouse.parquet.resolve import Absent, FileField, Leaf, Resolver, SourceColumn, file_fields
 from boathouse.types import DataType, Field, FloatType, ListType, MapType, NullType, Schema, StructType, VariantType
 
 COUNTS = ("nulls", "nans", "values")
@@ -214,25 +215,43 @@ def summaries(
     return pa.StructArray.from_arrays([lower, upper, *flags, *counts], names=names)
 
 
-def row_group_stats(metadata: pq.FileMetaData, resolver: Resolver, columns: Sequence[SourceColumn]) -> pa.StructArray:
-    """What the footer says of each row group (a row each) about `columns`, as `struct<"0": S, ...>`.
+def row_group_stats(
+    metadata: pq.FileMetaData,
+    resolver: Resolver,
+    columns: Sequence[SourceColumn],
+    paths: Sequence[tuple[str, ...]] | None = None,
+) -> pa.StructArray:
+    """What the footer says of each row group (a row each), as `struct<"0": S, ...>`, one for each of `paths`.
 
-    Bounds are in the columns' present types, exact is false (others truncate); NaN counts are unknown. A column
-    that the file lacks, or that is nested, is null throughout.
+    A path is a column's name and then members of structs; by default the paths are the columns themselves. Bounds
+    are in the columns' present types, exact is false (others truncate), NaN counts are unknown. A leaf that the file
+    lacks is all null, or all its default; what is nested, or lies in a list or a map, is unknown throughout.
     """
-    made = []
-    for c in columns:
-        path, node = resolver.column(c)
-        held = to_arrow_type(c.type)
-        stored = None if path is None else resolver.at(path)
-        if stored is None or not isinstance(node, Leaf):
-            made.append(pa.nulls(metadata.num_row_groups, summaries(*[pa.nulls(0, held)] * 2, *[[]] * 5).type))
-            continue
-        chunks = [metadata.row_group(i).column(stored.first) for i in range(metadata.num_row_groups)]
-        pairs = [chunk_bounds(chunk.statistics, stored.type, node.convert) for chunk in chunks]
-        lower, upper = (pa.array([p[i] if p else None for p in pairs], held) for i in (0, 1))
-        unknown = [None] * len(chunks)
-        exact = [False if p else None for p in pairs]
-        nulls = [_nulls([chunk]) for chunk in chunks]
-        made.append(summaries(lower, upper, exact, exact, nulls, unknown, [chunk.num_values for chunk in chunks]))
+    by_name = {c.name: c for c in columns}
+    made = [
+        _groups_of(metadata, resolver, by_name[path[0]], path[1:]) for path in paths or [(c.name,) for c in columns]
+    ]
     return pa.StructArray.from_arrays(made, names=[str(i) for i in range(len(made))])
+
+
+def _groups_of(
+    metadata: pq.FileMetaData, resolver: Resolver, column: SourceColumn, below: tuple[str, ...]
+) -> pa.StructArray:
+    type, node, stored = resolver.leaf(column, below)
+    held = to_arrow_type(type)
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    unknown = [None] * len(groups)
+    rows = [g.num_rows for g in groups]
+    if isinstance(node, Absent) and not pa.types.is_nested(held):
+        value = constant(node.default, held, len(groups))
+        nulls = rows if node.default is None else [0] * len(groups)
+        nans = unknown if isinstance(type, FloatType) else [0] * len(groups)
+        return summaries(value, value, unknown, unknown, nulls, nans, rows)
+    if stored is None or not isinstance(node, Leaf):
+        nothing = pa.nulls(len(groups), held)
+        return summaries(nothing, nothing, unknown, unknown, unknown, unknown, unknown)
+    chunks = [g.column(stored.first) for g in groups]
+    pairs = [chunk_bounds(chunk.statistics, stored.type, node.convert) for chunk in chunks]
+    lower, upper = (pa.array([p[i] if p else None for p in pairs], held) for i in (0, 1))
+    exact = [False if p else None for p in pairs]
+    return summaries(lower, upper, exact, exact, [_nulls([c]) for c in chunks], unknown, rows)

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.parquet.schema import conform
+from boathouse.parquet.footer import AnnotatingSink
+from boathouse.parquet.schema import conform, variant_groups
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
@@ -53,7 +54,7 @@ class ParquetOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """A finished file: `metadata` is its footer as written."""
+    """A finished file: `metadata` is its footer, without VARIANT annotations."""
 
     uri: str
     size: int
@@ -75,7 +76,7 @@ class ParquetWriter:
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = self._pending_bytes = 0
         self._rows = self._flushed_bytes = 0
-        self._sink: pa.NativeFile | None = None
+        self._sink: pa.NativeFile | AnnotatingSink | None = None
         self._writer: pq.ParquetWriter | None = None
         self._footer: list[pq.FileMetaData] = []
 
@@ -110,7 +111,12 @@ class ParquetWriter:
         if self._pending_rows or self._writer is None:
             self._flush()
         assert self._writer is not None and self._sink is not None
-        self._writer.close()
+        if isinstance(self._sink, AnnotatingSink):
+            self._sink.hold()
+            self._writer.close()
+            self._sink.release()
+        else:
+            self._writer.close()
         size = self._sink.tell()
         self._sink.close()
         return FileSummary(self.uri, size, self._rows, self._footer[0])
@@ -151,6 +157,8 @@ class ParquetWriter:
         dictionary = dictionary_columns(first) if options.dictionary == "auto" else options.dictionary
         codec = options.compression.lower()
         self._sink = self._files.open_output(self.uri)
+        if groups := variant_groups(self.schema):
+            self._sink = AnnotatingSink(self._sink, groups)
         self._writer = pq.ParquetWriter(
             self._sink,
             self.schema,

@@ -1,0 +1,215 @@
+"""The VARIANT annotation, put into a footer that pyarrow has written without it.
+
+pyarrow has no such type to write. The annotation is one optional field of a group's SchemaElement, so the footer
+(Thrift, compact protocol) is copied with those few bytes put in; nothing in it holds an offset into itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from boathouse.errors import CorruptTableError
+
+MAGIC = b"PAR1"
+_SCHEMA = 2
+_NAME, _CHILDREN, _LOGICAL = 4, 5, 10
+_BYTES_OF = {3: 1, 7: 8, 13: 16}
+_VARINTS = (4, 5, 6)
+_LIST, _SET, _MAP, _STRUCT, _BINARY = 9, 10, 11, 12, 8
+# LogicalType is a union, VARIANT its field 16 (long form: zigzag 32), VariantType{1: i8 specification_version = 1}.
+_VARIANT = bytes([0x0C, 0x20, 0x13, 0x01, 0x00, 0x00])
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    end: int
+    """Just behind the element's stop byte."""
+    last: int
+    """The id of its last field."""
+    name: str
+    children: int
+
+
+class _Cursor:
+    """Walks over Thrift's compact protocol."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def byte(self) -> int:
+        if self.at >= len(self.data):
+            raise CorruptTableError("the Parquet footer ends too early")
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self) -> int:
+        out = shift = 0
+        while True:
+            byte = self.byte()
+            out |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return out
+            shift += 7
+
+    def field(self, last: int) -> tuple[int, int]:
+        """The next field's id and type; type 0 ends the struct."""
+        head = self.byte()
+        if not head & 0x0F:
+            return last, 0
+        if head >> 4:
+            return last + (head >> 4), head & 0x0F
+        raw = self.varint()
+        return (raw >> 1) ^ -(raw & 1), head & 0x0F
+
+    def list_head(self) -> tuple[int, int]:
+        """How many elements of which type."""
+        head = self.byte()
+        size = head >> 4
+        return (self.varint() if size == 15 else size), head & 0x0F
+
+    def text(self) -> str:
+        size = self.varint()
+        self.at += size
+        return self.data[self.at - size : self.at].decode()
+
+    def skip(self, kind: int, in_list: bool = False) -> None:
+        if kind in (1, 2):
+            self.at += in_list  # a field's boolean is in its header
+        elif kind in _BYTES_OF:
+            self.at += _BYTES_OF[kind]
+        elif kind in _VARINTS:
+            self.varint()
+        elif kind == _BINARY:
+            self.at += self.varint()
+        elif kind in (_LIST, _SET):
+            size, of = self.list_head()
+            for _ in range(size):
+                self.skip(of, True)
+        elif kind == _MAP:
+            self._skip_map()
+        elif kind == _STRUCT:
+            last, of = self.field(0)
+            while of:
+                self.skip(of)
+                last, of = self.field(last)
+        else:
+            raise CorruptTableError(f"the Parquet footer holds a field of the unknown Thrift type {kind}")
+
+    def _skip_map(self) -> None:
+        size = self.varint()
+        kinds = self.byte() if size else 0
+        for _ in range(size):
+            self.skip(kinds >> 4, True)
+            self.skip(kinds & 0x0F, True)
+
+
+def annotate(footer: bytes, groups: Collection[tuple[str, ...]]) -> bytes:
+    """The Thrift `footer` with the groups at these paths of the Parquet schema annotated VARIANT(1).
+
+    Raises CorruptTableError if a group is not there.
+    """
+    out = bytearray()
+    copied = 0
+    missing = set(groups)
+    for path, element in _with_paths(_elements(footer)):
+        if path not in missing:
+            continue
+        missing.remove(path)
+        out += footer[copied : element.end - 1]
+        out += bytes([(_LOGICAL - element.last) << 4 | _STRUCT]) + _VARIANT
+        copied = element.end - 1
+    if missing:
+        raise CorruptTableError(f"the file has no group {sorted(missing)[0]} to annotate")
+    return bytes(out + footer[copied:])
+
+
+def _elements(footer: bytes) -> list[_Element]:
+    cursor = _Cursor(footer)
+    last, kind = cursor.field(0)
+    while kind and last != _SCHEMA:
+        cursor.skip(kind)
+        last, kind = cursor.field(last)
+    if not kind:
+        raise CorruptTableError("the Parquet footer has no schema")
+    size, _ = cursor.list_head()
+    return [_element(cursor) for _ in range(size)]
+
+
+def _element(cursor: _Cursor) -> _Element:
+    found: dict[int, Any] = {}
+    last, kind = cursor.field(0)
+    at = last
+    while kind:
+        at = last
+        if last == _NAME:
+            found[_NAME] = cursor.text()
+        elif last == _CHILDREN:
+            found[_CHILDREN] = cursor.varint() >> 1
+        else:
+            cursor.skip(kind)
+        last, kind = cursor.field(last)
+    return _Element(cursor.at, at, found.get(_NAME, ""), found.get(_CHILDREN, 0))
+
+
+def _with_paths(elements: list[_Element]) -> list[tuple[tuple[str, ...], _Element]]:
+    """The elements below the root, each with its path."""
+    out: list[tuple[tuple[str, ...], _Element]] = []
+    open_groups: list[tuple[tuple[str, ...], int]] = [((), elements[0].children)]
+    for element in elements[1:]:
+        while open_groups and not open_groups[-1][1]:
+            open_groups.pop()
+        above, left = open_groups[-1]
+        open_groups[-1] = (above, left - 1)
+        path = (*above, element.name)
+        out.append((path, element))
+        if element.children:
+            open_groups.append((path, element.children))
+    return out
+
+
+class AnnotatingSink:
+    """A binary file object over `sink` that keeps the end of a Parquet file back, to annotate its footer."""
+
+    def __init__(self, sink: Any, groups: Collection[tuple[str, ...]]) -> None:
+        self._sink, self._groups = sink, groups
+        self._held: bytearray | None = None
+        self.closed = False
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def write(self, data: Any) -> int:
+        if self._held is None:
+            self._sink.write(data)
+        else:
+            self._held += data
+        return len(data)
+
+    def tell(self) -> int:
+        return int(self._sink.tell()) + len(self._held or b"")
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def close(self) -> None:
+        self.closed = True
+        self._sink.close()
+
+    def hold(self) -> None:
+        """From here on, what is written waits for `release`: call it before the footer is written."""
+        self._held = bytearray()
+
+    def release(self) -> None:
+        """Writes what was held, its footer annotated."""
+        tail, self._held = bytes(self._held or b""), None
+        size = int.from_bytes(tail[-8:-4], "little")
+        footer = annotate(tail[-8 - size : -8], self._groups)
+        self._sink.write(tail[: -8 - size] + footer + len(footer).to_bytes(4, "little") + MAGIC)
