@@ -7,7 +7,7 @@ decoded. Nothing holds all files of a table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.prune import Pruner
-from boathouse.arrow.schema import to_arrow_type
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
 from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, read_files
@@ -28,7 +27,7 @@ from boathouse.expr.tree import Expr, Path, all_of, conjuncts
 from boathouse.expr.tree import columns as columns_of
 from boathouse.table.location import Location
 from boathouse.table.plan import Tally
-from boathouse.table.units import PARQUET, PART, column_stats_type, files_schema, partition_type
+from boathouse.table.units import PARQUET, PART, column_stats_type, files_schema, partition_type, stats_type
 from boathouse.types import Field, Partitioning
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -36,6 +35,10 @@ NATIVE_FIELDS: Final = (
     "path", "partitionValues", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip
 NATIVE: Final = pa.struct([ADD.field(n) for n in NATIVE_FIELDS])
+
+
+StatsSource = StatsColumn | int
+"""Where a column's statistics come from: the JSON, or the partition column of this number."""
 
 
 class Version(Protocol):
@@ -78,41 +81,51 @@ def list_files(
         yield from lister.emit(units, adds, paths.keys_of(adds.column("path"), lister.root), live)
 
 
+def schema_of(snapshot: Version, asked: Sequence[Path]) -> pa.Schema:
+    """The schema of FILES with statistics of these columns."""
+    sources = _sources(snapshot.metadata, asked)
+    fields = [snapshot.metadata.partition_columns[c] if isinstance(c, int) else c.type for c in sources]
+    types = [snapshot.metadata.schema.field(t).type if isinstance(t, str) else t for t in fields]
+    return files_schema(partition_type(snapshot.partitioning), stats_type(types), NATIVE)
+
+
+def _sources(metadata: Metadata, wanted: Sequence[Path]) -> tuple[StatsSource, ...]:
+    names = [n.lower() for n in metadata.partition_columns]
+    return tuple(
+        names.index(p[0].lower()) if p[0].lower() in names else stats_column(metadata.schema, p) for p in wanted
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Lister:
     """Turns add actions into FILES."""
 
     root: str
     partition: tuple[Field, ...]
-    asked: tuple[StatsColumn, ...]
-    used: tuple[Path, ...]
+    asked: tuple[StatsSource, ...]
+    used: tuple[StatsSource, ...]
     schema: pa.Schema
     by_partition: Pruner | None
     by_bounds: Pruner | None
     words: tuple[str, str]
-    stats_of: tuple[StatsColumn | int, ...] = field(default=())
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally
 
     @classmethod
     def of(cls, snapshot: Version, asked: Sequence[Path], where: Expr | None, tally: Tally) -> Lister:
         table = snapshot.metadata.schema
         fields = tuple(table.field(n) for n in snapshot.metadata.partition_columns)
-        first, rest = _split(where, {f.name for f in fields})
-        used = columns_of(where) if where is not None else ()
         names = [f.name for f in fields]
-        stats_of = tuple(names.index(p[0]) if p[0] in names and len(p) == 1 else stats_column(table, p) for p in used)
-        columns = tuple(stats_column(table, p) for p in asked)
-        stats = pa.struct([pa.field(str(i), column_stats_type(to_arrow_type(c.type))) for i, c in enumerate(columns)])
+        first, rest = _split(where, set(names))
+        used = columns_of(where) if where is not None else ()
         return cls(
             snapshot.location.uri,
             fields,
-            columns,
-            used,
-            files_schema(partition_type(snapshot.partitioning), stats, NATIVE),
+            _sources(snapshot.metadata, asked),
+            _sources(snapshot.metadata, used),
+            schema_of(snapshot, asked),
             None if first is None else Pruner(first, [(n,) for n in names]),
             None if rest is None or where is None else Pruner(where, list(used)),
             (f"partition {first}", f"bounds {rest}"),
-            stats_of,
             tally,
         )
 
@@ -138,7 +151,7 @@ class Lister:
         return [decode_column(self.partition_texts(values, f), f.type, self.root) for f in self.partition]
 
     def _exact(self, values: list[pa.Array]) -> pa.StructArray:
-        columns = [exact_stats(v) for v in values]
+        columns = [exact_stats(v, pa.nulls(len(v), pa.int64())) for v in values]
         return pa.StructArray.from_arrays(columns, names=[str(i) for i in range(len(columns))])
 
     def emit(self, units: pa.Array, adds: pa.RecordBatch, keys: pa.Array, live: Mask) -> Iterator[pa.RecordBatch]:
@@ -151,7 +164,7 @@ class Lister:
         values = self._values(adds.column("partitionValues"))
         rows = row_counts(adds.column("stats"))
         if self.by_bounds is not None:
-            mask = as_mask(self.by_bounds.may_match(self._bounds(adds, values), rows))
+            mask = as_mask(self.by_bounds.may_match(self._stats(self.used, adds.column("stats"), values, rows), rows))
             self.tally.skip(self.words[1], int(len(mask) - mask.sum()))
             if not mask.any():
                 return
@@ -161,10 +174,15 @@ class Lister:
                 values = [v.filter(keep) for v in values]
         yield self._batch(units, adds, keys, rows, values)
 
-    def _bounds(self, adds: pa.RecordBatch, values: list[pa.Array]) -> pa.StructArray:
-        wanted = [c for c in self.stats_of if isinstance(c, StatsColumn)]
-        decoded = iter(decode_stats(adds.column("stats"), wanted).flatten() if wanted else [])
-        columns = [exact_stats(values[c]) if isinstance(c, int) else next(decoded) for c in self.stats_of]
+    def _stats(
+        self, sources: Sequence[StatsSource], texts: pa.Array, values: list[pa.Array], rows: pa.Array
+    ) -> pa.StructArray:
+        """Statistics of columns: decoded, or exact for partition columns."""
+        if not sources:
+            return pa.array([{}] * len(rows), pa.struct([]))
+        wanted = [c for c in sources if isinstance(c, StatsColumn)]
+        decoded = iter(decode_stats(texts, wanted).flatten() if wanted else [])
+        columns = [exact_stats(values[c], rows) if isinstance(c, int) else next(decoded) for c in sources]
         return pa.StructArray.from_arrays(columns, names=[str(i) for i in range(len(columns))])
 
     def _batch(
@@ -188,7 +206,7 @@ class Lister:
             "first_row_id": adds.column("baseRowId"),
             "parts": pa.nulls(count, pa.list_(PART)),
             "deletes": pa.nulls(count, pa.list_(pa.int32())),
-            "stats": decode_stats(adds.column("stats"), self.asked),
+            "stats": self._stats(self.asked, adds.column("stats"), values, rows),
             "native": pa.StructArray.from_arrays([adds.column(n) for n in NATIVE_FIELDS], fields=list(NATIVE)),
         }
         return pa.RecordBatch.from_arrays([made[f.name] for f in self.schema], schema=self.schema)
@@ -203,18 +221,18 @@ def as_mask(mask: Any) -> Mask:
     return np.asarray(mask, bool)
 
 
-def exact_stats(values: pa.Array) -> pa.StructArray:
-    """A partition column as statistics: every row of the file has the value."""
-    count = len(values)
+def exact_stats(values: pa.Array, rows: pa.Array) -> pa.StructArray:
+    """A partition column as statistics: every row of the file has the value. Unknown row counts are taken as 1."""
     valid = pc.is_valid(values)
-    one = pa.scalar(1, pa.int64())
-    nulls = pc.if_else(valid, pa.scalar(0, pa.int64()), one)
-    floating = pa.types.is_floating(values.type)
-    nans = pc.if_else(pc.fill_null(pc.is_nan(values), False), one, pa.scalar(0, pa.int64())) if floating else None
-    bounds = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values) if floating else values
-    counts = [nulls, nans if nans is not None else repeat(0, count, pa.int64()), repeat(1, count, pa.int64())]
+    rows = pc.fill_null(rows, 1)
+    none = repeat(0, len(values), pa.int64())
+    nulls = pc.if_else(valid, none, rows)
+    nans, bounds = none, values
+    if pa.types.is_floating(values.type):
+        nan = pc.fill_null(pc.is_nan(values), False)
+        nans, bounds = pc.if_else(nan, rows, none), pc.if_else(nan, pa.scalar(None, values.type), values)
     return pa.StructArray.from_arrays(
-        [bounds, bounds, valid, valid, *counts], fields=list(column_stats_type(values.type))
+        [bounds, bounds, valid, valid, nulls, nans, rows], fields=list(column_stats_type(values.type))
     )
 
 

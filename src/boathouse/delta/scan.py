@@ -1,0 +1,92 @@
+"""Planning a scan: which files are read, and how their columns are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.filesystem import data_files
+from boathouse.delta.deletion_vectors import load
+from boathouse.delta.files import schema_of
+from boathouse.delta.schema import physical_name
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.expr.tree import Expr
+from boathouse.expr.tree import columns as columns_of
+from boathouse.storage import Stores
+from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
+from boathouse.table.units import VECTOR, deletes_schema
+from boathouse.types import Field
+
+
+def plan(
+    snapshot: DeltaSnapshot,
+    stores: Stores,
+    columns: Sequence[str] | None = None,
+    where: Expr | None = None,
+    hidden: Sequence[str] = (),
+) -> ScanPlan:
+    """The survivors of pruning; deletion vectors are read here and travel inline."""
+    if unknown := [h for h in hidden if h not in HIDDEN]:
+        raise UnsupportedFeatureError(f"Delta tables offer no hidden column {unknown[0]}", where=snapshot.location.uri)
+    schema = snapshot.schema
+    output = schema.names if columns is None else tuple(schema.field(n).name for n in columns)
+    if len(set(output)) != len(output):
+        raise InvalidArgumentError(f"a column is asked for twice: {', '.join(output)}")
+    needed = set(output) | {p[0] for p in (columns_of(where) if where is not None else ())}
+    by_id = snapshot.metadata.column_mapping == "id"
+    partition = {f.name: f.id for f in snapshot.partitioning.current}
+    read = ReadSpec(
+        "delta",
+        data_files(stores),
+        tuple(_column(f, partition.get(f.name), by_id) for f in schema if f.name in needed),
+        tuple(output),
+        tuple(hidden),
+        where,
+    )
+    tally = Tally()
+    units = pa.Table.from_batches(list(snapshot.files((), where, None, tally)), schema_of(snapshot, ()))
+    units, deletes = attach(snapshot, stores, units)
+    return ScanPlan(snapshot, read, units, deletes, where, tally)
+
+
+def _column(f: Field, partition: int | None, by_id: bool) -> ReadColumn:
+    return ReadColumn(
+        f.name,
+        f.type,
+        f.nullable,
+        (physical_name(f),),
+        f.id if by_id else None,
+        None,
+        partition,
+        () if partition is None else (0,),
+    )
+
+
+def attach(snapshot: DeltaSnapshot, stores: Stores, units: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """FILES with `deletes` filled, and DELETES: one inline vector for each unit that has one."""
+    found: list[dict[str, Any]] = []
+    lists: list[list[int] | None] = []
+    for vector in _vectors(units):
+        if vector is None:
+            lists.append(None)
+            continue
+        lists.append([len(found)])
+        inline = load(vector, snapshot.location.uri, stores)
+        found.append({"delete": len(found), "kind": VECTOR, "inline": inline, "rows": vector["cardinality"]})
+    deletes = pa.Table.from_pylist(found, schema=deletes_schema())
+    if found:
+        i = units.schema.get_field_index("deletes")
+        units = units.set_column(i, units.schema.field(i), pa.array(lists, pa.list_(pa.int32())))
+    return units, deletes
+
+
+def _vectors(units: pa.Table) -> Iterator[dict[str, Any] | None]:
+    vectors = pc.struct_field(units.column("native"), "deletionVector")
+    if vectors.null_count == len(vectors):
+        return iter([None] * len(vectors))
+    return iter([v if v is not None and v["storageType"] is not None else None for v in vectors.to_pylist()])
