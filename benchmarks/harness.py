@@ -1,0 +1,154 @@
+"""Peer and us in turn, in one process: medians, ratios, and peak memory of a run of its own."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+DATA = Path(os.environ.get("BOATHOUSE_BENCH_DATA", Path.home() / ".cache" / "boathouse" / "bench"))
+PACKAGES = ("boathouse", "pyarrow", "pyspark", "deltalake", "pyiceberg", "pylance", "duckdb")
+
+
+@dataclass
+class Case:
+    """One measure: seconds of every runner, by name; the ratio is `ours` to each other."""
+
+    title: str
+    ours: str
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    peak: dict[str, float] = field(default_factory=dict)
+    target: str = ""
+
+    def median(self, name: str) -> float:
+        return statistics.median(self.seconds[name])
+
+    def ratio(self, peer: str) -> float:
+        return self.median(self.ours) / self.median(peer)
+
+    def row(self) -> str:
+        cells = [
+            f"{name} {self.median(name):.3f} s ({min(runs):.3f} to {max(runs):.3f})"
+            + (f", peak {self.peak[name]:,.0f} MiB" if name in self.peak else "")
+            for name, runs in self.seconds.items()
+        ]
+        ratios = ", ".join(f"{self.ratio(p):.2f}x {p}" for p in self.seconds if p != self.ours)
+        return f"| {self.title} | {'; '.join(cells)} | {ratios} | {self.target} |"
+
+
+def alternate(
+    title: str,
+    runners: dict[str, Callable[[], object]],
+    ours: str,
+    rounds: int = 5,
+    warm: int = 1,
+    target: str = "",
+    between: Callable[[], object] | None = None,
+) -> Case:
+    """Runs each runner once a round, in turn; the first `warm` rounds are not counted."""
+    case = Case(title, ours, {name: [] for name in runners}, target=target)
+    for i in range(warm + rounds):
+        for name, runner in runners.items():
+            if between is not None:
+                between()
+            gc.collect()
+            started = time.perf_counter()
+            result = runner()
+            seconds = time.perf_counter() - started
+            del result
+            if i >= warm:
+                case.seconds[name].append(seconds)
+    print(case.row(), flush=True)
+    return case
+
+
+def _child(runner: Callable[[], object], send: object) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    kept = runner()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    del kept
+    send.send((after - before) / 1024)  # type: ignore[attr-defined]
+
+
+def peak_memory(case: Case, runners: dict[str, Callable[[], object]]) -> Case:
+    """Adds how much the peak resident memory grows in a fresh process that runs each once (MiB)."""
+    context = get_context("fork")
+    for name, runner in runners.items():
+        receive, send = context.Pipe(duplex=False)
+        process = context.Process(target=_child, args=(runner, send))
+        process.start()
+        send.close()
+        try:
+            case.peak[name] = receive.recv()
+        except EOFError:
+            print(f"peak memory of {name}: the child died", file=sys.stderr)
+        process.join()
+    print(case.row(), flush=True)
+    return case
+
+
+def machine() -> str:
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.processor(),
+    )
+    packages = []
+    for name in PACKAGES:
+        try:
+            packages.append(f"{name} {version(name)}")
+        except Exception:
+            continue
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, Python {platform.python_version()}, {', '.join(packages)}"
+    )
+
+
+def record(section: str, cases: list[Case], notes: str = "") -> None:
+    """Replaces the section of RESULTS.md with these cases."""
+    lines = [
+        f"## {section}",
+        "",
+        f"{time.strftime('%Y-%m-%d')}, {machine()}. Peer and us in turn in one process, medians (least to most).",
+        "",
+        "| what | seconds | ratio: ours to | target |",
+        "|-|-|-|-|",
+        *(case.row() for case in cases),
+        "",
+    ]
+    if notes:
+        lines += [notes, ""]
+    text = RESULTS.read_text() if RESULTS.exists() else "# Benchmarks\n\nHow to run: `./run bench NAME`.\n\n"
+    head, _, rest = text.partition(f"## {section}\n")
+    tail = rest.split("\n## ", 1)
+    after = f"\n## {tail[1]}" if len(tail) > 1 else ""
+    RESULTS.write_text(head.rstrip() + "\n\n" + "\n".join(lines).rstrip() + "\n" + after)
+
+
+def lineitem() -> Path:
+    """TPC-H lineitem at scale 1 as one Parquet file, made once."""
+    target = DATA / "lineitem.parquet"
+    if not target.exists():
+        DATA.mkdir(parents=True, exist_ok=True)
+        command = [Path(sys.executable).parent / "tpchgen-cli", "parquet", "-s", "1", "--tables=lineitem"]
+        subprocess.run([*map(str, command), "--output-dir", str(DATA)], check=True)
+    return target
+
+
+def fresh(path: Path) -> str:
+    """A path below the benchmark data with nothing there."""
+    if path.exists():
+        subprocess.run(["rm", "-rf", str(path)], check=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return str(path)

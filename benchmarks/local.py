@@ -1,0 +1,101 @@
+"""In process: to_arrow and append of TPC-H lineitem against deltalake, pyiceberg and pylance."""
+
+from __future__ import annotations
+
+import itertools
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+from harness import DATA, alternate, fresh, lineitem, peak_memory, record
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.table import StaticTable
+
+import boathouse as bh
+import lance
+
+ROWS = 6_001_215
+
+
+def data() -> pa.Table:
+    table = pq.read_table(lineitem())
+    fields = [pa.field(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in table.schema]
+    return table.cast(pa.schema(fields)).combine_chunks()
+
+
+def checked(table) -> int:
+    assert table.num_rows == ROWS, table.num_rows
+    return table.num_rows
+
+
+def delta_query(path: str) -> int:
+    builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
+    return checked(pa.table(builder.execute("select * from t").read_all()))
+
+
+def reads(uris: dict[str, str]) -> list:
+    metadata = bh.open(uris["iceberg"])._handle.snapshot.token
+    runners = {
+        "delta": {
+            "deltalake QueryBuilder": lambda: delta_query(uris["delta"]),
+            "boathouse": lambda: checked(bh.open(uris["delta"]).to_arrow()),
+        },
+        "iceberg": {
+            "pyiceberg": lambda: checked(StaticTable.from_metadata(metadata).scan().to_arrow()),
+            "boathouse": lambda: checked(bh.open(uris["iceberg"]).to_arrow()),
+        },
+        "lance": {
+            "pylance": lambda: checked(lance.dataset(uris["lance"]).to_table()),
+            "boathouse": lambda: checked(bh.open(uris["lance"]).to_arrow()),
+        },
+    }
+    targets = {"delta": "at most 1.0x", "iceberg": "at most 1.0x", "lance": "reported"}
+    cases = []
+    for name, peers in runners.items():
+        case = alternate(f"to_arrow, {name}", peers, "boathouse", rounds=5, target=targets[name])
+        cases.append(peak_memory(case, peers))
+    return cases
+
+
+def appends(table: pa.Table) -> list:
+    count = itertools.count()
+    catalog = InMemoryCatalog("bench", warehouse=f"file://{DATA}/iceberg-peer")
+    catalog.create_namespace("b")
+
+    def with_delta() -> None:
+        deltalake.write_deltalake(fresh(DATA / "peer-delta"), table)
+
+    def with_iceberg() -> None:
+        name = f"b.t{next(count)}"
+        catalog.create_table(name, schema=table.schema).append(table)
+        catalog.drop_table(name)
+
+    def with_lance() -> None:
+        lance.write_dataset(table, fresh(DATA / "peer-lance"))
+
+    def ours(format: str):
+        return lambda: bh.write(table, fresh(DATA / f"ours-{format}"), format=format)
+
+    peers = {"deltalake": with_delta, "pyiceberg": with_iceberg, "pylance": with_lance}
+    us = {f"boathouse {f}": ours(f) for f in ("delta", "iceberg", "lance")}
+    case = alternate("append (create and write), each format", {**peers, **us}, "boathouse delta", rounds=3)
+    slowest = max(peers, key=case.median)
+    cases = []
+    for name in us:
+        runs = {slowest: case.seconds[slowest], name: case.seconds[name]}
+        one = type(case)(f"append, {name.split()[1]}", name, runs, target="at most 1.0x of the slowest peer")
+        cases.append(one)
+    return [*cases, case]
+
+
+def main() -> None:
+    table = data()
+    uris = {}
+    for format in ("delta", "iceberg", "lance"):
+        uris[format] = fresh(DATA / f"lineitem-{format}")
+        bh.write(table, uris[format], format=format)
+    record("In process: TPC-H lineitem, scale 1 (6,001,215 rows, 16 columns)", reads(uris) + appends(table))
+
+
+if __name__ == "__main__":
+    main()
