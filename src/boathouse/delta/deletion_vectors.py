@@ -108,7 +108,7 @@ def _native(data: bytes, where: str) -> Bitmap:
         for high in range(count):
             (size,) = struct.unpack_from("<i", data, at)
             bitmap = deserialize32(data[at + 4 : at + 4 + size], where=where)
-            positions.append(bitmap.positions + (high << 32))
+            positions.append(bitmap.positions() + (high << 32))
             at += 4 + size
     except struct.error as error:
         raise CorruptTableError(f"a deletion vector in the native form is cut: {error}", where=where) from error

@@ -39,7 +39,7 @@ _NAMES: Mapping[str, DataType] = {
     "double": DOUBLE, "boolean": BOOLEAN, "binary": BINARY, "date": DATE, "timestamp": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ, "void": NULL, "null": NULL, "variant": VARIANT,
 }  # fmt: skip
-_SPELLING = {v: k for k, v in reversed(_NAMES.items())}
+_SPELLING = {v: k for k, v in reversed(list(_NAMES.items()))}
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 

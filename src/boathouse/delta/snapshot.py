@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
 from boathouse.delta.tail import Tail, replay
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.expr.tree import Expr
-from boathouse.storage import Stores
+from boathouse.storage import ObjectInfo, Stores
 from boathouse.table.format import MapFunction
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.plan import Tally
@@ -30,7 +30,7 @@ FIRST_PARTITION_ID = 1000
 
 @dataclass(frozen=True)
 class DeltaSnapshot:
-    """Pinned at `version`. `entries` are those after the checkpoint."""
+    """Pinned at `version`. `entries` are those after the checkpoint; `commit` is the newest entry's file."""
 
     location: Location
     version: int
@@ -39,6 +39,7 @@ class DeltaSnapshot:
     metadata: Metadata
     entries: tuple[Entry, ...] = field(repr=False)
     checkpoint: OpenCheckpoint | None = field(repr=False)
+    commit: ObjectInfo | None = None
     ref: None = None
     format: str = "delta"
 
@@ -163,6 +164,25 @@ def load_from(log: Log, location: Location, listing: Listing, version: int | Non
         return _assemble(log, location, listing, found, checkpoint)
 
 
+def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
+    """The newest version, read on from `planned`; None if its entry is not the one that was read, or some are gone."""
+    listing = log.listing(planned.version)
+    if planned.commit is None or listing.commits.get(planned.version) != planned.commit:
+        return None
+    newest = listing.newest
+    if newest == planned.version:
+        return planned
+    versions = range(planned.version + 1, newest + 1)
+    if any(v not in listing.commits for v in versions):
+        return None
+    new = tuple(read_entry(log, v, listing.commits[v].modified_ms) for v in versions)
+    found = Segment(newest, None, tuple((v, listing.commits[v]) for v in versions))
+    before = {"protocol": [dict(planned.protocol.raw)], "metaData": [dict(planned.metadata.raw)]}
+    base = OpenCheckpoint(planned.version, before, ())
+    made = _assemble_from(log, planned.location, listing, found, new, base)
+    return replace(made, entries=(*planned.entries, *new), checkpoint=planned.checkpoint)
+
+
 def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:
     """One commit. Raises NotFoundError, CorruptTableError."""
     return parse_entry(version, log.commit_uri(version), log.storage.get(log.commit_key(version)), modified_ms)
@@ -172,6 +192,17 @@ def _assemble(
     log: Log, location: Location, listing: Listing, found: Segment, checkpoint: OpenCheckpoint | None
 ) -> DeltaSnapshot:
     entries = tuple(read_entry(log, v, info.modified_ms) for v, info in found.commits)
+    return _assemble_from(log, location, listing, found, entries, checkpoint)
+
+
+def _assemble_from(
+    log: Log,
+    location: Location,
+    listing: Listing,
+    found: Segment,
+    entries: tuple[Entry, ...],
+    checkpoint: OpenCheckpoint | None,
+) -> DeltaSnapshot:
     protocol = _last(entries, checkpoint, "protocol")
     metadata = _last(entries, checkpoint, "metaData")
     where = log.root
@@ -183,7 +214,8 @@ def _assemble(
         raise CorruptTableError(f"no entry up to version {found.version} holds a metaData action", where=where)
     meta = Metadata.parse(metadata, where)
     timestamp = _timestamp(log, listing, found, entries, meta)
-    return DeltaSnapshot(location, found.version, timestamp, parsed, meta, entries, checkpoint)
+    commit = listing.commits.get(found.version)
+    return DeltaSnapshot(location, found.version, timestamp, parsed, meta, entries, checkpoint, commit)
 
 
 def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str) -> dict[str, Any] | None:

@@ -107,7 +107,7 @@ def _document(text: str | None, exact: bool = False) -> dict[str, Any] | None:
 
 def _decode_column(documents: Sequence[dict[str, Any] | None], column: StatsColumn) -> pa.StructArray:
     reader = _reader(column.type)
-    lower, upper, lower_exact, upper_exact, nulls, values = ([] for _ in range(6))  # type: ignore[var-annotated]
+    lower, upper, lower_exact, upper_exact, nulls, values = ([] for _ in range(6))
     for document in documents:
         document = document or {}
         bounds = _bounds(document, column.path, reader)

@@ -1,0 +1,111 @@
+"""Delta as a `TableFormat`: each method is another module's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from boathouse.delta import conflict, history, scan, snapshot, transaction, write
+from boathouse.delta.log import Log
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.tree import Expr
+from boathouse.storage import Stores
+from boathouse.table.change import Change, CreateTable, Verdict
+from boathouse.table.commit import FileCommitter
+from boathouse.table.format import (
+    Attempt,
+    Capabilities,
+    Committer,
+    HistoryEntry,
+    MapFunction,
+    Snapshot,
+    TableFormat,
+    Winner,
+)
+from boathouse.table.location import NEWEST, At, Location, Version
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import WriteContext
+from boathouse.types import PartitionSpec, Schema
+
+
+class DeltaFormat:
+    """Delta Lake, written by copy-on-write."""
+
+    name = "delta"
+    capabilities = Capabilities("copy-on-write", partitions=True)
+
+    def detect(self, location: Location, stores: Stores) -> bool:
+        return location.metadata is None and Log(location.uri, stores).exists()
+
+    def load(self, location: Location, stores: Stores, at: At = NEWEST) -> DeltaSnapshot:
+        return snapshot.load(location, stores, at)
+
+    def plan(
+        self,
+        snapshot: Snapshot,
+        stores: Stores,
+        columns: Sequence[str] | None = None,
+        where: Expr | None = None,
+        hidden: Sequence[str] = (),
+        map: MapFunction | None = None,
+    ) -> ScanPlan:
+        return scan.plan(_own(snapshot), stores, columns, where, hidden)
+
+    def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
+        write.writable(_own(snapshot), stores, allow_mixed_writers)
+
+    def create(
+        self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
+    ) -> tuple[Schema, PartitionSpec]:
+        return write.create(location, create, None if snapshot is None else _own(snapshot))
+
+    def write_context(
+        self,
+        location: Location,
+        stores: Stores,
+        schema: Schema,
+        spec: PartitionSpec,
+        properties: Mapping[str, str],
+        write_id: str,
+        snapshot: Snapshot | None = None,
+    ) -> WriteContext:
+        return write.write_context(location, stores, schema, spec, properties, write_id)
+
+    def committer(self, location: Location, stores: Stores) -> Committer:
+        return FileCommitter(stores)
+
+    def head(self, change: Change, stores: Stores) -> DeltaSnapshot | None:
+        return transaction.head(change, stores)
+
+    def winners(self, change: Change, head: Snapshot, stores: Stores) -> Sequence[Winner] | None:
+        return transaction.winners(change, _own(head), stores)
+
+    def check(self, change: Change, winners: Sequence[Winner], head: Snapshot, stores: Stores) -> Verdict:
+        return conflict.check(change, winners, _own(head))
+
+    def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
+        return transaction.prepare(change, None if head is None else _own(head), stores)
+
+    def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
+        transaction.published(attempt, change, stores)
+
+    def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
+        return history.history(_own(snapshot), stores, limit)
+
+    def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
+        return history.find_write(location, stores, write_id)
+
+    def app_version(self, snapshot: Snapshot, stores: Stores, app: str) -> int | None:
+        return _own(snapshot).transactions.get(app)
+
+    def referenced(self, location: Location, stores: Stores) -> Iterator[str]:
+        return history.referenced(location, stores)
+
+
+def _own(given: Snapshot) -> DeltaSnapshot:
+    if not isinstance(given, DeltaSnapshot):
+        raise InvalidArgumentError(f"a {given.format} snapshot was given to Delta")
+    return given
+
+
+FORMAT: TableFormat = DeltaFormat()

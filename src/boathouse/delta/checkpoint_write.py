@@ -1,0 +1,197 @@
+"""Writing classic V1 checkpoints, streamed from the one before (PROTOCOL.md, "Checkpoints")."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from boathouse.bits import entropy
+from boathouse.delta import paths
+from boathouse.delta.canonical import checksum
+from boathouse.delta.checkpoint import read_files
+from boathouse.delta.commits import ADD, REMOVE, TEXT_MAP
+from boathouse.delta.log import HINT, Log
+from boathouse.delta.snapshot import DeltaSnapshot, load
+from boathouse.delta.tail import file_keys
+from boathouse.errors import VersionNotFoundError
+from boathouse.storage import PutMode, Stores
+from boathouse.table.location import At, Location
+
+DEFAULT_INTERVAL: Final = 10
+WEEK_MS: Final = 7 * 86_400_000
+_GROUP_ROWS: Final = 100_000
+_TXN: Final = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
+_METADATA: Final = pa.struct(
+    [
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("format", pa.struct([("provider", pa.string()), ("options", TEXT_MAP)])),
+        ("schemaString", pa.string()),
+        ("partitionColumns", pa.list_(pa.field("element", pa.string()))),
+        ("configuration", TEXT_MAP),
+        ("createdTime", pa.int64()),
+    ]
+)
+_FEATURES: Final = pa.list_(pa.field("element", pa.string()))
+_PROTOCOL: Final = pa.struct(
+    [
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("readerFeatures", _FEATURES),
+        ("writerFeatures", _FEATURES),
+    ]
+)
+SCHEMA: Final = pa.schema(
+    [
+        ("txn", _TXN),
+        ("add", pa.struct(list(ADD))),
+        ("remove", pa.struct(list(REMOVE))),
+        ("metaData", _METADATA),
+        ("protocol", _PROTOCOL),
+    ]
+)
+_INTERVAL: Final = re.compile(r"(?:interval\s+)?(\d+)\s+(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
+_MS: Final = {
+    "millisecond": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": WEEK_MS,
+}
+
+
+def checkpoint_if_due(location: Location, stores: Stores, version: int, planned: DeltaSnapshot | None) -> None:
+    """Writes the checkpoint of `version` if a multiple of the interval was passed since the last one."""
+    if planned is None or not _due(planned, version):
+        return
+    snapshot = load(location, stores, At(version=version))
+    if _due(snapshot, version):
+        write_checkpoint(snapshot, stores)
+
+
+def _due(snapshot: DeltaSnapshot, version: int) -> bool:
+    interval = max(1, snapshot.metadata.number("delta.checkpointInterval", DEFAULT_INTERVAL))
+    last = snapshot.checkpoint.version if snapshot.checkpoint else 0
+    return version // interval > last // interval
+
+
+def write_checkpoint(snapshot: DeltaSnapshot, stores: Stores) -> str:
+    """Writes checkpoint and hint; returns the checkpoint's URI. Raises VersionNotFoundError without an entry."""
+    log = Log(snapshot.location.uri, stores)
+    if not log.storage.exists(log.commit_key(snapshot.version)):
+        raise VersionNotFoundError(
+            f"version {snapshot.version} has no entry in the log, so it gets no checkpoint", where=log.root
+        )
+    key = f"{log.key}/{snapshot.version:020d}.checkpoint.parquet"
+    rows = adds = 0
+    with log.storage.open_write(key, PutMode.OVERWRITE) as sink:
+        with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), SCHEMA, compression="snappy", store_schema=False) as out:
+            for kind, table in _grouped(_actions(snapshot)):
+                out.write_table(table, row_group_size=_GROUP_ROWS)
+                rows += table.num_rows
+                adds += table.num_rows if kind == "add" else 0
+        size = sink.tell()
+    _write_hint(log, {"version": snapshot.version, "size": rows, "sizeInBytes": size, "numOfAddFiles": adds})
+    return log.uri(key)
+
+
+def _write_hint(log: Log, document: dict[str, Any]) -> None:
+    """Replaces the hint, unless it names a newer checkpoint."""
+    known = log.hint()
+    if known is not None and known > document["version"]:
+        return
+    document["checksum"] = checksum(json.dumps(document))
+    log.storage.put(f"{log.key}/{HINT}", json.dumps(document).encode())
+
+
+def _grouped(parts: Iterator[tuple[str, pa.Table]]) -> Iterator[tuple[str, pa.Table]]:
+    """Neighbours of one kind joined into row groups."""
+    kind, rows = "", 0
+    held: list[pa.Table] = []
+    for next_kind, table in parts:
+        if held and (next_kind != kind or rows + table.num_rows > _GROUP_ROWS):
+            yield kind, pa.concat_tables(held)
+            held, rows = [], 0
+        kind = next_kind
+        held.append(table)
+        rows += table.num_rows
+    if held:
+        yield kind, pa.concat_tables(held)
+
+
+def _actions(snapshot: DeltaSnapshot) -> Iterator[tuple[str, pa.Table]]:
+    protocol = {k: v for k, v in snapshot.protocol.raw.items() if k in _PROTOCOL.names}
+    yield "protocol", _table("protocol", pa.array([protocol], _PROTOCOL))
+    yield "metaData", _table("metaData", _metadata(snapshot))
+    txns = [
+        {"appId": a["appId"], "version": a["version"], "lastUpdated": a.get("lastUpdated")} for a in _txns(snapshot)
+    ]
+    if txns:
+        yield "txn", _table("txn", pa.array(txns, _TXN))
+    for batch in live_actions(snapshot, "add", ADD):
+        yield "add", _table("add", _rows(_unchanged(batch, ADD)))
+    since = entropy.current().now_ms() - retention_ms(snapshot)
+    for batch in live_actions(snapshot, "remove", REMOVE):
+        kept = batch.filter(pc.greater(pc.fill_null(batch.column("deletionTimestamp"), 0), since))
+        if kept.num_rows:
+            yield "remove", _table("remove", _rows(_unchanged(kept, REMOVE)))
+
+
+def _txns(snapshot: DeltaSnapshot) -> list[dict[str, Any]]:
+    return list({a["appId"]: a for a in snapshot.all_of("txn")}.values())
+
+
+def _metadata(snapshot: DeltaSnapshot) -> pa.Array:
+    raw = dict(snapshot.metadata.raw)
+    raw["configuration"] = list(snapshot.metadata.configuration.items())
+    form = raw.get("format") or {}
+    raw["format"] = {"provider": form.get("provider"), "options": list((form.get("options") or {}).items())}
+    return pa.array([{k: raw.get(k) for k in _METADATA.names}], _METADATA)
+
+
+def live_actions(snapshot: DeltaSnapshot, kind: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Add or remove actions of the version, as they were written."""
+    tail = snapshot.tail
+    if snapshot.checkpoint is not None:
+        for _, batch in read_files(snapshot.checkpoint, kind, schema):
+            keys = file_keys(paths.keys_of(batch.column("path"), snapshot.location.uri), batch.column("deletionVector"))
+            keep = pc.invert(tail.superseded(keys))
+            yield batch if pc.all(keep).as_py() else batch.filter(keep)
+    table = tail.adds if kind == "add" else tail.removes
+    yield from table.to_batches(max_chunksize=_GROUP_ROWS)
+
+
+def _unchanged(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The actions with dataChange false: a checkpoint changes nothing."""
+    i = schema.get_field_index("dataChange")
+    return batch.set_column(i, schema.field(i), pa.array(np.zeros(batch.num_rows, bool)))
+
+
+def _rows(batch: pa.RecordBatch) -> pa.Array:
+    return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+
+
+def _table(kind: str, actions: pa.Array) -> pa.Table:
+    columns = [actions if f.name == kind else pa.nulls(len(actions), f.type) for f in SCHEMA]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def retention_ms(snapshot: DeltaSnapshot) -> int:
+    """How long removed files stay known; a duration that cannot be read keeps them all."""
+    text = snapshot.metadata.configuration.get("delta.deletedFileRetentionDuration")
+    return WEEK_MS if text is None else duration_ms(text, entropy.current().now_ms())
+
+
+def duration_ms(text: str, otherwise: int) -> int:
+    """Milliseconds of `interval 1 week` and its like; months and years have no fixed length."""
+    match = _INTERVAL.fullmatch(text.strip())
+    return int(match[1]) * _MS[match[2].lower()] if match else otherwise

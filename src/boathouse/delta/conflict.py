@@ -1,0 +1,141 @@
+"""Whether a change may follow the commits that landed since it was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from boathouse.delta import paths
+from boathouse.delta.commits import ADD, Entry, actions_table
+from boathouse.delta.files import Lister
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.expr.tree import Expr
+from boathouse.table.change import (
+    Change,
+    Conflict,
+    Rebase,
+    RemoveAll,
+    RemoveUnits,
+    Replan,
+    SetDeletes,
+    Stop,
+    Verdict,
+)
+from boathouse.table.format import Winner
+from boathouse.table.plan import Tally
+
+_SHOWN = 10
+
+
+def check(change: Change, winners: Sequence[Winner], head: DeltaSnapshot) -> Verdict:
+    """Serializable: a winner may add no row that the change would have read, and remove no file that it read."""
+    stop: list[Conflict] = []
+    replan: list[Conflict] = []
+    for winner in winners:
+        stop += _identity(change, winner)
+        replan += _files(change, winner, head)
+    if stop:
+        return Stop(tuple(stop))
+    return Replan(tuple(replan)) if replan else Rebase()
+
+
+def _identity(change: Change, winner: Winner) -> list[Conflict]:
+    """Conflicts that only the user can settle."""
+    entry: Entry = winner.document
+    planned = change.planned
+    assert isinstance(planned, DeltaSnapshot)
+    found = []
+    protocol = entry.last("protocol")
+    if protocol is not None and protocol != dict(planned.protocol.raw):
+        found.append(Conflict("protocol-changed", winner.version, "the table's protocol was changed"))
+    if entry.last("metaData") is not None:
+        text = "the table's schema, partitioning or properties were changed"
+        found.append(Conflict("metadata-changed", winner.version, text))
+    if change.txn is not None and any(t.get("appId") == change.txn[0] for t in entry.actions.get("txn", ())):
+        text = f"application {change.txn[0]!r} committed another transaction"
+        found.append(Conflict("transaction", winner.version, text))
+    return found
+
+
+def _files(change: Change, winner: Winner, head: DeltaSnapshot) -> list[Conflict]:
+    entry: Entry = winner.document
+    if change.reads.blind and not _removed_by(change, head) and change.edit(RemoveAll) is None:
+        return []
+    root = change.location.uri
+    added: list[dict[str, Any]] = []
+    removed: list[str] = []
+    for is_add, action in entry.files():
+        if is_add:
+            added.append(action)
+        else:
+            removed.append(paths.decode(action["path"], root))
+    return [
+        *_deleted(change, winner, head, removed),
+        *_appended(change, winner, head, [a for a in added if a.get("dataChange", True)]),
+    ]
+
+
+def _removed_by(change: Change, head: DeltaSnapshot) -> set[str]:
+    """Files that the change itself takes out or rewrites."""
+    found: set[str] = set()
+    for kind in (RemoveUnits, SetDeletes):
+        edit = change.edit(kind)
+        if edit is not None:
+            found |= set(edit.units.column("path").to_pylist())
+    return found
+
+
+def _deleted(change: Change, winner: Winner, head: DeltaSnapshot, removed: list[str]) -> list[Conflict]:
+    ours = _removed_by(change, head)
+    twice = [p for p in removed if p in ours]
+    if twice:
+        text = "files that the change removes were removed already"
+        return [Conflict("delete-delete", winner.version, text, tuple(twice[:_SHOWN]))]
+    whole = change.reads.whole or change.edit(RemoveAll) is not None
+    read = removed if whole else [p for p in removed if p in change.reads.units]
+    if read:
+        text = "files that the change read were removed"
+        return [Conflict("concurrent-delete", winner.version, text, tuple(read[:_SHOWN]))]
+    return []
+
+
+def _appended(change: Change, winner: Winner, head: DeltaSnapshot, added: list[dict[str, Any]]) -> list[Conflict]:
+    if not added or change.isolation == "snapshot":
+        return []
+    root = change.location.uri
+    if change.reads.whole or change.edit(RemoveAll) is not None:
+        hits = [paths.decode(a["path"], root) for a in added]
+    else:
+        hits = sorted({p for e in change.reads.predicates for p in _matching(e, added, head)})
+    if not hits:
+        return []
+    where = _partitions(hits, added, root)
+    text = f"rows were added that the change would have read{where}"
+    return [Conflict("concurrent-append", winner.version, text, tuple(hits[:_SHOWN]))]
+
+
+def _matching(predicate: Expr, added: list[dict[str, Any]], head: DeltaSnapshot) -> list[str]:
+    """Those of the added files that may hold a row for the predicate, by partition values and bounds."""
+    table = actions_table(added, ADD, head.location.uri).combine_chunks()
+    lister = Lister.of(head, (), predicate, Tally())
+    batch = table.to_batches()[0]
+    live = np.ones(batch.num_rows, bool)
+    if lister.by_partition is not None:
+        live &= lister.choose(batch.column("partitionValues"))
+    keys = paths.keys_of(batch.column("path"), lister.root)
+    units = pa.array(np.arange(batch.num_rows))
+    return [p for found in lister.emit(units, batch, keys, live) for p in found.column("path").to_pylist()]
+
+
+def _partitions(hits: list[str], added: list[dict[str, Any]], root: str) -> str:
+    wanted = set(hits)
+    found = {
+        ", ".join(f"{k}={v}" for k, v in (a.get("partitionValues") or {}).items())
+        for a in added
+        if paths.decode(a["path"], root) in wanted
+    }
+    named = sorted(f for f in found if f)[:3]
+    return f" in partition {'; '.join(named)}" if named else ""

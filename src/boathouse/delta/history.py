@@ -1,0 +1,115 @@
+"""What happened to a table: its commits, newest first, and the files that it still needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from boathouse.delta import paths
+from boathouse.delta.checkpoint import open_checkpoint, read_files
+from boathouse.delta.commits import ADD, Entry, parse_entry
+from boathouse.delta.deletion_vectors import file_uri
+from boathouse.delta.log import Log
+from boathouse.delta.snapshot import DeltaSnapshot, commit_times, in_commit_time, read_entry
+from boathouse.delta.transaction import METADATA, WRITE_ID
+from boathouse.errors import CorruptTableError, NotFoundError
+from boathouse.storage import Stores
+from boathouse.table.format import HistoryEntry
+from boathouse.table.location import Location, Version
+
+_FIRST_BYTES: Final = 1 << 16
+
+
+def history(snapshot: DeltaSnapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
+    """Commits up to the snapshot as far as they are kept; those without commitInfo show version and time."""
+    log = Log(snapshot.location.uri, stores)
+    listing = log.listing()
+    times = commit_times(listing)
+    versions = sorted((v for v in listing.commits if v <= snapshot.version), reverse=True)
+    for version in versions if limit is None else versions[:limit]:
+        try:
+            entry = _info_of(log, version)
+        except NotFoundError:
+            continue
+        yield _shown(version, times[version], entry)
+
+
+def _info_of(log: Log, version: int) -> Entry:
+    """An entry of which only commitInfo is sure to be read: it is the first line of what most writers write."""
+    head = log.storage.get_range(log.commit_key(version), 0, _FIRST_BYTES)
+    first, newline, _ = head.partition(b"\n")
+    if newline and first.startswith(b'{"commitInfo"'):
+        return parse_entry(version, log.commit_uri(version), first)
+    return read_entry(log, version)
+
+
+def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
+    info = entry.info
+    message = info.get("userMetadata")
+    metadata = info.get(METADATA)
+    operation = info.get("operation")
+    engine = info.get("engineInfo")
+    write_id = info.get(WRITE_ID)
+    return HistoryEntry(
+        version,
+        in_commit_time(entry) or time_ms,
+        operation if isinstance(operation, str) else "",
+        _mapping(info.get("operationParameters")),
+        _mapping(info.get("operationMetrics")),
+        engine if isinstance(engine, str) else None,
+        write_id if isinstance(write_id, str) else None,
+        message if message is None or isinstance(message, str) else json.dumps(message),
+        metadata if isinstance(metadata, dict) else {},
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
+    """The version whose commitInfo names the write; every entry that is kept is looked at, newest first."""
+    log = Log(location.uri, stores)
+    for version in sorted(log.listing().commits, reverse=True):
+        try:
+            if _info_of(log, version).info.get(WRITE_ID) == write_id:
+                return version
+        except (NotFoundError, CorruptTableError):
+            continue
+    return None
+
+
+def referenced(location: Location, stores: Stores) -> Iterator[str]:
+    """Files of the log, and every data and vector file that a version that can still be opened has."""
+    log = Log(location.uri, stores)
+    listing = log.listing()
+    for info in log.storage.list(log.key):
+        yield log.uri(info.key)
+    root = location.uri
+    for found in listing.checkpoints:
+        try:
+            checkpoint = open_checkpoint(log, found)
+        except (CorruptTableError, NotFoundError):
+            continue
+        for _, batch in read_files(checkpoint, "add", ADD):
+            yield from paths.uris_of(paths.keys_of(batch.column("path"), root), root).to_pylist()
+            vectors = batch.column("deletionVector")
+            if vectors.null_count < len(vectors):
+                yield from _vector_files(vectors.to_pylist(), root)
+        if checkpoint.entry is not None:
+            yield from _files_of(checkpoint.entry, root)
+    for version in sorted(listing.commits):
+        yield from _files_of(read_entry(log, version), root)
+
+
+def _files_of(entry: Entry, root: str) -> Iterator[str]:
+    for _, action in entry.files():
+        yield paths.decode(action["path"], root)
+        yield from _vector_files([action.get("deletionVector")], root)
+
+
+def _vector_files(vectors: list[dict[str, Any] | None], root: str) -> Iterator[str]:
+    for vector in vectors:
+        if vector and vector.get("storageType") is not None and (uri := file_uri(vector, root)) is not None:
+            yield uri

@@ -1,0 +1,313 @@
+"""From a Change to the bytes of the next version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from boathouse.bits import entropy
+from boathouse.delta.actions import Metadata, text_of
+from boathouse.delta.checkpoint_write import checkpoint_if_due
+from boathouse.delta.commits import Entry
+from boathouse.delta.features import lowest_protocol
+from boathouse.delta.log import Log
+from boathouse.delta.schema import field_json, schema_json
+from boathouse.delta.snapshot import DeltaSnapshot, follow, load, read_entry
+from boathouse.delta.write import check_names, check_properties, check_storage, check_types, writable
+from boathouse.delta.write import create as new_table
+from boathouse.errors import (
+    BoathouseError,
+    ConstraintViolationError,
+    InvalidArgumentError,
+    NotFoundError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from boathouse.storage import Stores
+from boathouse.table.change import (
+    AddColumn,
+    AddFiles,
+    Change,
+    CreateTable,
+    RemoveAll,
+    RemoveUnits,
+    ReplaceSchema,
+    SetDeletes,
+    SetProperties,
+)
+from boathouse.table.format import Attempt, Winner
+from boathouse.types import Field
+
+Action = dict[str, Any]
+WRITE_ID: Final = "writeId"
+"""The key of commitInfo that names the logical write, the same in all its attempts."""
+METADATA: Final = "metadata"
+_KEPT_IN_REMOVE: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
+
+
+def engine_info() -> str:
+    """Who we are, in commitInfo."""
+    try:
+        return f"boathouse/{version('boathouse')}"
+    except PackageNotFoundError:
+        return "boathouse/0"
+
+
+def head(change: Change, stores: Stores) -> DeltaSnapshot | None:
+    """The newest snapshot, found from the planned one; None if there is no table."""
+    log = Log(change.location.uri, stores)
+    if isinstance(change.planned, DeltaSnapshot):
+        found = follow(change.planned, log)
+        if found is not None:
+            return found
+    try:
+        return load(change.location, stores)
+    except TableNotFoundError:
+        return None
+
+
+def winners(change: Change, newest: DeltaSnapshot, stores: Stores) -> Sequence[Winner] | None:
+    """The commits after the planned snapshot, oldest first; None if some are gone.
+
+    One that applied our application transaction already counts as ours: its write id is given as this change's.
+    """
+    assert change.planned is not None
+    known = {e.version: e for e in newest.entries}
+    log = Log(change.location.uri, stores)
+    found = []
+    for v in range(change.planned.version + 1, newest.version + 1):
+        try:
+            entry = known.get(v) or read_entry(log, v)
+        except NotFoundError:
+            return None
+        ours = _applied(change.txn, entry)
+        found.append(Winner(v, change.write_id if ours else entry.info.get(WRITE_ID), entry))
+    return found
+
+
+def _applied(txn: tuple[str, int] | None, entry: Entry) -> bool:
+    if txn is None:
+        return False
+    return any(t.get("appId") == txn[0] and t.get("version", -1) >= txn[1] for t in entry.actions.get("txn", ()))
+
+
+def prepare(change: Change, newest: DeltaSnapshot | None, stores: Stores) -> Attempt:
+    """The next entry, with fresh uuid and time. Raises what the table's rules refuse."""
+    if newest is None:
+        check_storage(change.location, stores)
+    else:
+        writable(newest, stores, allow_mixed_writers=True)
+    now = entropy.current().now_ms()
+    actions: list[Action] = []
+    if newest is None:
+        actions += _created(change, now)
+    elif (metadata := _edited_metadata(change, newest)) is not None:
+        actions.append({"metaData": metadata})
+    if change.txn is not None:
+        app, number = change.txn
+        actions.append({"txn": {"appId": app, "version": number, "lastUpdated": now}})
+    removed = [{"remove": r} for r in _removes(change, newest, now)]
+    added = [{"add": a} for a in _adds(change)]
+    if removed and newest is not None and newest.metadata.flag("delta.appendOnly"):
+        raise ConstraintViolationError(
+            "the table is append-only (delta.appendOnly=true): nothing may be changed or deleted",
+            where=change.location.uri,
+            advice="append, or set delta.appendOnly to false",
+        )
+    info = {"commitInfo": _commit_info(change, newest, now, added, removed)}
+    body = b"".join(orjson.dumps(a) + b"\n" for a in (info, *actions, *removed, *added))
+    number = 0 if newest is None else newest.version + 1
+    return Attempt(Log(change.location.uri, stores).commit_uri(number), body, number)
+
+
+def _created(change: Change, now: int) -> list[Action]:
+    create = change.edit(CreateTable)
+    if not isinstance(create, CreateTable):
+        raise TableNotFoundError("the table is gone", where=change.location.uri)
+    schema, spec = new_table(change.location, create)
+    metadata = {
+        "id": str(entropy.current().uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema_json(schema),
+        "partitionColumns": [f.name for f in spec],
+        "configuration": {k: text_of(v) for k, v in create.properties.items()},
+        "createdTime": now,
+    }
+    return [{"protocol": lowest_protocol(schema)}, {"metaData": metadata}]
+
+
+def _edited_metadata(change: Change, newest: DeltaSnapshot) -> Mapping[str, Any] | None:
+    """The head's metaData with the change's edits, every other field as it was; None if there is no edit."""
+    raw = json.loads(json.dumps(newest.metadata.raw))
+    before = json.dumps(raw)
+    for edit in change.edits:
+        match edit:
+            case ReplaceSchema(schema, partition_by):
+                check_types(schema, newest)
+                raw["schemaString"] = schema_json(schema)
+                if partition_by is not None:
+                    raw["partitionColumns"] = [schema.field(f.source[0]).name for f in partition_by]
+            case AddColumn():
+                raw["schemaString"] = _with_column(raw["schemaString"], edit, newest)
+            case SetProperties(properties):
+                check_properties(properties, newest.location.uri)
+                kept = {**(raw.get("configuration") or {}), **{k: text_of(v) for k, v in properties.items()}}
+                raw["configuration"] = {k: v for k, v in kept.items() if properties.get(k, v) is not None}
+    return None if json.dumps(raw) == before else raw
+
+
+def _with_column(schema_string: str, edit: AddColumn, newest: DeltaSnapshot) -> str:
+    """The schema's own JSON with one field more."""
+    document = json.loads(schema_string)
+    struct = document
+    for name in edit.parent:
+        struct = next((f["type"] for f in struct["fields"] if f["name"].lower() == name.lower()), None)
+        if not isinstance(struct, dict) or struct.get("type") != "struct":
+            raise InvalidArgumentError(f"`{'.'.join(edit.parent)}` is no struct column", where=newest.location.uri)
+    path = ".".join((*edit.parent, edit.name))
+    if any(f["name"].lower() == edit.name.lower() for f in struct["fields"]):
+        raise InvalidArgumentError(f"the column `{path}` is there already", where=newest.location.uri)
+    if not edit.nullable:
+        raise InvalidArgumentError(f"a new column is null in old rows, so `{path}` cannot be NOT NULL")
+    struct["fields"].append(field_json(Field(edit.name, edit.type), path))
+    text = json.dumps(document, ensure_ascii=False)
+    schema = Metadata.parse({**newest.metadata.raw, "schemaString": text}, newest.location.uri).schema
+    check_types(schema, newest)
+    check_names(schema.fields, "", newest.location.uri)
+    return text
+
+
+def _removes(change: Change, newest: DeltaSnapshot | None, now: int) -> Iterator[Action]:
+    if change.edit(SetDeletes) is not None:
+        raise UnsupportedFeatureError("writing Delta deletion vectors is not offered", where=change.location.uri)
+    units = change.edit(RemoveUnits)
+    if isinstance(units, RemoveUnits):
+        yield from _remove_actions(units.units, now)
+    if change.edit(RemoveAll) is not None and newest is not None:
+        for batch in newest.files():
+            yield from _remove_actions(pa.Table.from_batches([batch]), now)
+
+
+def _remove_actions(units: pa.Table, now: int) -> Iterator[Action]:
+    for row in units.select(["size", "native"]).to_pylist():
+        native = row["native"]
+        action: Action = {
+            "path": native["path"],
+            "deletionTimestamp": now,
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": dict(native["partitionValues"] or ()),
+            "size": row["size"],
+        }
+        vector = native["deletionVector"]
+        if vector is not None and vector["storageType"] is not None:
+            action["deletionVector"] = {k: v for k, v in vector.items() if v is not None}
+        for key in _KEPT_IN_REMOVE:
+            if native[key] is not None:
+                action[key] = dict(native[key]) if key == "tags" else native[key]
+        yield action
+
+
+def _adds(change: Change) -> Iterator[Action]:
+    edit = change.edit(AddFiles)
+    if not isinstance(edit, AddFiles):
+        return
+    for row in edit.outcomes.select(["size", "native"]).to_pylist():
+        native = row["native"]
+        yield {
+            "path": native["path"],
+            "partitionValues": dict(native["partitionValues"] or ()),
+            "size": row["size"],
+            "modificationTime": native["modificationTime"],
+            "dataChange": True,
+            "stats": native["stats"],
+        }
+
+
+def _commit_info(
+    change: Change, newest: DeltaSnapshot | None, now: int, added: list[Action], removed: list[Action]
+) -> Action:
+    operation, parameters = _operation(change, newest)
+    info: Action = {
+        "timestamp": now,
+        "operation": operation,
+        "operationParameters": parameters,
+        "isolationLevel": "SnapshotIsolation" if change.isolation == "snapshot" else "Serializable",
+        "isBlindAppend": bool(added) and not removed and change.reads.blind,
+        "operationMetrics": _metrics(change, operation, added, removed),
+        "engineInfo": engine_info(),
+        "txnId": str(entropy.current().uuid4()),
+        WRITE_ID: change.write_id,
+    }
+    if newest is not None:
+        info["readVersion"] = change.planned.version if change.planned else newest.version
+    if change.message is not None:
+        info["userMetadata"] = change.message
+    if change.metadata:
+        info[METADATA] = dict(change.metadata)
+    return info
+
+
+def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Action]:
+    """The operation and its parameters as the reference names them; ours are kept beside."""
+    parameters: Action = dict(change.parameters)
+    partition = json.dumps(list(newest.metadata.partition_columns) if newest else _partition_of(change))
+    match change.operation:
+        case "create":
+            properties = json.dumps(dict(change.edit(CreateTable).properties))
+            parameters |= {
+                "partitionBy": partition,
+                "description": None,
+                "isManaged": "false",
+                "properties": properties,
+            }
+            return ("CREATE TABLE AS SELECT" if change.edit(AddFiles) else "CREATE TABLE"), parameters
+        case "append":
+            return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
+        case "overwrite":
+            return "WRITE", {"mode": "Overwrite", "partitionBy": partition, **parameters}
+        case "delete":
+            if "predicate" in parameters:
+                parameters["predicate"] = json.dumps([parameters["predicate"]])
+            return "DELETE", parameters
+        case "set-properties":
+            properties = json.dumps(dict(change.edit(SetProperties).properties))
+            return "SET TBLPROPERTIES", {"properties": properties, **parameters}
+        case "add-columns":
+            added = [e for e in change.edits if isinstance(e, AddColumn)]
+            columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in added]
+            return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
+    return change.operation.upper().replace("-", " "), parameters
+
+
+def _partition_of(change: Change) -> list[str]:
+    create = change.edit(CreateTable)
+    return [f.source[0] for f in create.partition_by] if create else []
+
+
+def _metrics(change: Change, operation: str, added: list[Action], removed: list[Action]) -> Action:
+    edit = change.edit(AddFiles)
+    rows = sum(edit.outcomes.column("rows").to_pylist()) if edit else 0
+    size = sum(a["add"]["size"] for a in added)
+    metrics: dict[str, int] = {}
+    if operation == "DELETE":
+        metrics = {"numAddedFiles": len(added), "numRemovedFiles": len(removed), "numCopiedRows": rows}
+    elif added or removed:
+        metrics = {"numFiles": len(added), "numOutputRows": rows, "numOutputBytes": size}
+        if removed:
+            metrics["numRemovedFiles"] = len(removed)
+    return {k: str(v) for k, v in {**metrics, **change.metrics}.items()}
+
+
+def published(attempt: Attempt, change: Change, stores: Stores) -> None:
+    """Writes a checkpoint where one is due; a failure costs only time to the next reader."""
+    planned = change.planned if isinstance(change.planned, DeltaSnapshot) else None
+    try:
+        checkpoint_if_due(change.location, stores, attempt.version, planned)
+    except (BoathouseError, OSError, pa.ArrowException):
+        return

@@ -1,0 +1,210 @@
+"""What new tables and files look like: schema, partitioning, properties, and whether this library may write at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from boathouse.arrow.filesystem import data_files
+from boathouse.bits import entropy
+from boathouse.delta.actions import Metadata, Protocol, text_of
+from boathouse.delta.features import check_write, lowest_protocol, supports
+from boathouse.delta.log import LOG, Log
+from boathouse.delta.schema import FIELD_ID, PHYSICAL_NAME, parse_schema, schema_json
+from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
+from boathouse.delta.tasks import data_schema, settings
+from boathouse.errors import (
+    ColumnNotFoundError,
+    InvalidArgumentError,
+    MixedWritersError,
+    SchemaError,
+    UnsafeStorageError,
+    UnsupportedFeatureError,
+)
+from boathouse.parquet.schema import to_parquet_schema
+from boathouse.storage import Stores
+from boathouse.table.change import CreateTable
+from boathouse.table.location import Location
+from boathouse.table.tasks import WriteContext
+from boathouse.types import NullType, PartitionField, PartitionSpec, Schema
+from boathouse.types.data_types import TIMESTAMP_NTZ, children
+
+DAY_MS: Final = 86_400_000
+TARGET_BYTES: Final = 128 << 20
+_PROPERTIES: Final = frozenset(
+    """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval
+    delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
+    delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
+    delta.enableExpiredLogCleanup delta.isolationLevel delta.logRetentionDuration delta.parquet.compression.codec
+    delta.parquet.format.version delta.sampleRetentionDuration delta.setTransactionRetentionDuration
+    delta.targetFileSize delta.tuneFileSizesForRewrites""".split()  # noqa: SIM905
+)
+_OFF: Final = frozenset(
+    """delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableRowTracking delta.enableTypeWidening
+    delta.enableInCommitTimestamps delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
+)
+_UNSAFE_STORES: Final = ("file", "s3")
+
+
+def create(
+    location: Location, table: CreateTable, snapshot: DeltaSnapshot | None = None
+) -> tuple[Schema, PartitionSpec]:
+    """The schema and spec as Delta keeps them. Raises SchemaError, UnsupportedTypeError, UnsupportedFeatureError."""
+    where = location.uri
+    if table.profile is not None:
+        raise UnsupportedFeatureError(f"the profile {table.profile!r} of Delta tables is not offered", where=where)
+    schema = parse_schema(schema_json(_without_mapping(table.schema)), where)
+    check_names(schema.fields, "", where)
+    spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
+    stored = to_parquet_schema(data_schema(schema, spec))
+    if not len(stored):
+        raise SchemaError(
+            "every column is a partition column or void, so that files would have no column",
+            where=where,
+            advice="leave a column out of partition_by",
+        )
+    if snapshot is None:
+        check_properties(table.properties, where)
+        metadata = Metadata.parse({"id": "", "schemaString": schema_json(schema)}, where)
+        check_write(Protocol.parse(lowest_protocol(schema), where), metadata, where)
+    else:
+        check_types(schema, snapshot)
+    return schema, spec
+
+
+def check_names(fields: Iterable[Any], above: str, where: str) -> None:
+    """Names are unique ignoring case at every level. Raises SchemaError."""
+    seen: dict[str, str] = {}
+    for f in fields:
+        path = f"{above}{f.name}"
+        if not f.name:
+            raise SchemaError(f"a column {f'in `{above[:-1]}` ' if above else ''}has no name", where=where)
+        if (other := seen.setdefault(f.name.lower(), path)) is not path:
+            raise SchemaError(f"the columns `{other}` and `{path}` differ by case at most", where=where)
+        check_names(children(f.type), f"{path}.", where)
+
+
+def check_types(schema: Schema, snapshot: DeltaSnapshot) -> None:
+    """Raises UnsupportedFeatureError for a type that the table's protocol does not hold."""
+    for path, f in schema.walk():
+        if f.type == TIMESTAMP_NTZ and not supports(snapshot.protocol, "timestampNtz"):
+            raise UnsupportedFeatureError(
+                f"column `{'.'.join(path)}` is timestamp_ntz, which needs the Delta feature timestampNtz",
+                where=snapshot.location.uri,
+                advice="cast it to timestamp, or create a table with such a column",
+            )
+
+
+def _without_mapping(schema: Schema) -> Schema:
+    """A new table maps no columns: what another one kept in the fields' metadata does not follow."""
+    from_other = (PHYSICAL_NAME, FIELD_ID)
+    fields = []
+    for f in schema:
+        kept = {k: v for k, v in f.metadata.items() if k not in from_other}
+        fields.append(f if len(kept) == len(f.metadata) else type(f)(f.name, f.type, f.nullable, None, f.doc, kept))
+    return Schema(tuple(fields), schema.metadata)
+
+
+def _partition_columns(schema: Schema, fields: Iterable[PartitionField], where: str) -> tuple[str, ...]:
+    names: list[str] = []
+    for f in fields:
+        if f.transform.name != "identity" or len(f.source) != 1:
+            raise UnsupportedFeatureError(
+                f"Delta tables are partitioned by columns, not by {f.transform} of `{'.'.join(f.source)}`",
+                where=where,
+                advice="add a column with that value and partition by it",
+            )
+        try:
+            found = schema.field(f.source[0])
+        except ColumnNotFoundError as error:
+            error.where = where
+            raise
+        if children(found.type) or isinstance(found.type, NullType) or str(found.type) == "variant":
+            raise SchemaError(f"column `{found.name}` of type {found.type} cannot partition a table", where=where)
+        if found.name in names:
+            raise InvalidArgumentError(f"`{found.name}` is twice in partition_by", where=where)
+        names.append(found.name)
+    return tuple(names)
+
+
+def check_properties(properties: Mapping[str, object], where: str) -> None:
+    """Raises UnsupportedFeatureError for a property of Delta's own that asks for what is not offered."""
+    for key, value in properties.items():
+        if value is None or not key.startswith("delta."):
+            continue
+        text = text_of(value).strip().lower()
+        off = (key in _OFF and text == "false") or (key == "delta.columnMapping.mode" and text == "none")
+        if key not in _PROPERTIES and not off:
+            raise UnsupportedFeatureError(
+                f"the table property {key}={text} asks for a Delta feature that is not offered here",
+                where=where,
+                advice="leave it out",
+            )
+        if key == "delta.checkpointInterval" and not (text.isdigit() and int(text) > 0):
+            raise InvalidArgumentError(f"{key} is {text!r}, not a positive number", where=where)
+        if key == "delta.appendOnly" and text not in ("true", "false"):
+            raise InvalidArgumentError(f"{key} is {text!r}, not true or false", where=where)
+
+
+def write_context(
+    location: Location,
+    stores: Stores,
+    schema: Schema,
+    spec: PartitionSpec,
+    properties: Mapping[str, str],
+    write_id: str,
+) -> WriteContext:
+    """How files for this table are written."""
+    tight = text_of(properties.get("delta.enableDeletionVectors", "")).lower() == "true"
+    options = settings({k: text_of(v) for k, v in properties.items()}, tight)
+    target = str(properties.get("delta.targetFileSize", ""))
+    size = int(target) if target.isdigit() and int(target) > 0 else TARGET_BYTES
+    files = data_files(stores)
+    return WriteContext("delta", files, schema, spec, location.uri, write_id, size, options=options)
+
+
+def writable(snapshot: DeltaSnapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
+    """Raises UnsupportedFeatureError, UnsafeStorageError or MixedWritersError unless this table may be written."""
+    check_write(snapshot.protocol, snapshot.metadata, snapshot.location.uri)
+    check_storage(snapshot.location, stores)
+    if not allow_mixed_writers:
+        check_mixed_writers(snapshot, stores)
+
+
+def check_storage(location: Location, stores: Stores) -> None:
+    """Raises UnsafeStorageError for a store without put-if-absent."""
+    storage, _ = stores.resolve(location.uri)
+    if not storage.atomic_create:
+        raise UnsafeStorageError(
+            "the store cannot create an object only if it is absent, so two writers could take the same version",
+            where=location.uri,
+            advice="read the table, or keep it on a store with conditional writes",
+        )
+
+
+def check_mixed_writers(snapshot: DeltaSnapshot, stores: Stores) -> None:
+    """Raises MixedWritersError if delta-spark wrote in the last day, or is writing, where it has no put-if-absent.
+
+    It checks and then creates on local disks and on S3: our commit in between would be overwritten.
+    """
+    root = snapshot.location.uri
+    if root.split(":", 1)[0] not in _UNSAFE_STORES:
+        return
+    since = entropy.current().now_ms() - DAY_MS
+    for entry in reversed(snapshot.entries):
+        engine = str(entry.info.get("engineInfo") or "")
+        made = entry.info.get("timestamp")
+        if "delta-lake/" in engine.lower() and isinstance(made, int) and made >= since:
+            raise _mixed(f"version {entry.version} was written by {engine} within the last day", root)
+    log = Log(root, stores)
+    _, files = log.storage.list_dir(f"{log.key}/.tmp")
+    if files:
+        raise _mixed(f"{LOG}/.tmp holds commits that another writer has begun", root)
+
+
+def _mixed(seen: str, root: str) -> MixedWritersError:
+    return MixedWritersError(
+        f"{seen}: on this store that writer can overwrite our commits",
+        where=root,
+        advice="stop the other writer for good, then pass allow_mixed_writers=True",
+    )
