@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any
 
 import pyarrow as pa
 
-from boathouse.api.explain import human_bytes
+from boathouse.api.text import iso
 from boathouse.ops.handle import Handle
 from boathouse.types import PartitionSpec
 
@@ -94,11 +93,3 @@ def partition_text(spec: PartitionSpec) -> list[str]:
         f"{'.'.join(f.source)})"
         for f in spec
     ]
-
-
-def iso(ms: int) -> str:
-    """UTC time with milliseconds."""
-    return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-__all__ = ["SMALL_FILE", "detail", "files_table", "human_bytes", "iso", "partition_text", "sizes", "summary_lines"]

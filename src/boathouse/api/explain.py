@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from boathouse.api.text import human_bytes
 from boathouse.table.engine import Engine
 from boathouse.table.plan import ScanPlan
 
@@ -53,7 +54,7 @@ class Explanation:
         skipped = sum(self.skipped.values())
         lines = [
             f"{self.format} version {self.version}" + (f" where {self.where}" if self.where else ""),
-            f"  reads {self.units:,} of {self.units + skipped:,} units, {_bytes(self.bytes)}"
+            f"  reads {self.units:,} of {self.units + skipped:,} units, {human_bytes(self.bytes)}"
             + (f", {self.rows:,} rows" if self.rows is not None else "")
             + (f", {self.with_deletes:,} with deleted rows" if self.with_deletes else ""),
         ]
@@ -67,14 +68,3 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
-human_bytes = _bytes

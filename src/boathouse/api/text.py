@@ -1,0 +1,19 @@
+"""Sizes and times as people read them; needs neither Arrow nor a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+
+def human_bytes(size: float) -> str:
+    """`1.5 MiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def iso(ms: int) -> str:
+    """UTC time with milliseconds."""
+    return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
