@@ -1,0 +1,158 @@
+"""The container of data files: byte ranges, footer, offset tables, column metadata, global buffers."""
+
+from __future__ import annotations
+
+import struct
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.lance.file import messages as m
+from boathouse.lance.file.plain import Bytes, Ints
+from boathouse.lance.file.segments import Broken
+
+MAGIC = b"LANC"
+TAIL_BYTES = 64 << 10
+_GAP = 64 << 10  # ranges nearer than this are read in one request
+FOOTER = struct.Struct("<QQQIIHH4s")
+VERSIONS = {(0, 1): "0.1", (0, 2): "0.1", (0, 3): "2.0", (2, 0): "2.0", (2, 1): "2.1", (2, 2): "2.2"}
+
+
+class Input(Protocol):
+    """The part of a pyarrow file that is used."""
+
+    def read_at(self, nbytes: int, offset: int) -> bytes: ...
+    def size(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Files(Protocol):
+    """What opens data files, on a driver or on an executor."""
+
+    def open_input(self, uri: str, /) -> Input: ...
+
+
+class Source:
+    """Byte ranges of one file. Raises Broken for ranges outside of it."""
+
+    def __init__(self, file: Input, uri: str, size: int | None) -> None:
+        self.uri = uri
+        self._file = file
+        self.size = size if size else self._size_of(file)
+
+    @staticmethod
+    def _size_of(file: Input) -> int:
+        size = file.size
+        return int(size() if callable(size) else size)
+
+    def read(self, offset: int, size: int) -> Bytes:
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise Broken(f"bytes {offset} to {offset + size} of a file of {self.size}")
+        if size == 0:
+            return np.empty(0, np.uint8)
+        raw = self._read(offset, size)
+        if len(raw) != size:
+            raise Broken(f"{len(raw)} bytes at {offset} where {size} were asked: the file is shorter than said")
+        return np.frombuffer(raw, np.uint8)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        read_at = getattr(self._file, "read_at", None)
+        if read_at is not None:
+            raw: bytes = read_at(size, offset)
+            return raw
+        self._file.seek(offset)  # type: ignore[attr-defined]
+        raw = self._file.read(size)  # type: ignore[attr-defined]
+        return raw
+
+    def read_many(self, offsets: Ints, sizes: Ints) -> Bytes:
+        """Ranges in ascending order, one behind the other; near ones in one request."""
+        if not len(offsets):
+            return np.empty(0, np.uint8)
+        ends = offsets + sizes
+        cuts = np.flatnonzero(offsets[1:] - ends[:-1] > _GAP) + 1
+        out = []
+        for group in np.split(np.arange(len(offsets)), cuts):
+            start, stop = int(offsets[group[0]]), int(ends[group[-1]])
+            data = self.read(start, stop - start)
+            if int(sizes[group].sum()) == stop - start:
+                out.append(data)
+            else:
+                out.extend(data[a : a + n] for a, n in zip((offsets[group] - start).tolist(), sizes[group].tolist()))
+        return out[0] if len(out) == 1 else np.concatenate(out)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Container:
+    """Footer and tables of a 2.x file; column metadata is read when asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._start = max(0, source.size - TAIL_BYTES)
+        self._tail = source.read(self._start, source.size - self._start)
+        self._metadata: dict[int, m.ColumnMetadata] = {}
+        if source.size < FOOTER.size or self._tail[-4:].tobytes() != MAGIC:
+            raise Broken("no Lance magic number at the end")
+        _, columns, buffers, n_global, self.columns, major, minor, _ = FOOTER.unpack(
+            self._tail[-FOOTER.size :].tobytes()
+        )
+        self.version = version_of(major, minor, source.uri)
+        if self.version == "0.1":
+            return
+        self._column_table = self._table(columns, self.columns)
+        self._buffer_table = self._table(buffers, n_global)
+        if not n_global:
+            raise Broken("no global buffer with the schema")
+        self.descriptor = m.FileDescriptor.decode(self.global_buffer(0).tobytes(), where=source.uri)
+
+    def bytes(self, offset: int, size: int) -> Bytes:
+        """A range, from the tail that is there already if it lies in it."""
+        if offset >= self._start and offset + size <= self.source.size:
+            return self._tail[offset - self._start : offset - self._start + size]
+        return self.source.read(offset, size)
+
+    def _table(self, offset: int, entries: int) -> npt.NDArray[np.uint64]:
+        if entries * 16 > self.source.size:
+            raise Broken(f"a table of {entries} entries in a file of {self.source.size} bytes")
+        return np.frombuffer(self.bytes(offset, entries * 16).tobytes(), "<u8").reshape(-1, 2)
+
+    def global_buffer(self, index: int) -> Bytes:
+        offset, size = self._buffer_table[index].tolist()
+        return self.bytes(offset, size)
+
+    def column(self, index: int) -> m.ColumnMetadata:
+        """The metadata of one column. Raises Broken if there is no such column."""
+        if not 0 <= index < self.columns:
+            raise Broken(f"column {index} of {self.columns}")
+        if index not in self._metadata:
+            offset, size = self._column_table[index].tolist()
+            self._metadata[index] = m.ColumnMetadata.decode(self.bytes(offset, size).tobytes(), where=self.source.uri)
+        return self._metadata[index]
+
+    def encoding(self, encoding: m.Encoding | None) -> m.AnyMessage:
+        """What an encoding holds, in place or elsewhere in the file."""
+        if encoding is not None and encoding.direct is not None:
+            return m.AnyMessage.decode(encoding.direct.encoding, where=self.source.uri)
+        if encoding is not None and encoding.indirect is not None:
+            raw = self.bytes(encoding.indirect.location, encoding.indirect.length)
+            return m.AnyMessage.decode(raw.tobytes(), where=self.source.uri)
+        raise Broken("a page without an encoding")
+
+
+def version_of(major: int, minor: int, where: str) -> str:
+    """The name of a file version. Raises UnsupportedFeatureError for versions that are not read."""
+    version = VERSIONS.get((major, minor))
+    if version is None:
+        raise UnsupportedFeatureError(
+            f"a Lance data file of version {major}.{minor}", where=where, advice="write the table with version 2.2"
+        )
+    return version
+
+
+def corrupt(error: Exception, where: str, place: str = "") -> CorruptTableError:
+    """The public error for bytes that break the format."""
+    text = f"{place}: {error}" if place else str(error)
+    return CorruptTableError(text, where=where, advice="restore the file or delete the rows of its fragment")
