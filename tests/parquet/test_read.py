@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from boathouse.arrow.evaluate import select
 from boathouse.bits.roaring import Bitmap
-from boathouse.errors import BoathouseError, CorruptTableError, NotFoundError, SchemaMismatchError
+from boathouse.errors import BoathouseError, CorruptTableError, EvaluationError, NotFoundError, SchemaMismatchError
+from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Column, Comparison, Literal
 from boathouse.parquet import read as read_module
@@ -254,12 +255,12 @@ def test_a_filter_drops_rows_and_skips_row_groups(files: Any, groups: Path) -> N
     assert got["_pos"].to_pylist() == got["i"].to_pylist() == [995, 996, 998, 999]
 
 
-def _groups_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    seen: list[int] = []
+def _reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, ...]]]:
+    seen: list[tuple[int, tuple[int, ...]]] = []
     inner = read_module._read
 
     def watched(source: Any, groups: list[int], leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
-        seen.extend(groups)
+        seen.extend((group, leaves) for group in groups)
         return inner(source, groups, leaves, use_threads)
 
     monkeypatch.setattr(read_module, "_read", watched)
@@ -285,11 +286,11 @@ def test_row_groups_are_skipped_by_their_statistics(
     schema = Schema(tuple(Field(c.name, c.type) for c in columns))
 
     def run(left: tuple[str, ...], op: Any, value: object) -> tuple[list[int], list[int]]:
-        seen = _groups_read(monkeypatch)
+        seen = _reads(monkeypatch)
         where = bind_predicate(Comparison(op, Column(left), Literal.of(value)), schema)
         got = scan(files, path, columns, row_filter=where)["i"].to_pylist()
         monkeypatch.undo()
-        return seen, got
+        return sorted({group for group, _ in seen}), got
 
     assert run(("i",), ">", 4) == ([2], [5, 6])
     assert run(("i",), ">", 40) == ([], [])
@@ -301,6 +302,31 @@ def test_row_groups_are_skipped_by_their_statistics(
     assert run(("g",), "=", 1) == ([], [])
     assert run(("h",), "=", 7) == ([0, 1, 2], [1, 2, 3, 4, 5, 6])
     assert run(("h",), "=", 8) == ([], [])
+
+
+def test_what_does_not_decide_is_read_only_where_rows_remain(
+    files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"i": [1, 5, 1, 9, 1, 9], "s": list("abcdef")}), path, row_group_size=2)
+    monkeypatch.setattr(read_module, "_CHUNK_ROWS", 2)
+    where = bind_predicate(Comparison("=", Column(("i",)), Literal.of(5)), Schema((Field("i", INT64),)))
+    seen = _reads(monkeypatch)
+    assert scan(files, path, COLUMNS, row_filter=where)["s"].to_pylist() == ["b"]
+    assert seen == [(0, (0,)), (0, (1,)), (1, (0,)), (2, (0,))]
+    seen.clear()
+    assert scan(files, path, COLUMNS, row_filter=where, deleted=Bitmap.of([1, 2, 3])).num_rows == 0
+    assert seen == [(0, (0,)), (2, (0,))]
+
+
+def test_a_condition_is_not_evaluated_on_deleted_rows(files: Any, tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"s": ["1", "x", "3"]}), path)
+    columns = [SourceColumn("s", STRING)]
+    where = bind_predicate(parse("cast(s as int) > 1"), Schema((Field("s", STRING),)))
+    assert scan(files, path, columns, row_filter=where, deleted=Bitmap.of([1]))["s"].to_pylist() == ["3"]
+    with pytest.raises(EvaluationError):
+        scan(files, path, columns, row_filter=where)
 
 
 @settings(max_examples=40, deadline=None)

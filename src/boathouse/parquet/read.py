@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boathouse.arrow.evaluate import select
+from boathouse.arrow.evaluate import mask
 from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap
@@ -20,13 +21,13 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.resolve import Matching, Node, Resolver, SourceColumn, file_fields
 from boathouse.parquet.stats import row_group_stats
-from boathouse.types import Schema
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
 
 __all__ = ["POSITION", "Matching", "ParquetSource", "SourceColumn", "count_rows", "read_footer", "scan_file"]
 
+Mask = npt.NDArray[np.bool_]
 POSITION = "_pos"
 BATCH_ROWS = 128 * 1024
 _CHUNK_ROWS = 1 << 20
@@ -122,19 +123,70 @@ def scan_file(
     source = open_source(files, uri, matching)
     try:
         plan = _plan(source, columns, positions)
+        scan = _Scan(source, plan, row_filter, deleted, use_threads)
         for first, groups in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
-            table = _read(source, groups, plan.leaves, use_threads)
-            for start, batch in _batches(plan.convert(table, uri), first, batch_rows):
-                batch = plan.finish(batch, start, deleted)
-                if row_filter is not None:
-                    batch = select(batch, row_filter)
-                if batch.num_rows:
-                    yield batch
+            yield from scan.chunk(first, groups, batch_rows)
     except BoathouseError as error:
         error.where = error.where or uri
         raise
     finally:
         source.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One pass over a file: what is to be dropped is known before the columns that do not decide it are read."""
+
+    source: ParquetSource
+    plan: _Plan
+    row_filter: Expr | None
+    deleted: Bitmap | None
+    use_threads: bool
+
+    def chunk(self, first: int, groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of neighbouring row groups, the first of which is at position `first`."""
+        rows = sum(self.source.metadata.row_group(i).num_rows for i in groups)
+        keep = None
+        if self.deleted is not None and len(gone := self.deleted.within(first, rows)):
+            keep = np.ones(rows, bool)
+            keep[gone] = False
+        early: dict[int, pa.ChunkedArray] = {}
+        if self.row_filter is not None and (keep is None or keep.any()):
+            early = self._columns(groups, self.plan.read_by(self.row_filter), {})
+            keep = self._passing(self.row_filter, early, rows, keep)
+        if keep is not None and not keep.any():
+            return
+        table = self.plan.table(self._columns(groups, range(len(self.plan.nodes)), early), first, rows)
+        if keep is not None and keep.all():
+            keep = None
+        at = 0
+        for batch in _batches(table, batch_rows):
+            part = None if keep is None else keep[at : at + batch.num_rows]
+            at += batch.num_rows
+            batch = batch if part is None else _kept(batch, part)
+            if batch.num_rows:
+                yield batch
+
+    def _columns(
+        self, groups: list[int], wanted: Iterable[int], have: dict[int, pa.ChunkedArray]
+    ) -> dict[int, pa.ChunkedArray]:
+        """Columns by their number, `have` among them, read in one go."""
+        missing = [i for i in wanted if i not in have]
+        leaves = tuple(sorted({leaf for i in missing for leaf in self.plan.nodes[i].leaves}))
+        table = _read(self.source, groups, leaves, self.use_threads)
+        return have | {i: self.plan.column(table, i, self.source.uri) for i in missing}
+
+    def _passing(self, where: Expr, columns: dict[int, pa.ChunkedArray], rows: int, keep: Mask | None) -> Mask:
+        """The rows of `keep` (None: all) that satisfy `where`, which is not evaluated for others: it might raise."""
+        schema = pa.schema([self.plan.schema.field(i) for i in columns])
+        table = pa.Table.from_arrays(list(columns.values()), schema=schema) if columns else _without_columns(rows)
+        passing = mask(where, table if keep is None else table.filter(pa.array(keep)))
+        found: Mask = passing.to_numpy(zero_copy_only=False)
+        if keep is None:
+            return found
+        out = keep.copy()
+        out[keep] = found
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,38 +200,40 @@ class _Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", tuple(sorted({leaf for n in self.nodes for leaf in n.leaves})))
 
-    def convert(self, table: pa.Table, uri: str) -> pa.Table:
-        """The physical columns as the table's, without the positions."""
+    def read_by(self, where: Expr) -> list[int]:
+        """The numbers of the columns that `where` reads."""
+        names = {path[0] for path in expr_columns(where)}
+        return [i for i in range(len(self.nodes)) if self.schema.field(i).name in names]
+
+    def column(self, table: pa.Table, i: int, uri: str) -> pa.ChunkedArray:
+        """Column `i` from the physical ones in `table`."""
+        path, node = self.paths[i], self.nodes[i]
         try:
-            columns = [self._column(table, path, node) for path, node in zip(self.paths, self.nodes)]
+            if path is None:
+                return pa.chunked_array([node.apply(pa.nulls(table.num_rows))])
+            chunks = table.column(table.schema.get_field_index(path[0])).chunks
+            for name in path[1:]:
+                chunks = [_member(chunk, name) for chunk in chunks]
+            return pa.chunked_array([node.apply(chunk) for chunk in chunks], self.schema.field(i).type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(f"the file does not hold the table's types: {error}", where=uri) from error
-        schema = pa.schema(list(self.schema)[: len(columns)])
-        if not columns:
-            return table.select([])
-        return pa.Table.from_arrays(columns, schema=schema)
 
-    def _column(self, table: pa.Table, path: tuple[str, ...] | None, node: Node) -> pa.ChunkedArray:
-        if path is None:
-            return node.apply(pa.nulls(table.num_rows))
-        chunks = table.column(table.schema.get_field_index(path[0])).chunks
-        for name in path[1:]:
-            chunks = [_member(chunk, name) for chunk in chunks]
-        made = [node.apply(chunk) for chunk in chunks]
-        return pa.chunked_array(made, made[0].type) if made else node.apply(pa.nulls(0))
-
-    def finish(self, batch: pa.RecordBatch, start: int, deleted: Bitmap | None) -> pa.RecordBatch:
-        """The batch with its positions, without its deleted rows."""
-        rows = batch.num_rows
-        gone = deleted.within(start, rows) if deleted is not None else ()
+    def table(self, columns: dict[int, pa.ChunkedArray], first: int, rows: int) -> pa.Table:
+        """The columns in order, and the positions from `first` on."""
+        made = [columns[i] for i in range(len(self.nodes))]
         if self.positions:
-            column = pa.array(np.arange(start, start + rows, dtype=np.int64))
-            batch = pa.RecordBatch.from_arrays([*batch.columns, column], schema=self.schema)
-        if len(gone):
-            keep = np.ones(rows, bool)
-            keep[gone] = False
-            batch = batch.filter(pa.array(keep)) if batch.num_columns else batch.slice(0, rows - len(gone))
+            made.append(pa.array(np.arange(first, first + rows, dtype=np.int64)))
+        return pa.Table.from_arrays(made, schema=self.schema) if made else _without_columns(rows)
+
+
+def _without_columns(rows: int) -> pa.Table:
+    return pa.table({"rows": pa.nulls(rows)}).select([])
+
+
+def _kept(batch: pa.RecordBatch, keep: Mask) -> pa.RecordBatch:
+    if keep.all():
         return batch
+    return batch.filter(pa.array(keep)) if batch.num_columns else batch.slice(0, int(keep.sum()))
 
 
 def _member(array: pa.Array, name: str) -> pa.Array:
@@ -224,28 +278,16 @@ def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int
 
 def _read(source: ParquetSource, groups: list[int], leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
     if not leaves:
-        rows = sum(source.metadata.row_group(i).num_rows for i in groups)
-        return pa.table({"rows": pa.nulls(rows)})
+        return _without_columns(sum(source.metadata.row_group(i).num_rows for i in groups))
     with damage("broken Parquet data", source.uri):
         # Leaves by number: names with dots in them are ambiguous in the public call.
         return source.file.reader.read_row_groups(groups, column_indices=list(leaves), use_threads=use_threads)
 
 
-def _batches(table: pa.Table, first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The table in batches, each with its position in the file."""
-    if not table.num_columns:
-        whole = pa.table({"rows": pa.nulls(table.num_rows)})
-        for start, batch in _batches(whole, first, batch_rows):
-            yield start, batch.select([])
+def _batches(table: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    if table.num_columns:
+        yield from table.to_batches(max_chunksize=batch_rows)
         return
-    for batch in table.to_batches(max_chunksize=batch_rows):
-        if batch.num_rows:
-            yield first, batch
-            first += batch.num_rows
-
-
-def schema_of(schema: Schema) -> list[SourceColumn]:
-    """The columns of a schema, each found by its id where it has one, else by its name."""
-    return [
-        SourceColumn(f.name, f.type, None if f.id is not None else (f.name,), f.id, None, f.nullable) for f in schema
-    ]
+    # Arrow gives no batches of a table without columns.
+    for batch in pa.table({"rows": pa.nulls(table.num_rows)}).to_batches(max_chunksize=batch_rows):
+        yield batch.select([])

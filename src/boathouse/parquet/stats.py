@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.bounds import Bounds, chunk_bounds, merged
 from boathouse.parquet.convert import constant
 from boathouse.parquet.resolve import Absent, FileField, Leaf, Resolver, SourceColumn, file_fields
@@ -228,6 +229,8 @@ def row_group_stats(
     lacks is all null, or all its default; what is nested, or lies in a list or a map, is unknown throughout.
     """
     by_name = {c.name: c for c in columns}
+    if unknown := [p for p in paths or () if p[0] not in by_name]:
+        raise ColumnNotFoundError(f"no column `{unknown[0][0]}` is read", advice=f"read it too: {', '.join(by_name)}")
     made = [
         _groups_of(metadata, resolver, by_name[path[0]], path[1:]) for path in paths or [(c.name,) for c in columns]
     ]
