@@ -19,8 +19,14 @@ def is_dataframe(data: object) -> bool:
 
 
 def engine_for(data: object = None, spark: Any = None) -> Engine:
-    """The engine of `data`; without data Spark if a session is given, else the local one."""
+    """The engine of `data`; without data Spark if a session is given, else the local one.
+
+    Data may bring its own as the attribute `boathouse_engine` (rows that tasks of Spark have written already do).
+    """
     if data is not None:
+        own = getattr(data, "boathouse_engine", None)
+        if own is not None:
+            return own
         return spark_engine(data.sparkSession) if is_dataframe(data) else LOCAL  # type: ignore[attr-defined]
     return LOCAL if spark is None else spark_engine(spark)
 

@@ -37,7 +37,11 @@ def archive() -> str:
     folder = Path(tempfile.mkdtemp(prefix="boathouse-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"boathouse-{digest}.zip"
+    # A folder without __init__.py is a package in a zip only if the zip names the folder itself.
+    folders = sorted({f"{parent.as_posix()}/" for n in content for parent in Path(n).parents if parent.name})
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in folders:
+            out.writestr(zipfile.ZipInfo(name, _EPOCH), b"")
         for name, data in content.items():
             out.writestr(zipfile.ZipInfo(name, _EPOCH), data)
     return str(path)

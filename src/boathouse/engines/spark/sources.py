@@ -17,7 +17,7 @@ def to_frame(spark: SparkSession, data: object) -> DataFrame:
     Raises InvalidArgumentError, UnsupportedTypeError.
     """
     if isinstance(data, DataFrame) or type(data).__module__.startswith("pyspark.sql.connect"):
-        return data  # type: ignore[return-value]
+        return data
     if type(data).__module__.startswith("pandas"):
         data = pa.Table.from_pandas(data, preserve_index=False)
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):

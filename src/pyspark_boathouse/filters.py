@@ -1,0 +1,46 @@
+"""Spark's filters as expressions of the library."""
+
+from __future__ import annotations
+
+from pyspark.sql import datasource as D
+
+from boathouse.errors import BoathouseError
+from boathouse.expr.resolve import bind_predicate
+from boathouse.expr.tree import Column, Comparison, ComparisonOp, Expr, In, IsNull, Literal, Not
+from boathouse.types import Schema
+
+_COMPARISONS: dict[type[D.Filter], ComparisonOp] = {
+    D.EqualTo: "=",
+    D.EqualNullSafe: "<=>",
+    D.GreaterThan: ">",
+    D.GreaterThanOrEqual: ">=",
+    D.LessThan: "<",
+    D.LessThanOrEqual: "<=",
+}
+
+
+def expression(filter: D.Filter, schema: Schema) -> Expr | None:
+    """The filter bound to the schema; None for one that has no equal here, which Spark then applies alone."""
+    try:
+        made = _unbound(filter)
+        return None if made is None else bind_predicate(made, schema)
+    except BoathouseError:
+        return None
+
+
+def _unbound(filter: D.Filter) -> Expr | None:
+    if isinstance(filter, D.Not):
+        inner = _unbound(filter.child)
+        return None if inner is None else Not(inner)
+    path = getattr(filter, "attribute", None)
+    if path is None:
+        return None
+    column = Column(tuple(path))
+    if isinstance(filter, D.IsNull):
+        return IsNull(column)
+    if isinstance(filter, D.IsNotNull):
+        return Not(IsNull(column))
+    if isinstance(filter, D.In):
+        return In(column, tuple(Literal.of(v) for v in filter.value))
+    op = _COMPARISONS.get(type(filter))
+    return None if op is None else Comparison(op, column, Literal.of(filter.value))

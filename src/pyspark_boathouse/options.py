@@ -1,0 +1,129 @@
+"""Options of `spark.read` and `df.write`, as users of other formats type them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import boathouse as bh
+from boathouse.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from boathouse.api.table import Table
+
+_STORAGE = "storage."
+_READ = frozenset({"path", "versionasof", "timestampasof", "branch", "tag", "tableformat", "pushfilters"})
+_WRITE = frozenset(
+    {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
+     "usermetadata"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Which table, and which version of it."""
+
+    path: str
+    format: str | None = None
+    version: int | None = None
+    timestamp: str | None = None
+    ref: str | None = None
+    push_filters: bool = False
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Raises InvalidArgumentError for a missing path, an option that is not known, and two that exclude."""
+        given, storage = _sorted_out(options, _READ)
+        if "branch" in given and "tag" in given:
+            raise InvalidArgumentError("the options branch and tag exclude each other", advice="give one of them")
+        return cls(
+            _path(given),
+            given.get("tableformat"),
+            _whole(given, "versionasof"),
+            given.get("timestampasof"),
+            given.get("branch", given.get("tag")),
+            _flag(given, "pushfilters"),
+            storage,
+        )
+
+    def open(self) -> Table:
+        """The table, pinned where a version is asked for."""
+        return bh.open(self.path, self.format, self.version, self.timestamp, self.ref, self.storage or None)
+
+
+@dataclass(frozen=True)
+class WriteTarget:
+    """Where rows go, and how: the arguments of `boathouse.write`."""
+
+    path: str
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], overwrite: bool) -> WriteTarget:
+        """Raises InvalidArgumentError."""
+        given, storage = _sorted_out(options, _WRITE)
+        names = [n.strip() for n in given.get("partitionby", "").split(",") if n.strip()]
+        arguments: dict[str, Any] = {
+            "format": given.get("tableformat"),
+            "mode": "overwrite" if overwrite else "append",
+            "partition_by": names,
+            "where": given.get("replacewhere"),
+            "merge_schema": _flag(given, "mergeschema"),
+            "overwrite_schema": _flag(given, "overwriteschema"),
+            "storage_options": storage or None,
+        }
+        if arguments["where"] is not None and not overwrite:
+            raise InvalidArgumentError("replaceWhere needs mode overwrite", advice='add .mode("overwrite")')
+        if "txnappid" in given or "txnversion" in given:
+            arguments["txn"] = _txn(given)
+        if "usermetadata" in given:
+            arguments["message"] = given["usermetadata"]
+        return cls(_path(given), arguments)
+
+
+def _txn(given: Mapping[str, str]) -> tuple[str, int]:
+    version = _whole(given, "txnversion")
+    if version is None or "txnappid" not in given:
+        raise InvalidArgumentError("the options txnAppId and txnVersion belong together", advice="give both")
+    return given["txnappid"], version
+
+
+def _sorted_out(options: Mapping[str, str], known: frozenset[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The options by lower-case name, those of the store apart."""
+    given = {str(k).lower(): str(v) for k, v in dict(options).items()}
+    storage = {k.removeprefix(_STORAGE): given.pop(k) for k in list(given) if k.startswith(_STORAGE)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise InvalidArgumentError(
+            f"unknown option {unknown[0]!r}", advice=f"the options are {', '.join(sorted(known))}, storage.<name>"
+        )
+    return given, storage
+
+
+def _path(given: Mapping[str, str]) -> str:
+    path = given.get("path", "").strip()
+    if not path:
+        raise InvalidArgumentError(
+            "there is no path: Spark hands catalog tables to Python sources without their options",
+            advice='use .load("path"), or spark.read.option("path", ...).table(name)',
+        )
+    return path
+
+
+def _whole(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgumentError(f"the option {name} is {text!r}", advice="give a whole number") from None
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidArgumentError(f"the option {name} is {text!r}", advice="give true or false")
+    return text == "true"

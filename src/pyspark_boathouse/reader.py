@@ -1,0 +1,78 @@
+"""Reading through the Python Data Source: planned in Spark's planning worker, read in tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from boathouse.engines.spark.schema import spark_type
+from boathouse.engines.spark.work import scan_rows
+from boathouse.errors import SchemaMismatchError
+from boathouse.expr.tree import Expr, all_of
+from boathouse.types import Schema
+from pyspark_boathouse.filters import expression
+from pyspark_boathouse.options import ReadOptions
+
+_TASK_BYTES = 64 << 20
+_AT_LEAST = 4
+
+
+class Bundle(InputPartition):
+    """One pickled `ScanTask`."""
+
+    def __init__(self, task: bytes) -> None:
+        self.task = task
+
+
+class TableReader(DataSourceReader):
+    """Reads the columns of `schema`, in its order."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self.options = options
+        self.columns = [f.name for f in schema.fields]
+        self.nullable = [f.nullable for f in schema.fields]
+        self.where: list[Expr] = []
+        _check(schema, options.open().schema, options.path)
+
+    def partitions(self) -> list[Bundle]:
+        """A task a Spark partition; planned now, at the version that is newest now unless one is asked for."""
+        scan = self.options.open().scan(self.columns, all_of(self.where) if self.where else None)
+        tasks = scan.plan().tasks(_TASK_BYTES, _AT_LEAST)
+        # Without any partition Spark reads one that does not exist.
+        return [Bundle(pickle.dumps(t)) for t in tasks] or [Bundle(b"")]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        assert isinstance(partition, Bundle)
+        if not partition.task:
+            return
+        for batch in scan_rows(pickle.loads(partition.task)):
+            fields = [
+                pa.field(f.name, f.type, nullable) for f, nullable in zip(batch.schema, self.nullable, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
+
+
+class FilteringReader(TableReader):
+    """Also prunes by Spark's filters. Every filter stays with Spark too, which checks the rows again."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        schema = self.options.open().schema
+        self.where = [e for f in filters if (e := expression(f, schema)) is not None]
+        yield from filters
+
+
+def _check(asked: StructType, schema: Schema, where: str) -> None:
+    """Raises ColumnNotFoundError, or SchemaMismatchError for a column asked for under another type."""
+    for f in asked.fields:
+        have = spark_type(schema.field(f.name).type, f.name)
+        if have.simpleString().lower() != f.dataType.simpleString().lower():
+            raise SchemaMismatchError(
+                f"column `{f.name}` is {have.simpleString()}, and was asked for as {f.dataType.simpleString()}",
+                where=where,
+                advice="leave types as they are in .schema(...), and cast afterwards",
+            )

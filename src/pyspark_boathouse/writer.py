@@ -1,0 +1,62 @@
+"""Writing through the Python Data Source: files in tasks, one commit in Spark's driver-side Python worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from boathouse.engines.spark.schema import from_spark
+from boathouse.engines.spark.wire import decode, encode, from_spark_batch
+from boathouse.ops.tasks.sink import sink_batches
+from boathouse.table.tasks import WriteContext
+from pyspark_boathouse.options import WriteTarget
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """OUTCOMES of one task, encoded."""
+
+    outcomes: tuple[bytes, ...]
+
+
+class TableWriter(DataSourceArrowWriter):
+    """`context` is None where there is nothing to write: the application's transaction was applied before."""
+
+    def __init__(self, target: WriteTarget, schema: StructType) -> None:
+        self.target = target
+        self.schema = from_spark(schema)
+        self.context: WriteContext | None = _driver().learn(target, self.schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        if self.context is None:
+            return Written(())
+        rows = (from_spark_batch(batch) for batch in iterator)
+        return Written(tuple(encode(batch) for batch in sink_batches(rows, self.context)))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self.context is not None:
+            _driver().commit(self.target, self.schema, self.context, list(batches(messages)))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Removes the files of tasks that finished; those of others are orphans that no commit refers to."""
+        if self.context is not None:
+            _driver().remove(self.context, list(batches(messages)))
+
+
+def batches(messages: Sequence[WriterCommitMessage | None]) -> Iterator[pa.RecordBatch]:
+    """The OUTCOMES of all tasks that reported."""
+    for message in messages:
+        if isinstance(message, Written):
+            for data in message.outcomes:
+                yield from decode(data)
+
+
+def _driver() -> Any:
+    """The driver's side, which executors must not load: it needs parsers and stores."""
+    return import_module("pyspark_boathouse.committing")
