@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boathouse.bits import entropy
-from boathouse.errors import AlreadyExistsError, CommitUnknownError
+from boathouse.errors import AlreadyExistsError, BoathouseError, CommitUnknownError
 from boathouse.ops.handle import WriteOptions, check_read_only
 from boathouse.ops.outcomes import data_files, discard, total
 from boathouse.ops.result import WriteResult
@@ -52,7 +52,12 @@ def create(
         metadata=dict(options.metadata),
         txn=options.txn,
     )
-    outcome = commit(format, change, stores)
+    try:
+        outcome = commit(format, change, stores)
+    except BoathouseError:
+        if outcomes is not None:
+            discard(outcomes, context)
+        raise
     if isinstance(outcome, Unknown):
         raise CommitUnknownError(
             "the table may or may not have been created: the store did not answer",

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.errors import CommitConflictError, CommitUnknownError
+from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import data_files, discard, total
 from boathouse.ops.result import WriteResult
-from boathouse.table.change import Change, Committed, Conflicted
+from boathouse.table.change import Change, CommitOutcome, Committed, Conflicted
 from boathouse.table.commit import commit
 from boathouse.table.format import Snapshot
 from boathouse.table.location import At, Version
@@ -62,7 +62,7 @@ def run(
         if planned.change is None or options.dry_run:
             planned.discard()
             return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run)
-        outcome = commit(handle.format, planned.change, handle.stores)
+        outcome = _commit(handle, planned, planned.change)
         if isinstance(outcome, Committed):
             seconds = entropy.current().monotonic() - started
             result = replace(_result(operation, planned, outcome.version), seconds=seconds)
@@ -75,6 +75,15 @@ def run(
         planned = plan(snapshot, lost) if outcome.replan and turns < MAX_PLANS else None
     lost.discard()
     raise conflict_error(handle, lost.change, outcome)
+
+
+def _commit(handle: Handle, planned: Planned, change: Change) -> CommitOutcome:
+    """Commits; where the loop raises, nothing has landed, and the files go. An interrupt keeps them: it may have."""
+    try:
+        return commit(handle.format, change, handle.stores)
+    except BoathouseError:
+        planned.discard()
+        raise
 
 
 def newest(handle: Handle) -> Handle:
