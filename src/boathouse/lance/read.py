@@ -1,6 +1,223 @@
-"""draft"""
+"""Reads fragments: columns from whichever data file holds them, without deleted rows, filtered late.
+
+A column is found by field id; one that no file of a fragment holds is null there. With a predicate its columns are
+decoded first, and the others only for the rows that remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from boathouse.arrow.evaluate import mask
+from boathouse.arrow.filesystem import DataFiles
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
+from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
+from boathouse.expr.tree import columns as columns_of
+from boathouse.lance.file.messages import SchemaMessage
+from boathouse.lance.file.reader import LanceFile
+from boathouse.lance.file.schema import Node, tree
+from boathouse.lance.options import FIELDS
+from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask
+
+BATCH_BYTES = 4 << 20
+MIN_BATCH_ROWS, MAX_BATCH_ROWS = 1 << 10, 1 << 16
+_FEW = 16
+"""Where fewer than one row in so many remains, the other columns are taken row by row."""
+Positions = npt.NDArray[np.int64]
 
 
-def read(task):
-    raise NotImplementedError
-    yield
+def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """The rows of the task's fragments, in order, with the schema `task.read.schema`."""
+    inline = dict(zip(task.deletes.column("delete").to_pylist(), task.deletes.column("inline").to_pylist()))
+    nodes = {node.id: node for node in tree(SchemaMessage.decode(task.read.options[FIELDS]).fields)}
+    for unit in task.units.select(["unit", "path", "size", "rows", "parts", "deletes"]).to_pylist():
+        deleted = EMPTY
+        for number in unit["deletes"] or ():
+            deleted = deleted | deserialize64(inline[number], where=unit["path"])
+        with ExitStack() as stack:
+            parts = _Parts(task.read.files, unit, nodes, stack)
+            yield from _Fragment(task.read, unit, parts, deleted).batches()
+
+
+class _Parts:
+    """The data files of one fragment, opened when first needed."""
+
+    def __init__(self, files: DataFiles, unit: Mapping[str, Any], nodes: Mapping[int, Node], stack: ExitStack) -> None:
+        self._files, self._unit, self._nodes, self._stack = files, unit, nodes, stack
+        self._columns = [part_columns(part) for part in unit["parts"]]
+        self._open: dict[int, LanceFile] = {}
+
+    def holder(self, column: ReadColumn) -> tuple[int | None, Node]:
+        """The number of the file that holds a column, None if none does, and the column's node."""
+        node = self._nodes[column.field_id if column.field_id is not None else -1]
+        ids = {n.id for n in node.walk()}
+        found = [i for i, columns in enumerate(self._columns) if not ids.isdisjoint(columns)]
+        if len(found) > 1:
+            raise UnsupportedFeatureError(
+                f"the members of column `{column.name}` lie in several files of one fragment",
+                where=self._unit["path"],
+                advice="compact the table with the library that wrote it",
+            )
+        return (found[0] if found else None), node
+
+    def file(self, i: int) -> LanceFile:
+        """File i. Raises CorruptTableError if it is missing or has another number of rows than the fragment."""
+        if i not in self._open:
+            part = self._unit["parts"][i]
+            opened = open_part(self._files, part)
+            self._stack.callback(opened.close)
+            if opened.num_rows != self._unit["rows"]:
+                raise CorruptTableError(
+                    f"a data file of {opened.num_rows} rows in fragment {self._unit['unit']}, "
+                    f"which has {self._unit['rows']}",
+                    where=part["path"],
+                )
+            self._open[i] = opened
+        return self._open[i]
+
+
+def part_columns(part: Mapping[str, Any]) -> dict[int, int]:
+    """Field id -> column of a data file; ids below 0 are tombstones and hidden columns."""
+    fields, columns = part["fields"], part["columns"] or part["fields"]
+    return {id: column for id, column in zip(fields, columns) if id >= 0}
+
+
+def open_part(files: DataFiles, part: Mapping[str, Any]) -> LanceFile:
+    """Opens a data file by its part of FILES. Raises CorruptTableError if it is missing."""
+    try:
+        return LanceFile.open(
+            files, part["path"], part["size"], columns=part_columns(part) if part["columns"] else None
+        )
+    except NotFoundError as error:
+        raise CorruptTableError("a data file is missing", where=part["path"], advice="restore the file") from error
+
+
+@dataclass(frozen=True)
+class _Fragment:
+    """One fragment being read."""
+
+    spec: ReadSpec
+    unit: Mapping[str, Any]
+    parts: _Parts
+    deleted: Bitmap
+    types: Mapping[str, pa.DataType] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", {c.name: to_arrow_type(c.type) for c in self.spec.columns})
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        where = self.spec.where
+        wanted = {path[0] for path in columns_of(where)} if where is not None else set(self.spec.output)
+        first = [c for c in self.spec.columns if c.name in wanted]
+        rest = [c for c in self.spec.columns if c.name not in wanted and c.name in self.spec.output]
+        for start, arrays in self._windows(first):
+            count = self._count(start)
+            positions = np.arange(start, start + count)
+            alive = ~self.deleted.mask(start, count)
+            if not alive.all():
+                positions = positions[alive]
+                keep = pa.array(alive)
+                arrays = {name: array.filter(keep) for name, array in arrays.items()}
+            if where is not None:
+                hit = mask(where, _batch(arrays, len(positions)))
+                positions = positions[hit.to_numpy(zero_copy_only=False)]
+                arrays = {name: array.filter(hit) for name, array in arrays.items()}
+            if len(positions):
+                yield self._finish({**arrays, **self._others(rest, start, positions)}, positions)
+
+    @property
+    def _batch_rows(self) -> int:
+        """The same for all parts, so that their batches begin at the same rows."""
+        per_row = (self.unit["size"] or 0) / max(self.unit["rows"], 1)
+        return int(min(max(BATCH_BYTES / max(per_row, 1), MIN_BATCH_ROWS), MAX_BATCH_ROWS))
+
+    def _count(self, start: int) -> int:
+        return min(self._batch_rows, int(self.unit["rows"]) - start)
+
+    def _windows(self, columns: Sequence[ReadColumn]) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+        """(first row, columns) of every window of `_batch_rows` rows."""
+        by_part, absent = self._grouped(columns)
+        streams = {i: self.parts.file(i).batches([n for _, n in held], self._batch_rows) for i, held in by_part.items()}
+        for start in range(0, self.unit["rows"], self._batch_rows):
+            count = self._count(start)
+            arrays = {name: pa.nulls(count, self.types[name]) for name in absent}
+            for i, held in by_part.items():
+                table = _rows(streams[i], count)
+                for (name, _), column in zip(held, table.columns):
+                    arrays[name] = self._plain(name, column)
+            yield start, arrays
+
+    def _grouped(self, columns: Sequence[ReadColumn]) -> tuple[dict[int, list[tuple[str, Node]]], list[str]]:
+        by_part: dict[int, list[tuple[str, Node]]] = {}
+        absent = []
+        for column in columns:
+            i, node = self.parts.holder(column)
+            if i is None:
+                absent.append(column.name)
+            else:
+                by_part.setdefault(i, []).append((column.name, node))
+        return by_part, absent
+
+    def _others(self, columns: Sequence[ReadColumn], start: int, positions: Positions) -> dict[str, pa.Array]:
+        """The columns of the rows at `positions`, all of one window."""
+        by_part, absent = self._grouped(columns)
+        arrays = {name: pa.nulls(len(positions), self.types[name]) for name in absent}
+        count = self._count(start)
+        for i, held in by_part.items():
+            file, nodes = self.parts.file(i), [node for _, node in held]
+            if len(positions) * _FEW < count:
+                table = file.take(positions, nodes)
+            else:
+                table = file.read(nodes, range(start, start + count))
+                if len(positions) < count:
+                    table = table.take(pa.array(positions - start))
+            for (name, _), column in zip(held, table.columns):
+                arrays[name] = self._plain(name, column)
+        return arrays
+
+    def _plain(self, name: str, column: pa.ChunkedArray) -> pa.Array:
+        """A column in its plain type: dictionaries, large layouts and zones are Lance's own."""
+        wanted = self.types[name]
+        return plain_array(column, wanted)
+
+    def _finish(self, arrays: Mapping[str, pa.Array], positions: Positions) -> pa.RecordBatch:
+        hidden = {POSITION: positions, UNIT: np.full(len(positions), self.unit["unit"], np.int64)}
+        columns = [arrays[name] for name in self.spec.output]
+        columns += [pa.array(hidden[name], pa.int64()) for name in self.spec.hidden]
+        if not columns:
+            return _batch({}, len(positions)).select([])
+        return pa.RecordBatch.from_arrays(columns, schema=self.spec.schema)
+
+
+def plain_array(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array:
+    """The column as one array of the type `wanted`."""
+    if column.type != wanted:
+        column = column.cast(wanted)
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], wanted)
+
+
+def _batch(arrays: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
+    """A batch that has its rows also where it has no column."""
+    return pa.record_batch([*arrays.values(), pa.nulls(rows)], [*arrays, ""])
+
+
+def _rows(stream: Iterator[pa.RecordBatch], count: int) -> pa.Table:
+    """The next `count` rows of a stream whose batches end where the windows end."""
+    found: list[pa.RecordBatch] = []
+    while count > 0:
+        batch = next(stream)
+        found.append(batch)
+        count -= batch.num_rows
+    if count:
+        raise AssertionError("batches of a data file do not end with the window")
+    return pa.Table.from_batches(found)

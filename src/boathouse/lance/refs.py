@@ -1,10 +1,14 @@
-"""Tags: `_refs/tags/{name}.json`, camelCase JSON with the version that the tag names. Branches are recognised only."""
+"""Tags: `_refs/tags/{name}.json`, camelCase JSON with the version that the tag names. Branches are recognised only.
+
+Names are letters and digits of any script, `.`, `-` and `_`; in file names all beyond ASCII is percent-encoded.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.storage import Stores, join
@@ -26,9 +30,9 @@ class Tag:
 
 def read_tag(location: Location, stores: Stores, name: str) -> Tag:
     """The tag called `name`. Raises VersionNotFoundError, CorruptTableError."""
-    if not name or "/" in name or name.startswith("."):
+    if not name:
         raise _absent(location, stores, name)
-    uri = join(location.uri, TAGS, f"{name}.json")
+    uri = join(location.uri, TAGS, f"{quote(name, safe='')}.json")
     storage, key = stores.resolve(uri)
     try:
         data = storage.get(key)
@@ -44,7 +48,7 @@ def list_tags(location: Location, stores: Stores) -> Mapping[str, Tag]:
     for info in storage.list_dir(folder)[1]:
         file = info.key.rpartition("/")[2]
         if file.endswith(".json"):
-            name = file.removesuffix(".json")
+            name = unquote(file.removesuffix(".json"))
             found[name] = _parse(name, storage.get(info.key), storage.uri(info.key))
     return found
 
@@ -53,7 +57,7 @@ def list_branches(location: Location, stores: Stores) -> tuple[str, ...]:
     """The names of the branches."""
     storage, folder = stores.resolve(join(location.uri, BRANCHES))
     files = (info.key.rpartition("/")[2] for info in storage.list_dir(folder)[1])
-    return tuple(f.removesuffix(".json").replace("%2F", "/") for f in files if f.endswith(".json"))
+    return tuple(unquote(f.removesuffix(".json")) for f in files if f.endswith(".json"))
 
 
 def _parse(name: str, data: bytes, where: str) -> Tag:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from boathouse.lance.messages import Field
+from boathouse.arrow.filesystem import data_files
+from boathouse.lance.messages import DataFile
+from boathouse.lance.read import open_part
 from boathouse.storage import Stores
 
 
-def count_rows(stores: Stores, uri: str, fields: Sequence[Field]) -> int:
-    return 0
+def count_rows(stores: Stores, uri: str, file: DataFile) -> int:
+    """The rows of one data file, deleted ones included. Raises CorruptTableError."""
+    part = {
+        "path": uri,
+        "size": file.file_size_bytes or None,
+        "fields": list(file.fields),
+        "columns": list(file.column_indices),
+    }
+    opened = open_part(data_files(stores), part)
+    try:
+        return opened.num_rows
+    finally:
+        opened.close()

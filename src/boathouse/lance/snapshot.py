@@ -101,7 +101,7 @@ class LanceSnapshot:
         if not fragment.files:
             raise CorruptTableError(f"fragment {fragment.id} has no data file", where=self.location.uri)
         uri = data_uri(self.manifest, fragment.files[0], self.location.uri)
-        return count_rows(self.stores, uri, self.manifest.fields)
+        return count_rows(self.stores, uri, fragment.files[0])
 
     def detail(self) -> Mapping[str, Any]:
         m = self.manifest

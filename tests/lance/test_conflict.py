@@ -1,0 +1,199 @@
+"""Who may follow whom: every pair of our changes and the operations of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from boathouse.bits.protobuf import Message
+from boathouse.lance.adapter import FORMAT
+from boathouse.lance.conflict import Landed, check, kind_of
+from boathouse.lance.messages import (
+    OPERATIONS,
+    Append,
+    Clone,
+    DataFragment,
+    DataReplacement,
+    DataReplacementGroup,
+    Delete,
+    Merge,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    RewriteGroup,
+    Transaction,
+    Update,
+    UpdateConfig,
+    UpdateMap,
+    UpdateMapEntry,
+)
+from boathouse.table.change import (
+    AddColumn,
+    AddFiles,
+    Change,
+    Rebase,
+    RemoveAll,
+    RemoveUnits,
+    ReplaceSchema,
+    Replan,
+    SetDeletes,
+    SetProperties,
+    Stop,
+)
+from boathouse.table.format import Winner
+from boathouse.types import INT64
+
+
+def touching(id: int) -> dict[str, Message]:
+    """One transaction of each operation; those that change fragments change fragment `id`."""
+    fragment = DataFragment(id=id)
+    return {
+        "append": Append(fragments=(DataFragment(),)),
+        "delete": Delete(updated_fragments=(fragment,)),
+        "overwrite": Overwrite(),
+        "create_index": Message(),
+        "rewrite": Rewrite(groups=(RewriteGroup(old_fragments=(fragment,)),)),
+        "merge": Merge(fragments=(fragment,)),
+        "restore": Restore(version=1),
+        "reserve_fragments": ReserveFragments(num_fragments=1),
+        "update": Update(updated_fragments=(fragment,), new_fragments=(DataFragment(),)),
+        "project": Project(),
+        "update_config": UpdateConfig(config=UpdateMap(entries=(UpdateMapEntry(key="theirs", value="1"),))),
+        "data_replacement": DataReplacement(replacements=(DataReplacementGroup(fragment_id=id),)),
+        "clone": Clone(),
+    }
+
+
+HERE, ELSEWHERE = 0, 7
+VERDICTS = {
+    # our change: (stops, replans) where fragment 0 is ours and theirs, the schema as it was
+    "append": ({"overwrite", "restore", "clone"}, set()),
+    "overwrite": ({"clone"}, {"overwrite"}),
+    "delete": ({"overwrite", "restore", "clone"}, {"rewrite", "update", "data_replacement"}),
+    "update": (
+        {"overwrite", "restore", "clone"},
+        {"delete", "rewrite", "update", "data_replacement", "merge", "project"},
+    ),
+    "config": (set(), set()),
+    "add-column": ({"overwrite", "restore", "clone", "merge", "project"}, set()),
+}
+
+
+@pytest.fixture
+def changes(kit, numbers):
+    kit.pylance(numbers)
+    planned = kit.load()
+    units = pa.Table.from_batches(planned.files())
+    nothing = AddFiles(units.slice(0, 0))
+    edits = {
+        "append": (nothing,),
+        "overwrite": (RemoveAll(), nothing),
+        "delete": (SetDeletes(units, (b"",)),),
+        "update": (SetDeletes(units, (b"",)), nothing),
+        "config": (SetProperties({"ours": "1"}),),
+        "add-column": (AddColumn("n", INT64),),
+    }
+    return {kind: Change("lance", kit.location, planned, "w", kind, found) for kind, found in edits.items()}
+
+
+def verdict(change, transaction, head=None, version=2):
+    winner = Winner(version, None, Landed(version, transaction))
+    return check(change, [winner], head or change.planned)
+
+
+@pytest.mark.parametrize("kind", VERDICTS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_matrix(changes, kind, operation):
+    change = changes[kind]
+    assert kind_of(change) == kind
+    stops, replans = VERDICTS[kind]
+    expected = Stop if operation in stops else Replan if operation in replans else Rebase
+    found = verdict(change, Transaction(**{operation: touching(HERE)[operation]}))
+    assert type(found) is expected, found
+    if expected is not Rebase:
+        assert found.conflicts[0].version == 2 and found.conflicts[0].kind and found.conflicts[0].message
+
+
+@pytest.mark.parametrize("kind", ["delete", "update"])
+@pytest.mark.parametrize("operation", ["delete", "update", "rewrite", "data_replacement"])
+def test_other_fragments_do_not_conflict(changes, kind, operation):
+    assert verdict(changes[kind], Transaction(**{operation: touching(ELSEWHERE)[operation]})) == Rebase()
+
+
+def test_removed_fragments_are_touched_too(changes, kit):
+    planned = changes["delete"].planned
+    units = pa.Table.from_batches(planned.files())
+    update = replace(changes["update"], edits=(RemoveUnits(units), AddFiles(units.slice(0, 0))))
+    assert isinstance(verdict(update, Transaction(delete=Delete(deleted_fragment_ids=(HERE,)))), Replan)
+    assert isinstance(verdict(update, Transaction(update=Update(removed_fragment_ids=(HERE,)))), Replan)
+    paths = verdict(update, Transaction(delete=Delete(deleted_fragment_ids=(HERE,)))).conflicts[0].paths
+    assert paths == (planned.manifest.fragments[0].files[0].path,)
+
+
+@pytest.mark.spec("L-065", "L-066")
+@pytest.mark.parametrize("kind", VERDICTS)
+def test_a_winner_that_is_not_understood_stops(changes, kind):
+    for transaction in (None, Transaction(), Transaction(unknown=b"\x92\x3a\x00")):
+        found = verdict(changes[kind], transaction)
+        assert isinstance(found, Stop) and found.conflicts[0].kind == "unknown-operation"
+
+
+def test_the_same_property_conflicts(changes):
+    same = UpdateConfig(config=UpdateMap(entries=(UpdateMapEntry(key="ours", value="2"),)))
+    found = verdict(changes["config"], Transaction(update_config=same))
+    assert isinstance(found, Stop) and found.conflicts[0].kind == "metadata-changed"
+    old = UpdateConfig(delete_keys=("ours",))
+    assert isinstance(verdict(changes["config"], Transaction(update_config=old)), Stop)
+    assert verdict(changes["append"], Transaction(update_config=same)) == Rebase()
+
+
+def test_the_same_application_transaction_conflicts(changes):
+    change = replace(changes["append"], txn=("app", 5))
+    for version, expected in ((5, Stop), (6, Stop), (4, Rebase)):
+        properties = {"boathouse.txn-app": "app", "boathouse.txn-version": str(version)}
+        found = verdict(change, Transaction(append=Append(), transaction_properties=properties))
+        assert isinstance(found, expected)
+
+
+def test_one_winner_that_stops_outweighs_those_that_replan(changes):
+    winners = [
+        Winner(v, None, Landed(v, Transaction(**{op: touching(HERE)[op]})))
+        for v, op in ((2, "rewrite"), (3, "overwrite"), (4, "rewrite"))
+    ]
+    assert isinstance(check(changes["delete"], winners, changes["delete"].planned), Stop)
+    assert len(check(changes["delete"], winners[::2], changes["delete"].planned).conflicts) == 2
+
+
+def _head(change, edit):
+    planned = change.planned
+    manifest = replace(planned.manifest, fields=edit(planned.manifest.fields))
+    return replace(planned, document=replace(planned.document, manifest=manifest))
+
+
+def test_schema_changes_below_an_append(changes):
+    change, merge = changes["append"], Transaction(merge=Merge())
+    field = change.planned.manifest.fields[0]
+    cases = [
+        (lambda f: f[1:], Rebase),  # a column was dropped
+        (lambda f: (*f, replace(field, id=9, name="n", nullable=True)), Rebase),
+        (lambda f: (*f, replace(field, id=9, name="n", nullable=False)), Replan),
+        (lambda f: (replace(field, id=9), *f[1:]), Replan),  # cast: the same name under a new id
+        (lambda f: (replace(field, logical_type="int32"), *f[1:]), Replan),
+        (lambda f: (replace(field, nullable=False), *f[1:]), Replan),
+        (lambda f: (replace(field, name="renamed"), *f[1:]), Rebase),
+    ]
+    for edit, expected in cases:
+        assert isinstance(verdict(change, merge, _head(change, edit)), expected)
+    overwrite = replace(changes["overwrite"], edits=(RemoveAll(), ReplaceSchema(change.planned.schema)))
+    assert verdict(overwrite, merge, _head(change, cases[3][0])) == Rebase()
+
+
+def test_the_same_name_twice_is_found_in_prepare(kit, numbers):
+    kit.pylance(numbers)
+    change = Change("lance", kit.location, kit.load(), "w", "add-columns", (AddColumn("A", INT64),))
+    with pytest.raises(ValueError, match="`A` is there already"):
+        FORMAT.prepare(change, kit.load(), kit.stores)

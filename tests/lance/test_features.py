@@ -1,0 +1,168 @@
+"""Feature flags, one table for each bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from boathouse.errors import UnsafeStorageError, UnsupportedFeatureError
+from boathouse.lance import features
+from boathouse.lance.adapter import FORMAT
+from boathouse.lance.messages import BasePath
+from boathouse.storage import Stores
+from boathouse.table.location import Location
+
+KNOWN = (1, 2, 4, 8, 16, 32, 128, 256, 1024, 2048)
+WRITTEN = (1, 4, 8, 32, 128, 256, 1024)
+
+
+@pytest.fixture
+def flagged(kit, numbers):
+    kit.pylance(numbers)
+    original = kit.manifests()[0].read_bytes()
+
+    def flag(**words):
+        kit.manifests()[0].write_bytes(original)
+        kit.edit(lambda m: replace(m, **words))
+
+    return flag
+
+
+def _pylance_opens(kit) -> bool:
+    try:
+        return kit.dataset().version == 1
+    except (OSError, ValueError):
+        return False
+
+
+@pytest.mark.spec("L-044", "L-013")
+def test_every_bit_of_the_reader_word(kit, flagged):
+    for i in range(64):
+        flagged(reader_feature_flags=1 << i)
+        if 1 << i in KNOWN:
+            assert kit.load().version == 1
+        else:
+            with pytest.raises(UnsupportedFeatureError, match=rf"flag {1 << i}\b.*cannot be read"):
+                kit.load()
+            if 1 << i >= 4096:
+                assert not _pylance_opens(kit)
+
+
+@pytest.mark.spec("L-045", "L-013")
+def test_every_bit_of_the_writer_word(kit, flagged, numbers):
+    for i in range(64):
+        flagged(writer_feature_flags=1 << i)
+        snapshot = kit.load()
+        if 1 << i in WRITTEN:
+            FORMAT.writable(snapshot, kit.stores)
+        else:
+            with pytest.raises(UnsupportedFeatureError, match=rf"flag {1 << i}\b.*cannot be written"):
+                FORMAT.writable(snapshot, kit.stores)
+    flagged(writer_feature_flags=1 << 40)
+    assert kit.read().num_rows == 10
+    before = kit.files()
+    with pytest.raises(UnsupportedFeatureError, match="1099511627776"):
+        kit.open().append(numbers)
+    assert kit.files() == before
+
+
+def test_stable_row_ids_are_read_and_not_written(kit, numbers):
+    kit.pylance(numbers, enable_stable_row_ids=True)
+    kit.dataset().delete("a = 3")
+    kit.dataset().update({"s": "'new'"}, where="a = 4")
+    assert kit.read().sort_by("a") == kit.dataset().to_table().sort_by("a")
+    with pytest.raises(UnsupportedFeatureError, match="stable row ids"):
+        kit.open().append(numbers)
+
+
+@pytest.mark.spec("L-046")
+def test_the_deletion_flag_follows_the_content(kit, numbers):
+    table = kit.create(numbers)
+    assert kit.load().manifest.reader_feature_flags == 0
+    table.delete("a = 3")
+    m = kit.load().manifest
+    assert (m.reader_feature_flags & 1, m.writer_feature_flags & 1) == (1, 1)
+    table.overwrite(numbers)
+    m = kit.load().manifest
+    assert (m.reader_feature_flags & 1, m.writer_feature_flags & 1) == (0, 0)
+
+
+@pytest.mark.spec("L-047")
+def test_sticky_flags_stay(kit, flagged, numbers):
+    flagged(reader_feature_flags=256, writer_feature_flags=256)
+    kit.open().append(numbers)
+    m = kit.load().manifest
+    assert m.reader_feature_flags & 256 and m.writer_feature_flags & 256
+    assert kit.dataset().count_rows() == 20
+
+
+def test_the_config_flag_follows_the_config(kit, numbers):
+    table = kit.create(numbers)
+    table.set_properties({"x": "1"})
+    assert kit.load().manifest.writer_feature_flags == features.CONFIG
+    assert kit.dataset().config() == {"x": "1"}
+    table.set_properties({"x": None})
+    assert kit.load().manifest.writer_feature_flags == 0
+    assert kit.dataset().config() == {}
+
+
+def test_a_table_without_transaction_files_gets_none(kit, flagged, numbers):
+    flagged(writer_feature_flags=features.NO_TRANSACTION_FILE)
+    before = {f for f in kit.files() if f.endswith(".txn")}
+    kit.open().append(numbers)
+    assert {f for f in kit.files() if f.endswith(".txn")} == before
+    assert kit.load().manifest.transaction_file == ""
+    assert kit.dataset().read_transaction(2).operation.fragments
+
+
+def test_a_shallow_clone_is_read_and_not_written(kit, numbers, tmp_path):
+    kit.pylance(numbers)
+    kit.dataset().delete("a < 3")
+    clone = str(tmp_path / "clone")
+    kit.dataset().shallow_clone(clone, 2)
+    snapshot = FORMAT.load(Location(f"file://{clone}"), kit.stores)
+    assert snapshot.manifest.fragments[0].files[0].base_id == 0
+    import boathouse as bh
+
+    assert bh.open(clone, format="lance").to_arrow() == numbers.slice(3)
+    with pytest.raises(UnsupportedFeatureError, match="base paths"):
+        bh.open(clone, format="lance").append(numbers)
+
+
+def test_an_unknown_base_path_is_corrupt(kit, numbers):
+    kit.pylance(numbers)
+    kit.edit(
+        lambda m: replace(
+            m,
+            base_paths=(BasePath(id=1, path="/nowhere"),),
+            fragments=tuple(replace(f, files=tuple(replace(d, base_id=3) for d in f.files)) for f in m.fragments),
+        )
+    )
+    with pytest.raises(ValueError, match="base path 3"):
+        list(kit.load().files())
+
+
+@pytest.mark.spec("L-061")
+def test_a_store_without_put_if_absent_is_not_written(numbers):
+    class Unsafe:
+        atomic_create = False
+
+        def __init__(self, inner):
+            self._inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self._inner, name)
+
+    import boathouse as bh
+
+    bh.write(numbers, "memory://lance-unsafe/t", format="lance")
+    stores = Stores(wrap=Unsafe)
+    location = Location("memory://lance-unsafe/t")
+    snapshot = FORMAT.load(location, stores)
+    with pytest.raises(UnsafeStorageError):
+        FORMAT.writable(snapshot, stores)
+
+
+def test_names_of_flags():
+    assert features.describe(1 | 256 | 1 << 50) == ("deletion files", "mixed data file versions", f"flag {1 << 50}")

@@ -1,0 +1,172 @@
+"""Names of manifests, versions by number, time and tag."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from boathouse.errors import CorruptTableError, TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
+from boathouse.lance.versions import VersionFile, list_versions, manifest_name, newest, parse_name
+from boathouse.storage import Stores
+from boathouse.table.location import At, Location
+from boathouse.testing.faults import FaultyStorage
+
+
+@pytest.mark.spec("L-048")
+def test_names_of_both_schemes():
+    assert manifest_name(1, "V2") == "18446744073709551614.manifest"
+    assert manifest_name(10, "V1") == "10.manifest"
+    assert parse_name("x/_versions/18446744073709551614.manifest").version == 1
+    assert parse_name("10.manifest") == VersionFile(10, "V1", "10.manifest")
+    for version in (1, 2, 7, 10**9):
+        for scheme in ("V1", "V2"):
+            found = parse_name(manifest_name(version, scheme))
+            assert (found.version, found.scheme) == (version, scheme)
+
+
+@pytest.mark.spec("L-048", "L-050")
+def test_both_schemes_are_read_and_kept(kit, numbers):
+    kit.pylance(numbers, enable_v2_manifest_paths=False)
+    kit.pylance(numbers, mode="append", enable_v2_manifest_paths=False)
+    assert (kit.root / "_versions/2.manifest").exists()
+    assert kit.load().version == 2
+    kit.open().append(numbers)
+    assert (kit.root / "_versions/3.manifest").exists()
+    assert kit.dataset().count_rows() == 30
+    ours = kit.load()
+    assert ours.detail()["naming"] == "V1"
+
+
+@pytest.mark.spec("L-049")
+def test_new_tables_have_v2_names(kit, numbers):
+    kit.create(numbers)
+    assert [p.name for p in kit.manifests()] == ["18446744073709551614.manifest"]
+    assert kit.dataset().version == 1
+
+
+@pytest.mark.spec("L-051")
+def test_a_mixture_of_both_schemes_is_refused(kit, numbers):
+    kit.pylance(numbers)
+    (kit.root / "_versions/1.manifest").write_bytes(kit.manifests()[0].read_bytes())
+    with pytest.raises(CorruptTableError, match="both naming schemes"):
+        kit.load()
+    with pytest.raises(ValueError, match="multiple manifest naming schemes|naming"):
+        kit.dataset().checkout_version(1)
+
+
+@pytest.mark.spec("L-053")
+@pytest.mark.parametrize("hint", [b'{"version":1}', b'{"version":99}', b"garbage", None])
+def test_the_version_hint_is_never_trusted(kit, numbers, hint):
+    kit.pylance(numbers)
+    kit.pylance(numbers, mode="append")
+    path = kit.root / "_versions/latest_version_hint.json"
+    path.unlink(missing_ok=True)
+    if hint is not None:
+        path.write_bytes(hint)
+    assert kit.load().version == 2
+
+
+@pytest.mark.spec("L-054")
+def test_staged_detached_and_temporary_names_are_no_versions(kit, numbers):
+    kit.pylance(numbers)
+    body = kit.manifests()[0].read_bytes()
+    for name in (
+        "18446744073709551600.manifest-3f0cbd3c-8f5e-4a3a-9f3e-8a5f2f1d9c11",
+        "d9223372036854775809.manifest",
+        ".tmp-18446744073709551600.manifest",
+        "18446744073709551600.manifest.tmp",
+        "notes.txt",
+    ):
+        (kit.root / "_versions" / name).write_bytes(body)
+    assert kit.load().version == 1
+    assert [v.version for v in list_versions(kit.location, kit.stores)] == [1]
+
+
+@pytest.mark.spec("L-052")
+def test_the_newest_of_10_000_manifests_takes_one_listing():
+    counted: list[FaultyStorage] = []
+
+    def wrap(storage):
+        counted.append(FaultyStorage(storage))
+        return counted[-1]
+
+    stores = Stores(wrap=wrap)
+    location = Location("memory://many-versions/t")
+    storage, _ = stores.resolve(location.uri)
+    inner = storage.inner if hasattr(storage, "inner") else storage
+    for version in range(1, 10_001):
+        inner.put(f"t/_versions/{manifest_name(version, 'V2')}", b"x")
+    before = [sum(s.count(name) for s in counted) for name in ("list", "list_dir", "get", "head")]
+    found = newest(location, stores)
+    after = [sum(s.count(name) for s in counted) for name in ("list", "list_dir", "get", "head")]
+    assert found.version == 10_000
+    # One page of the listing gives the newest; one more asks whether V1 names hide behind the V2 names.
+    assert [b - a for a, b in zip(before, after)] in ([1, 0, 0, 0], [2, 0, 0, 0])
+    inner.put("t/_versions/2.manifest", b"x")
+    with pytest.raises(CorruptTableError):
+        newest(location, stores)
+
+
+@pytest.mark.spec("L-055")
+def test_versions_by_number(kit, numbers):
+    kit.pylance(numbers)
+    kit.pylance(numbers.slice(0, 3), mode="append")
+    assert kit.load(At(version=1)).version == 1
+    assert kit.open(version=1).scan().to_arrow().num_rows == 10
+    assert kit.open(version=2).scan().to_arrow().num_rows == 13
+    for absent in (0, 3):
+        with pytest.raises(VersionNotFoundError, match=r"versions kept are 1, 2"):
+            kit.load(At(version=absent))
+    kit.manifests()[-1].unlink()  # version 1 was cleaned up
+    with pytest.raises(VersionNotFoundError, match=r"versions kept are 2"):
+        kit.load(At(version=1))
+
+
+def test_versions_by_time(kit, numbers):
+    kit.pylance(numbers)
+    kit.pylance(numbers, mode="append")
+    first, second = kit.load(At(version=1)), kit.load(At(version=2))
+    theirs = {v["version"]: v["timestamp"].timestamp() for v in kit.dataset().versions()}
+    assert abs(first.timestamp_ms / 1000 - theirs[1]) < 1
+    assert kit.load(At(timestamp_ms=first.timestamp_ms)).version == 1
+    assert kit.load(At(timestamp_ms=second.timestamp_ms + 10_000)).version == 2
+    with pytest.raises(VersionNotFoundError, match="oldest kept"):
+        kit.load(At(timestamp_ms=first.timestamp_ms - 10_000))
+
+
+def test_versions_by_tag(kit, numbers):
+    kit.pylance(numbers)
+    kit.pylance(numbers, mode="append")
+    kit.dataset().tags.create("releasé", 1)
+    snapshot = kit.load(At(ref="releasé"))
+    assert (snapshot.version, snapshot.ref) == (1, "releasé")
+    assert kit.load(At(ref="main")).version == 2
+    with pytest.raises(VersionNotFoundError, match="the tags are releasé"):
+        kit.load(At(ref="other"))
+    with pytest.raises(VersionNotFoundError):
+        kit.load(At(ref="../tags/releasé"))
+    path = kit.root / "_refs/tags/releasé.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "branch": "dev"}))
+    with pytest.raises(UnsupportedFeatureError, match="branch `dev`"):
+        kit.load(At(ref="releasé"))
+    path.write_text("{")
+    with pytest.raises(CorruptTableError):
+        kit.load(At(ref="releasé"))
+
+
+def test_branches_are_named_and_refused(kit, numbers):
+    kit.pylance(numbers).create_branch("dev")
+    with pytest.raises(UnsupportedFeatureError, match="branches are not read: `dev`"):
+        kit.load(At(ref="dev"))
+    assert kit.load().version == 1
+
+
+def test_a_folder_without_manifests_is_no_table(kit):
+    kit.root.mkdir()
+    with pytest.raises(TableNotFoundError):
+        kit.load()
+    kit.pylance(pa.table({"a": [1]}))
+    assert kit.load().version == 1
