@@ -1,0 +1,144 @@
+"""A Delta table of many files, without its data: a checkpoint with JSON statistics, and a log tail after it.
+
+`python benchmarks/delta_million.py FOLDER [FILES]` writes the table; planning reads nothing but the log.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+PARTITIONS = 1000
+CHECKPOINT = 10
+COMMITS = 9
+CHANGES = 1000
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": n, "type": t, "nullable": True, "metadata": {}}
+        for n, t in (("day", "date"), ("id", "long"), ("name", "string"), ("price", "double"), ("seen", "timestamp"))
+    ],
+}
+METADATA = {
+    "id": "6f1c9d2e-0000-4000-8000-000000000000",
+    "format": {"provider": "parquet", "options": {}},
+    "schemaString": json.dumps(SCHEMA),
+    "partitionColumns": ["day"],
+    "configuration": {},
+    "createdTime": 1_700_000_000_000,
+}
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+ADD = pa.struct(
+    [
+        ("path", pa.string()),
+        ("partitionValues", TEXT_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+        ("tags", TEXT_MAP),
+    ]
+)
+
+
+def build(folder: Path, files: int = 1_000_000, clustered: bool = False, group_rows: int = 1 << 18) -> Path:
+    """Writes the table if it is not there; `clustered` keeps the files of a partition together."""
+    log = folder / "_delta_log"
+    if (log / "_last_checkpoint").exists():
+        return folder
+    log.mkdir(parents=True, exist_ok=True)
+    order = np.arange(files) if clustered else np.random.default_rng(7).permutation(files)
+    size = _checkpoint(log / f"{CHECKPOINT:020d}.checkpoint.parquet", order, group_rows)
+    for version in range(CHECKPOINT + 1, CHECKPOINT + 1 + COMMITS):
+        _commit(log, version, files)
+    hint = {"version": CHECKPOINT, "size": files + 2, "sizeInBytes": size, "numOfAddFiles": files}
+    (log / "_last_checkpoint").write_text(json.dumps(hint))
+    return folder
+
+
+def days(numbers: np.ndarray, files: int) -> pa.Array:
+    """The partition of each file: files are numbered partition by partition."""
+    day = numbers * PARTITIONS // files
+    return (pa.array(np.datetime64("2023-01-01") + day.astype("timedelta64[D]"), pa.date32())).cast(pa.string())
+
+
+def adds(numbers: np.ndarray, files: int) -> pa.StructArray:
+    """Add actions of the files of these numbers."""
+    n = pa.array(numbers).cast(pa.string())
+    wide = pc.utf8_lpad(n, 12, "0")
+    day = days(numbers, files)
+    path = _join("day=", day, "/part-00000-00000000-0000-4000-8000-", wide, ".c000.snappy.parquet")
+    low, high = (pa.array(numbers * 1000 + i).cast(pa.string()) for i in (0, 999))
+    stats = _join(
+        '{"numRecords":1000,"minValues":{"id":', low, ',"name":"customer-', low, '","price":0.5,"seen":"', day,
+        'T00:00:00.000Z"},"maxValues":{"id":', high, ',"name":"customer-', high, '","price":999.5,"seen":"', day,
+        'T23:59:59.999Z"},"nullCount":{"id":0,"name":0,"price":12,"seen":0}}',
+    )  # fmt: skip
+    count = len(numbers)
+    keys = pa.array(np.full(count, "day"), pa.string())
+    partition = pa.MapArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), keys, day)
+    times = pa.array(np.full(count, 1_700_000_000_000), pa.int64())
+    sizes = pa.array(numbers % 1000 + 1_000_000, pa.int64())
+    same = pa.array(np.zeros(count, bool))
+    return pa.StructArray.from_arrays(
+        [path, partition, sizes, times, same, stats, pa.nulls(count, TEXT_MAP)], fields=list(ADD)
+    )
+
+
+def _join(*parts: str | pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(*(pa.scalar(p) if isinstance(p, str) else p for p in parts), "")
+
+
+def _checkpoint(path: Path, order: np.ndarray, group_rows: int) -> int:
+    features = pa.list_(pa.string())
+    protocol = pa.struct(
+        [("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32()), ("readerFeatures", features),
+         ("writerFeatures", features)]
+    )  # fmt: skip
+    metadata = pa.struct(
+        [("id", pa.string()), ("name", pa.string()), ("description", pa.string()),
+         ("format", pa.struct([("provider", pa.string()), ("options", TEXT_MAP)])), ("schemaString", pa.string()),
+         ("partitionColumns", features), ("configuration", TEXT_MAP), ("createdTime", pa.int64())]
+    )  # fmt: skip
+    remove = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])
+    txn = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
+    schema = pa.schema(
+        [("txn", txn), ("add", ADD), ("remove", remove), ("metaData", metadata), ("protocol", protocol)]
+    )
+
+    def table(kind: str, actions: pa.Array) -> pa.Table:
+        return pa.table([actions if f.name == kind else pa.nulls(len(actions), f.type) for f in schema], schema=schema)
+
+    described = {**METADATA, "format": {"provider": "parquet", "options": []}, "configuration": []}
+    with pq.ParquetWriter(path, schema, compression="snappy") as out:
+        out.write_table(table("protocol", pa.array([PROTOCOL], protocol)))
+        out.write_table(table("metaData", pa.array([described], metadata)))
+        for start in range(0, len(order), group_rows):
+            out.write_table(table("add", adds(order[start : start + group_rows], len(order))), group_rows)
+    return path.stat().st_size
+
+
+def _commit(log: Path, version: int, files: int) -> None:
+    """New files, and as many of the checkpoint's that go."""
+    after = version - CHECKPOINT
+    new = adds(np.arange(files, files + CHANGES) + (after - 1) * CHANGES, files + COMMITS * CHANGES).to_pylist()
+    old = adds(np.arange(CHANGES) * (files // CHANGES) + after, files).to_pylist()
+    lines = [{"commitInfo": {"timestamp": 1_700_000_000_000 + version, "operation": "WRITE"}}]
+    for action in old:
+        removed = {"path": action["path"], "deletionTimestamp": 1_700_000_000_000 + version, "dataChange": True}
+        lines.append({"remove": removed})
+    for action in new:
+        kept = {k: v for k, v in action.items() if v is not None}
+        lines.append({"add": {**kept, "partitionValues": dict(action["partitionValues"]), "dataChange": True}})
+    (log / f"{version:020d}.json").write_text("".join(json.dumps(x) + "\n" for x in lines))
+
+
+if __name__ == "__main__":
+    print(build(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000))
