@@ -272,8 +272,8 @@ def _check(values: Plain, kind: pa.DataType) -> None:
             raise Broken(f"bits for {kind}")
     elif (
         t.is_boolean(kind)
-        or not (t.is_primitive(kind) or t.is_fixed_size_binary(kind))
-        or (byte_width(kind) != values.width)
+        or not (t.is_primitive(kind) or t.is_fixed_size_binary(kind) or t.is_decimal(kind))
+        or byte_width(kind) != values.width
     ):
         raise Broken(f"values of {values.width} bytes for {kind}")
 

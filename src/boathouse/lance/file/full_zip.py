@@ -104,8 +104,6 @@ class FullZipPage:
             return np.full(len(at), self._control), np.where(visible, self._value, 0), visible
         there = defs == 0
         lengths = np.zeros(len(at), np.int64)
-        if isinstance(self._encoding.variable_packed_struct, m.VariablePackedStruct):
-            raise NotRead("variable packed structs in lists")
         heads = Segments(data, at[there] + self._control, np.full(int(there.sum()), self._length)).rows(self._length)
         lengths[there] = np.ascontiguousarray(heads).view(f"<u{self._length}").reshape(-1).astype(np.int64)
         return self._control + np.where(there, self._length, 0), lengths, visible
@@ -113,8 +111,6 @@ class FullZipPage:
     def _single(self, data: Bytes, at: Ints, sizes: Ints) -> tuple[Levels, Levels, Ints, Ints]:
         """One item a row."""
         rep, defs = self._words(data, at)
-        if self._encoding.variable_packed_struct is not None:
-            return rep, defs, at + self._control, sizes - self._control
         skip, lengths, _ = self._lengths(data, at, defs)
         if ((skip + lengths) != sizes).any():
             raise Broken("a row whose value has another length")
