@@ -18,7 +18,7 @@ from boathouse.types import DataType, DecimalType, FloatType, IntegerType
 
 
 def whole(array: pa.Array, type: DataType, up: bool) -> pa.Array:
-    """CEIL or FLOOR. A double beyond BIGINT saturates and NaN is 0, as Java's conversion does."""
+    """CEIL or FLOOR. A double beyond BIGINT is an overflow; NaN is 0, as Java's conversion makes it."""
     kernel = pc.ceil if up else pc.floor
     if pa.types.is_integer(array.type):
         return array.cast(pa.int64())
@@ -26,10 +26,12 @@ def whole(array: pa.Array, type: DataType, up: bool) -> pa.Array:
         wide = array.cast(pa.decimal256(min(array.type.precision + 1, 76), array.type.scale))
         return rescale(kernel(wide), type)
     values, mask = floats(kernel(array.cast(pa.float64())))
-    big, small = values >= 2.0**63, values <= -(2.0**63)
-    safe = np.where(big | small | np.isnan(values), 0, values).astype(np.int64)
-    out = np.where(big, np.int64(2**63 - 1), np.where(small, np.int64(-(2**63)), safe))
-    return build(out, mask, pa.int64())
+    bad = (values >= 2.0**63) | (values < -(2.0**63))
+    if mask is not None:
+        bad &= ~mask
+    if bad.any():
+        raise EvaluationError(f"{values[bad][0]} does not fit bigint")
+    return build(np.where(np.isnan(values), 0, values).astype(np.int64), mask, pa.int64())
 
 
 def round_(args: list[Value], type: DataType) -> Value:
@@ -68,27 +70,28 @@ def _round_decimal(value: Decimal, digits: int, type: DecimalType) -> Decimal:
 def _round_float(value: float, digits: int, bits: int) -> float:
     if not math.isfinite(value):
         return value
+    # Adding 0.0 makes -0.0 positive, which a BigDecimal has not.
     text = repr(value) if bits == 64 else str(np.float32(value))
     exact = Decimal(text)
     _, _, exponent = exact.as_tuple()
     assert isinstance(exponent, int)
     if digits >= -exponent:
-        return value
-    if exact.adjusted() < -digits - 1:
-        return math.copysign(0.0, 1.0)
-    out = float(_at_wide(exact, digits))
+        return value + 0.0
+    out = float(_at_wide(exact, digits)) + 0.0
     return to_float32(out) if bits == 32 else out
 
 
 def _at_wide(value: Decimal, digits: int) -> Decimal:
     """Half up without a context's limit on digits: doubles reach 10**308."""
+    if value.adjusted() < -digits - 1:
+        return Decimal(0)
     shifted = value.scaleb(digits, context=WIDE)
     return shifted.to_integral_value(ROUND_HALF_UP).scaleb(-digits, context=WIDE)
 
 
 def sign(array: pa.Array) -> pa.Array:
     values, mask = floats(array)
-    return build(np.sign(values), mask, pa.float64())
+    return build(np.where(values == 0, values, np.sign(values)), mask, pa.float64())
 
 
 def power(base: pa.Array, exponent: pa.Array) -> pa.Array:

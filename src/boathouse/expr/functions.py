@@ -126,7 +126,7 @@ _SPECS = (
                  total=False),
     FunctionSpec("last_day", "time", ("date",), DATE, "last day of the month", total=False),
     FunctionSpec("trunc", "time", ("date", "unit"), DATE, "start of the week, month, quarter or year", total=False),
-    FunctionSpec("date_trunc", "time", ("unit", "instant"), lambda a: a[1].type or TIMESTAMP,
+    FunctionSpec("date_trunc", "time", ("unit", "timestamp"), TIMESTAMP,
                  "start of the unit, microsecond to year, in UTC", total=False),
     FunctionSpec("to_date", "time", ("date",), DATE, "CAST to DATE"),
     FunctionSpec("to_timestamp", "time", ("timestamp",), TIMESTAMP, "CAST to TIMESTAMP"),

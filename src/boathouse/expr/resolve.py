@@ -199,6 +199,9 @@ def _narrow(e: Expr) -> Expr:
 
 
 def _arithmetic(e: Expr, op: str, left: Expr, right: Expr) -> Expr:
+    day = _days(op, left, right)
+    if day is not None:
+        return day
     left, right = (_number(a, b, e) for a, b in ((left, right), (right, left)))
     if op == "div":
         both = [cast_to(x, INT64) if isinstance(x.type, IntegerType | NullType) else x for x in (left, right)]
@@ -216,6 +219,16 @@ def _arithmetic(e: Expr, op: str, left: Expr, right: Expr) -> Expr:
     if to is None or not is_numeric(to):
         raise ExpressionError(f"`{op}` needs numbers, not {left.type} and {right.type}: {e}")
     return Arithmetic(op, cast_to(left, to), cast_to(right, to), type=to)  # type: ignore[arg-type]
+
+
+def _days(op: str, left: Expr, right: Expr) -> Expr | None:
+    """DATE plus or minus a whole number is a number of days."""
+    if op == "+" and isinstance(right.type, DateType):
+        left, right = right, left
+    whole = isinstance(right.type, IntegerType) and right.type.bits <= 32
+    if op not in ("+", "-") or not isinstance(left.type, DateType) or not whole:
+        return None
+    return Function("date_add" if op == "+" else "date_sub", (left, cast_to(right, INT32)), type=DATE)
 
 
 def _number(e: Expr, other: Expr, parent: Expr) -> Expr:
@@ -266,6 +279,9 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
     if spec.name == "round" and len(out) > 1 and not isinstance(out[1], Literal):
         raise ExpressionError(f"the digits of round are a constant: {e}")
     if "common" in spec.kinds:
+        texts = {isinstance(a.type, StringType) for a in out if not isinstance(a.type, NullType)}
+        if spec.name != "coalesce" and len(texts) > 1:
+            raise ExpressionError(f"{spec.name} does not mix text with other types: {e}", advice="CAST the text")
         out = list(_alike(out, e))
         _comparable(out[0], e) if spec.name != "coalesce" else None
     if spec.name == "pmod":
