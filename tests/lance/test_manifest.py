@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -65,10 +66,10 @@ def test_corpus_manifests_survive_a_round_trip(corpora, tmp_path):
     seen = 0
     for root, _, names in os.walk(corpora / "lance" / "test_data"):
         for name in (n for n in names if n.endswith(".manifest") and "_versions" in root):
-            data = open(os.path.join(root, name), "rb").read()
+            data = Path(root, name).read_bytes()
             document = parse(data, where=name)
             again = parse(serialise(document), where=name)
-            free = dict(index_section=None, transaction_section=None, transaction_section_21=None)
+            free = {"index_section": None, "transaction_section": None, "transaction_section_21": None}
             assert replace(again.manifest, **free) == replace(document.manifest, **free)
             assert (again.index, again.transaction) == (document.index, document.transaction)
             seen += 1

@@ -135,7 +135,7 @@ def test_types_that_lance_cannot_hold_are_refused(kit, column):
 
 
 def test_variant_and_bad_names_are_refused():
-    with pytest.raises(UnsupportedTypeError, match="`v`.*variant"):
+    with pytest.raises(UnsupportedTypeError, match=r"`v`.*variant"):
         from_schema(Schema((Field("v", VARIANT),)))
     for names in (("a", "a"), ("",), ("a.b",)):
         with pytest.raises(InvalidArgumentError):

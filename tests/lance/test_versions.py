@@ -52,7 +52,7 @@ def test_a_mixture_of_both_schemes_is_refused(kit, numbers):
     (kit.root / "_versions/1.manifest").write_bytes(kit.manifests()[0].read_bytes())
     with pytest.raises(CorruptTableError, match="both naming schemes"):
         kit.load()
-    with pytest.raises(ValueError, match="multiple manifest naming schemes|naming"):
+    with pytest.raises(ValueError, match="naming"):
         kit.dataset().checkout_version(1)
 
 
@@ -117,10 +117,10 @@ def test_versions_by_number(kit, numbers):
     assert kit.open(version=1).scan().to_arrow().num_rows == 10
     assert kit.open(version=2).scan().to_arrow().num_rows == 13
     for absent in (0, 3):
-        with pytest.raises(VersionNotFoundError, match=r"versions kept are 1, 2"):
+        with pytest.raises(VersionNotFoundError, match="The versions kept are 1, 2"):
             kit.load(At(version=absent))
     kit.manifests()[-1].unlink()  # version 1 was cleaned up
-    with pytest.raises(VersionNotFoundError, match=r"versions kept are 2"):
+    with pytest.raises(VersionNotFoundError, match="The versions kept are 2"):
         kit.load(At(version=1))
 
 
@@ -143,7 +143,7 @@ def test_versions_by_tag(kit, numbers):
     snapshot = kit.load(At(ref="releasé"))
     assert (snapshot.version, snapshot.ref) == (1, "releasé")
     assert kit.load(At(ref="main")).version == 2
-    with pytest.raises(VersionNotFoundError, match="the tags are releasé"):
+    with pytest.raises(VersionNotFoundError, match="The tags are releasé"):
         kit.load(At(ref="other"))
     with pytest.raises(VersionNotFoundError):
         kit.load(At(ref="../tags/releasé"))

@@ -145,13 +145,15 @@ class _Fragment:
     def _windows(self, columns: Sequence[ReadColumn]) -> Iterator[tuple[int, dict[str, pa.Array]]]:
         """(first row, columns) of every window of `_batch_rows` rows."""
         by_part, absent = self._grouped(columns)
-        streams = {i: self.parts.file(i).batches([n for _, n in held], self._batch_rows) for i, held in by_part.items()}
+        streams = {
+            i: _Stream(self.parts.file(i).batches([n for _, n in held], self._batch_rows))
+            for i, held in by_part.items()
+        }
         for start in range(0, self.unit["rows"], self._batch_rows):
             count = self._count(start)
             arrays = {name: pa.nulls(count, self.types[name]) for name in absent}
             for i, held in by_part.items():
-                table = _rows(streams[i], count)
-                for (name, _), column in zip(held, table.columns):
+                for (name, _), column in zip(held, streams[i].rows(count).columns):
                     arrays[name] = self._plain(name, column)
             yield start, arrays
 
@@ -185,8 +187,7 @@ class _Fragment:
 
     def _plain(self, name: str, column: pa.ChunkedArray) -> pa.Array:
         """A column in its plain type: dictionaries, large layouts and zones are Lance's own."""
-        wanted = self.types[name]
-        return plain_array(column, wanted)
+        return plain_array(column, self.types[name])
 
     def _finish(self, arrays: Mapping[str, pa.Array], positions: Positions) -> pa.RecordBatch:
         hidden = {POSITION: positions, UNIT: np.full(len(positions), self.unit["unit"], np.int64)}
@@ -211,13 +212,19 @@ def _batch(arrays: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
     return pa.record_batch([*arrays.values(), pa.nulls(rows)], [*arrays, ""])
 
 
-def _rows(stream: Iterator[pa.RecordBatch], count: int) -> pa.Table:
-    """The next `count` rows of a stream whose batches end where the windows end."""
-    found: list[pa.RecordBatch] = []
-    while count > 0:
-        batch = next(stream)
-        found.append(batch)
-        count -= batch.num_rows
-    if count:
-        raise AssertionError("batches of a data file do not end with the window")
-    return pa.Table.from_batches(found)
+class _Stream:
+    """Batches of one data file, cut where the windows end."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._left: pa.RecordBatch | None = None
+
+    def rows(self, count: int) -> pa.Table:
+        """The next `count` rows, which must be there."""
+        found: list[pa.RecordBatch] = []
+        while count > 0:
+            batch = self._left if self._left is not None else next(self._batches)
+            found.append(batch.slice(0, count))
+            self._left = batch.slice(count) if batch.num_rows > count else None
+            count -= found[-1].num_rows
+        return pa.Table.from_batches(found)
