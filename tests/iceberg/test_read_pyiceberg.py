@@ -176,5 +176,5 @@ def test_hidden_columns_and_empty_projection(catalog):
 
     for r in got.to_pylist():
         assert read_table(paths[r["_unit"]][7:])["a"][r["_pos"]].as_py() == r["a"]
-    count, _ = rows(opened(table), None, [])
+    _count, _ = rows(opened(table), None, [])
     assert sum(b.num_rows for t in scan.plan(opened(table), Stores(), []).tasks() for b in tasks.read(t)) == 4

@@ -75,7 +75,6 @@ class DataFileWriter:
             "spec": self._context.spec.id,
             "partition": partition,
             "native": native,
-            "inserted": summary.rows,
         }
         table = pa.Table.from_pylist([row], schema=schema)
         at = schema.get_field_index("stats")

@@ -15,6 +15,7 @@ from boathouse.errors import BoathouseError, CorruptTableError, NotFoundError, U
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg import manifests
+from boathouse.iceberg.manifest_schemas import METRICS
 from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import Paths
@@ -57,7 +58,7 @@ BOUNDS: Final = frozenset({"value_counts", "null_value_counts", "nan_value_count
 
 @dataclass(frozen=True)
 class Listing:
-    """One snapshot's files: its metadata, the snapshot's JSON (None: an empty table), and the schema they are seen with."""
+    """One snapshot's files: its metadata, its JSON (None: an empty table), and the schema they are seen with."""
 
     metadata: TableMetadata
     snapshot: Mapping[str, Any] | None
@@ -99,9 +100,7 @@ class Listing:
                 advice="was the table copied in part, or cleaned by another tool?",
             ) from None
 
-    def entries(
-        self, source: ManifestFile, live_only: bool = True, metrics: frozenset[str] = manifests.METRICS
-    ) -> list[Entry]:
+    def entries(self, source: ManifestFile, live_only: bool = True, metrics: frozenset[str] = METRICS) -> list[Entry]:
         """The entries of one manifest, with inherited values."""
         uri = self.paths.uri(source.path)
         return manifests.read_entries(self.read(uri), source, uri, live_only, metrics)
@@ -173,7 +172,7 @@ class _Builder:
         self.where = where
         self.schema = listing.schema_of_files(columns)
         self.tested = columns_of(where) if where is not None else ()
-        self.fields = {path: f for path, f in listing.schema.walk()}
+        self.fields = dict(listing.schema.walk())
         self.pruners: dict[int, PartitionPruner] = {}
         self.pruner = Pruner(where, self.tested) if where is not None and self.tested else None
         if any(p not in self.fields for p in self.tested):
@@ -313,9 +312,9 @@ def partition_column(
     arrays = []
     for field in type:
         id = int(field.name)
-        values = [t.get(id) for t in tuples] if id in own else [None] * len(tuples)
+        values: list[Physical] = [t.get(id) if id in own else None for t in tuples]
         if types[id] == StringType():
-            values = [v if v is None or isinstance(v, str) else str(v) for v in values]
+            values = [v if v is None else str(v) for v in values]
         arrays.append(arrow_array(values, types[id]))
     return pa.StructArray.from_arrays(arrays, fields=list(type))
 
@@ -374,3 +373,14 @@ def _stats(type: DataType, *arrays: pa.Array) -> pa.StructArray:
 
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(list(batches), schema)
+
+
+def new_files(listing: Listing, sources: Sequence[ManifestFile], snapshots: set[int], where: Expr) -> list[str]:
+    """Paths of the files in these manifests that one of the snapshots added and that may hold a matching row."""
+    builder = _Builder(listing, (), where)
+    found: list[str] = []
+    for source in sources:
+        batch = builder.batch(source, 0, Tally())
+        adders = batch.column("native").field("snapshot_id").to_pylist()
+        found += [p for p, s in zip(batch.column("path").to_pylist(), adders) if s in snapshots]
+    return found

@@ -234,8 +234,8 @@ def _summarise(values: Sequence[Physical], type: Any) -> Row:
     floating = isinstance(type, FloatType)
     numbers = [v for v in present if not (floating and math.isnan(v))]  # type: ignore[arg-type]
     key = _zero_order if floating else None
-    lower = min(numbers, key=key, default=None)  # type: ignore[type-var, arg-type]
-    upper = max(numbers, key=key, default=None)  # type: ignore[type-var, arg-type]
+    lower = min(numbers, key=key, default=None)  # type: ignore[arg-type]
+    upper = max(numbers, key=key, default=None)  # type: ignore[arg-type]
     return {
         "contains_null": len(present) < len(values),
         "contains_nan": len(numbers) < len(present),

@@ -95,7 +95,7 @@ def bind_spec(
     Raises InvalidArgumentError for a source that is not there, UnsupportedTypeError for a transform that does
     not take its source.
     """
-    paths = {path: f for path, f in schema.walk()}
+    paths = dict(schema.walk())
     bound: list[PartitionField] = []
     taken: dict[str, PartitionField] = {}
     for f in fields:

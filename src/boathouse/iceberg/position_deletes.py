@@ -24,7 +24,11 @@ FOUND = pa.schema(
         pa.field("inline", pa.binary(), False),
     ]
 )
-_IDS = {("file_path",): FILE_PATH_ID, ("pos",): POSITION_ID}
+
+
+def _id(path: tuple[str, ...]) -> int | None:
+    """The ids of a delete file that was written without them."""
+    return {("file_path",): FILE_PATH_ID, ("pos",): POSITION_ID}.get(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ def read_positions(task: DeleteFileTask) -> Iterator[pa.RecordBatch]:
         SourceColumn("pos", INT64, field_id=POSITION_ID, nullable=False),
     ]
     found: dict[str, list[np.ndarray]] = {}
-    for batch in scan_file(task.files, task.uri, columns, matching=Matching(file_ids=_IDS.get), use_threads=False):
+    for batch in scan_file(task.files, task.uri, columns, matching=Matching(file_ids=_id), use_threads=False):
         encoded = pc.dictionary_encode(batch.column(0))
         codes = encoded.indices.to_numpy()
         positions = batch.column(1).to_numpy()

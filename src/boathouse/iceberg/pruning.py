@@ -68,7 +68,7 @@ def source_bounds(field: PartitionField, source: DataType, lower: Physical, uppe
 def _truncated(lower: Physical, upper: Physical, width: int) -> Bounds:
     if isinstance(upper, str | bytes):
         return lower, (upper if len(upper) < width else raised(upper)), False
-    return lower, None if upper is None else upper + width - 1, False  # type: ignore[operator]
+    return lower, None if upper is None else upper + width - 1, False
 
 
 def _timed(name: str, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:

@@ -29,7 +29,8 @@ from boathouse.types import Field, FloatType, Partitioning, Schema
 
 NAME_MAPPING = "schema.name-mapping.default"
 _DELETE_METRICS = frozenset({"lower_bounds", "upper_bounds"})
-Tuple = tuple[int, tuple[Physical, ...]]
+Key = Physical | tuple[str]
+Tuple = tuple[int, tuple[Key, ...]]
 """A partition spec and its values in order: what position deletes share with the files that they touch."""
 
 
@@ -205,7 +206,7 @@ class _Units:
         return oldest is not None and oldest <= sequence
 
 
-def _same(value: Physical) -> Physical | tuple[str]:  # type: ignore[return]
+def _same(value: Physical) -> Key:
     """A partition value to compare by: every NaN is one, the two zeros are two."""
     if isinstance(value, float):
         return ("nan",) if value != value else (value.hex(),)

@@ -173,7 +173,10 @@ def type_json(type: DataType) -> str | dict[str, Any]:
 
 
 def storable(type: DataType, path: str) -> DataType:
-    """`type` as a v2 table holds it: tinyint and smallint widen to int. Raises UnsupportedTypeError naming the column."""
+    """`type` as a v2 table holds it: tinyint and smallint widen to int.
+
+    Raises UnsupportedTypeError naming the column.
+    """
     match type:
         case StructType(fields):
             _check_names(fields, path)

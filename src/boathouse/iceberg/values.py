@@ -114,7 +114,7 @@ def arrow_array(values: Sequence[Physical], type: DataType) -> pa.Array:
         case DecimalType(precision, scale):
             limit = 10**precision
             return pa.array(
-                [None if v is None or abs(v) >= limit else Decimal(f"{v}E-{scale}") for v in values],  # type: ignore[arg-type]
+                [Decimal(f"{v}E-{scale}") if isinstance(v, int) and abs(v) < limit else None for v in values],
                 target,
             )
     return pa.array(values, target)
@@ -203,4 +203,7 @@ def truncated(lower: Physical, upper: Physical, width: int | None) -> tuple[Phys
 
 def raised(prefix: str | bytes) -> str | bytes | None:
     """The least text of its length above everything that begins with `prefix`; None if there is none."""
-    return None if not prefix else truncate_upper(prefix + prefix[:1], len(prefix))
+    if not prefix:
+        return None
+    longer: str | bytes = prefix + "x" if isinstance(prefix, str) else prefix + b"x"
+    return truncate_upper(longer, len(prefix))  # type: ignore[no-any-return]

@@ -1,0 +1,163 @@
+"""Iceberg behind the waist: each method delegates to the module that does it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from boathouse.errors import (
+    BoathouseError,
+    InvalidArgumentError,
+    MixedWritersError,
+    TableNotFoundError,
+    UnsafeStorageError,
+    UnsupportedFeatureError,
+)
+from boathouse.expr.tree import Expr
+from boathouse.iceberg import conflict, history, scan, snapshot, transaction, write
+from boathouse.iceberg.partitions import unknown_transforms
+from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
+from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.storage import Stores, join
+from boathouse.table.change import Change, CreateTable, Verdict
+from boathouse.table.commit import FileCommitter
+from boathouse.table.format import Attempt, Capabilities, Committer, HistoryEntry, MapFunction, Snapshot, Winner
+from boathouse.table.location import NEWEST, At, Location, Version
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import WriteContext
+from boathouse.types import PartitionSpec, Schema
+
+log = logging.getLogger("boathouse")
+
+
+def _own(found: Snapshot) -> IcebergSnapshot:
+    if not isinstance(found, IcebergSnapshot):
+        raise InvalidArgumentError(f"a {found.format} snapshot was given to the Iceberg format")
+    return found
+
+
+class IcebergFormat:
+    """Format version 2 in a file-system table; other metadata is read."""
+
+    name = "iceberg"
+    capabilities = Capabilities(deletes="copy-on-write", partitions=True, transforms=True)
+
+    def detect(self, location: Location, stores: Stores) -> bool:
+        if location.metadata is not None:
+            return ".metadata.json" in location.metadata
+        found = list_metadata(location.uri, stores)
+        return bool(found.file_system or found.catalog)
+
+    def load(self, location: Location, stores: Stores, at: At = NEWEST) -> IcebergSnapshot:
+        return snapshot.load(location, stores, at)
+
+    def plan(
+        self,
+        snapshot: Snapshot,
+        stores: Stores,
+        columns: Sequence[str] | None = None,
+        where: Expr | None = None,
+        hidden: Sequence[str] = (),
+        map: MapFunction | None = None,
+    ) -> ScanPlan:
+        return scan.plan(_own(snapshot), stores, columns, where, hidden, map)
+
+    def writable(self, snapshot: Snapshot, stores: Stores) -> None:
+        check_writable(_own(snapshot), stores)
+
+    def create(
+        self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
+    ) -> tuple[Schema, PartitionSpec]:
+        return write.create(location, create, None if snapshot is None else _own(snapshot))
+
+    def write_context(
+        self,
+        location: Location,
+        stores: Stores,
+        schema: Schema,
+        spec: PartitionSpec,
+        properties: Mapping[str, str],
+        write_id: str,
+        snapshot: Snapshot | None = None,
+    ) -> WriteContext:
+        found = None if snapshot is None else _own(snapshot)
+        return write.write_context(location, stores, schema, spec, properties, write_id, found)
+
+    def committer(self, location: Location, stores: Stores) -> Committer:
+        return FileCommitter(stores)
+
+    def head(self, change: Change, stores: Stores) -> IcebergSnapshot | None:
+        try:
+            return snapshot.load(change.location, stores, At(ref=change.ref))
+        except TableNotFoundError:
+            return None
+
+    def winners(self, change: Change, head: Snapshot, stores: Stores) -> Sequence[Winner] | None:
+        return conflict.winners(change, _own(head), stores)
+
+    def check(self, change: Change, winners: Sequence[Winner], head: Snapshot, stores: Stores) -> Verdict:
+        return conflict.check(change, winners, _own(head), stores)
+
+    def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
+        return transaction.prepare(change, None if head is None else _own(head), stores)
+
+    def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
+        """Writes version-hint.text, which others begin their search at; a failure is harmless."""
+        number = version_of(attempt.uri)
+        try:
+            storage, key = stores.resolve(join(change.location.uri, METADATA_FOLDER, HINT))
+            storage.put(key, str(number).encode())
+        except BoathouseError as error:
+            log.debug("could not write %s: %s", HINT, error)
+
+    def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
+        return history.history(_own(snapshot), limit)
+
+    def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
+        return history.find_write(location, stores, write_id)
+
+    def app_version(self, snapshot: Snapshot, stores: Stores, app: str) -> int | None:
+        return history.app_version(_own(snapshot), app)
+
+    def referenced(self, location: Location, stores: Stores) -> Iterator[str]:
+        return history.referenced(location, stores)
+
+
+def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
+    """Raises if this library may not write the table: where it lies, who else writes it, what it needs."""
+    metadata = found.metadata
+    where = metadata.uri
+    if found.location.metadata is not None:
+        raise UnsupportedFeatureError(
+            "a table opened by its metadata file is read only", where=where, advice="open the table's folder to write"
+        )
+    if version_of(where) is None:
+        raise MixedWritersError(
+            "the table belongs to a catalog, which alone may make a new version current",
+            where=where,
+            advice="write it through its catalog",
+        )
+    if metadata.version != 2:
+        raise UnsupportedFeatureError(f"writing Iceberg format version {metadata.version} is not offered", where=where)
+    if found.paths.moved:
+        raise UnsupportedFeatureError(
+            f"the table was moved here from {metadata.location}, which its metadata still names",
+            where=where,
+            advice="copy its rows into a new table",
+        )
+    unknown = unknown_transforms(metadata.partitioning.current)
+    if unknown:
+        raise UnsupportedFeatureError(f"writing with partition transform {unknown[0]} is not offered", where=where)
+    if metadata.document.get("encryption-keys") or metadata.properties.get("encryption.key-id"):
+        raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
+    format = metadata.properties.get("write.format.default", "parquet").lower()
+    if format != "parquet":
+        raise UnsupportedFeatureError(
+            f"writing {format} data files is not offered", where=where, advice="set write.format.default to parquet"
+        )
+    storage, _ = stores.resolve(found.location.uri)
+    if not storage.atomic_create:
+        raise UnsafeStorageError("this store cannot put a file only if it is absent", where=found.location.uri)
+
+
+FORMAT = IcebergFormat()

@@ -1,0 +1,232 @@
+"""Commits that landed meanwhile, and whether a change may follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from boathouse.errors import BoathouseError, NotFoundError
+from boathouse.expr.tree import any_of
+from boathouse.iceberg.documents import written_by
+from boathouse.iceberg.files import Listing, new_files
+from boathouse.iceberg.manifests import DATA
+from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.paths import list_metadata, version_of
+from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
+from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID
+from boathouse.storage import Stores
+from boathouse.table.change import (
+    AddColumn,
+    AddFiles,
+    Change,
+    Conflict,
+    Rebase,
+    RemoveAll,
+    RemoveUnits,
+    ReplaceSchema,
+    Replan,
+    SetProperties,
+    Stop,
+    Verdict,
+)
+from boathouse.table.format import Winner
+from boathouse.types import DataType, DecimalType, Field, FloatType, IntegerType, ListType, MapType, Schema, StructType
+
+METADATA_EDIT: Final = "metadata"
+_NEW_ROWS = frozenset({"append", "overwrite"})
+
+
+def winners(change: Change, head: IcebergSnapshot, stores: Stores) -> Sequence[Winner] | None:
+    """The ancestors of the ref's head down to the planned snapshot, oldest first; None if it is no ancestor."""
+    planned = change.planned
+    if planned is None or planned.token == head.token:
+        return []
+    found: list[Winner] = []
+    reached = planned.version == NO_SNAPSHOT and head.snapshot is None
+    last: Mapping[str, Any] | None = None
+    for snapshot in head.metadata.ancestors(head.version or None):
+        if int(snapshot["snapshot-id"]) == planned.version:
+            reached = True
+            break
+        last = snapshot
+        write_id = (snapshot.get("summary") or {}).get(WRITE_ID)
+        found.append(Winner(int(snapshot["snapshot-id"]), write_id, snapshot))
+    if planned.version == NO_SNAPSHOT and last is not None:
+        reached = last.get("parent-snapshot-id") is None
+    if not reached:
+        return None
+    found.reverse()
+    if not any(isinstance(e, AddFiles | RemoveAll | RemoveUnits) for e in change.edits):
+        found += _metadata_winners(planned.token, head, stores)
+    return found
+
+
+def _metadata_winners(token: str, head: IcebergSnapshot, stores: Stores) -> Iterator[Winner]:
+    """One for each metadata file since the planned one that is still there: such commits make no snapshot."""
+    first, last = version_of(token), version_of(head.token)
+    if first is None or last is None:
+        return
+    for number, uri in list_metadata(head.location.uri, stores).file_system:
+        if first < number <= last:
+            try:
+                metadata = head.metadata if uri == head.token else read_metadata(uri, stores)
+            except NotFoundError:
+                continue
+            version = metadata.current_snapshot_id or NO_SNAPSHOT
+            yield Winner(version, written_by(metadata.document), {"operation": METADATA_EDIT})
+
+
+def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot, stores: Stores) -> Verdict:
+    """Whether the change may follow the winners."""
+    planned = change.planned
+    if not isinstance(planned, IcebergSnapshot) or planned.token == head.token:
+        return Rebase()
+    stops = [*_transaction(change, winners), *_metadata_conflicts(change, planned, head)]
+    if stops:
+        return Stop(tuple(stops))
+    again = [*_schema_conflicts(change, planned, head), *_row_conflicts(change, planned, winners, head)]
+    return Replan(tuple(again)) if again else Rebase()
+
+
+def _transaction(change: Change, winners: Sequence[Winner]) -> Iterator[Conflict]:
+    if change.txn is None:
+        return
+    app, version = change.txn
+    for winner in winners:
+        summary = winner.document.get("summary") or {}
+        if summary.get(APP) == app and int(summary.get(APP_VERSION, -1)) >= version:
+            yield Conflict("transaction", winner.version, f"application {app!r} wrote version {summary[APP_VERSION]}")
+
+
+def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+    for edit in change.edits:
+        if isinstance(edit, SetProperties):
+            for key in edit.properties:
+                if planned.properties.get(key) != head.properties.get(key):
+                    message = f"property {key} was set to {head.properties.get(key)!r} meanwhile"
+                    yield Conflict("metadata-changed", head.version, message)
+        elif isinstance(edit, AddColumn) and edit.name in _names(head.metadata.schema, edit.parent):
+            message = f"column `{edit.name}` was added meanwhile"
+            yield Conflict("schema-changed", head.version, message)
+
+
+def _names(schema: Schema, parent: tuple[str, ...]) -> set[str]:
+    fields = schema.fields
+    for name in parent:
+        found = next((f for f in fields if f.name == name), None)
+        fields = found.type.fields if found is not None and isinstance(found.type, StructType) else ()
+    return {f.name for f in fields}
+
+
+def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+    """Whether files written with the planned schema and spec are still right."""
+    before, after = planned.metadata, head.metadata
+    if change.edit(ReplaceSchema) is not None:
+        for key in ("last-column-id", "current-schema-id", "last-partition-id", "default-spec-id"):
+            if before.document[key] != after.document[key]:
+                yield Conflict("schema-changed", head.version, "schema or partitioning changed meanwhile")
+                return
+    elif change.edit(AddFiles) is not None:
+        if not _readable(planned.schema.fields, after.schema.fields):
+            yield Conflict("schema-changed", head.version, "the schema changed in a way that the new files do not fit")
+        elif _spec(before) != _spec(after):
+            yield Conflict("partitioning-changed", head.version, "the partitioning changed meanwhile")
+
+
+def _spec(metadata: TableMetadata) -> object:
+    return metadata.document["default-spec-id"]
+
+
+def _readable(written: Sequence[Field], wanted: Sequence[Field]) -> bool:
+    """Whether files with the fields `written` are right under `wanted`: same ids, types promoted at most."""
+    have = {f.id: f for f in written}
+    for f in wanted:
+        old = have.get(f.id)
+        if old is None and not f.nullable:
+            return False
+        if old is not None and ((old.nullable and not f.nullable) or not _promotes(old.type, f.type)):
+            return False
+    return True
+
+
+def _promotes(old: DataType, new: DataType) -> bool:
+    match old, new:
+        case StructType(a), StructType(b):
+            return _readable(a, b)
+        case ListType(a), ListType(b):
+            return _readable([a], [b])
+        case MapType(k, v), MapType(m, w):
+            return _readable([k, v], [m, w])
+        case IntegerType(32), IntegerType(64):
+            return True
+        case FloatType(32), FloatType(64):
+            return True
+        case DecimalType(p, s), DecimalType(q, t):
+            return s == t and q >= p
+    return old == new
+
+
+def _row_conflicts(
+    change: Change, planned: IcebergSnapshot, winners: Sequence[Winner], head: IcebergSnapshot
+) -> Iterator[Conflict]:
+    """What the winners did to rows that the change looked at or takes away."""
+    snapshots = [w for w in winners if w.document.get("operation") != METADATA_EDIT]
+    if not snapshots:
+        return
+    removed = change.edit(RemoveUnits)
+    if removed is not None and removed.units.num_rows:
+        yield from _gone_units(removed, planned, head)
+        yield from _new_deletes(planned, head)
+    if change.isolation != "serializable":
+        return
+    new_rows = {w.version for w in snapshots if (w.document.get("summary") or {}).get("operation") in _NEW_ROWS}
+    if change.reads.whole and snapshots:
+        yield Conflict("concurrent-append", snapshots[-1].version, "the table changed since it was read")
+    elif change.reads.predicates and new_rows:
+        yield from _new_matches(change, planned, head, new_rows)
+
+
+def _gone_units(edit: RemoveUnits, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+    """Units to remove that are no longer live in the head."""
+    there = {m.path for m in head.listing.manifest_files}
+    suspects = {
+        path
+        for path, native in zip(edit.units.column("path").to_pylist(), edit.units.column("native").to_pylist())
+        if native["manifest"] not in there
+    }
+    if not suspects:
+        return
+    known = {m.path for m in planned.listing.manifest_files}
+    for source in head.listing.data_manifests:
+        if suspects and not source.empty and source.path not in known:
+            entries = head.listing.entries(source, metrics=frozenset())
+            suspects -= {head.paths.uri(e["data_file"]["file_path"]) for e in entries}
+    if suspects:
+        message = f"{len(suspects)} files to remove were removed meanwhile"
+        yield Conflict("delete-delete", head.version, message, tuple(sorted(suspects)))
+
+
+def _new_deletes(planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+    """Row deletes that arrived: the files to remove may have lost rows that the change copied."""
+    known = {m.path for m in planned.listing.manifest_files}
+    found = [m.path for m in head.listing.delete_manifests if m.path not in known]
+    if found:
+        yield Conflict("concurrent-delete", head.version, "rows were deleted by delete files meanwhile", tuple(found))
+
+
+def _new_matches(
+    change: Change, planned: IcebergSnapshot, head: IcebergSnapshot, versions: set[int]
+) -> Iterator[Conflict]:
+    """Files that winners added, and that may hold rows which the change's predicates look at."""
+    listing = Listing(head.metadata, head.snapshot, planned.schema, head.paths, head.stores)
+    where = any_of(list(change.reads.predicates))
+    known = {m.path for m in planned.listing.manifest_files}
+    sources = [m for m in listing.data_manifests if not m.empty and m.path not in known and m.content == DATA]
+    try:
+        paths = new_files(listing, sources, versions, where)
+    except BoathouseError as error:
+        yield Conflict("concurrent-append", head.version, f"files added meanwhile cannot be judged: {error.message}")
+        return
+    if paths:
+        message = f"{len(paths)} files were added meanwhile that may hold rows where {where}"
+        yield Conflict("concurrent-append", head.version, message, tuple(paths))

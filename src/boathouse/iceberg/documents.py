@@ -1,0 +1,155 @@
+"""Edits of the table metadata document: each takes the JSON as it is and changes only what it must."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from boathouse.bits import entropy
+from boathouse.errors import InvalidArgumentError
+from boathouse.iceberg.metadata import MAIN, Json, TableMetadata
+from boathouse.iceberg.partitions import FIRST_FIELD_ID, spec_fields_json
+from boathouse.iceberg.schemas import Ids, by_id, fresh_ids, schema_json, storable
+from boathouse.table.change import AddColumn, CreateTable, ReplaceSchema, SetProperties
+from boathouse.types import Field, PartitionSpec, Schema, StructType
+
+OURS: Final = "boathouse"
+"""A field of the document that only this library writes: which write made this version of the metadata."""
+_NOT_STORED = frozenset({"format-version"})
+
+
+def new_document(create: CreateTable, schema: Schema, spec: PartitionSpec, location: str) -> Json:
+    """The metadata of a table without snapshots."""
+    last = max((id for id in by_id(schema)), default=0)
+    return {
+        "format-version": 2,
+        "table-uuid": str(entropy.current().uuid4()),
+        "location": location,
+        "last-sequence-number": 0,
+        "last-updated-ms": entropy.current().now_ms(),
+        "last-column-id": last,
+        "current-schema-id": 0,
+        "schemas": [schema_json(schema, 0)],
+        "default-spec-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": spec_fields_json(spec)}],
+        "last-partition-id": max((f.id for f in spec), default=FIRST_FIELD_ID - 1),
+        "default-sort-order-id": 0,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "properties": {k: v for k, v in create.properties.items() if k not in _NOT_STORED},
+        "snapshots": [],
+        "refs": {},
+        "snapshot-log": [],
+        "metadata-log": [],
+    }
+
+
+def set_properties(document: Json, edit: SetProperties) -> None:
+    properties = dict(document.get("properties") or {})
+    for key, value in edit.properties.items():
+        if key == "format-version":
+            raise InvalidArgumentError("format-version is no property", advice="upgrading a table is not offered")
+        if value is None:
+            properties.pop(key, None)
+        else:
+            properties[key] = value
+    document["properties"] = properties
+
+
+def add_column(document: Json, edit: AddColumn, where: str) -> None:
+    """A new optional column at the end of the table or of a struct, with the next ids."""
+    if not edit.nullable:
+        raise InvalidArgumentError(f"column `{edit.name}` is required, and rows that are there have no value")
+    metadata = TableMetadata(document, where)
+    schema = metadata.schema
+    ids = Ids(int(document["last-column-id"]))
+    path = ".".join((*edit.parent, edit.name))
+    added = fresh_ids(Field(edit.name, storable(edit.type, path)), ids)
+    set_schema(document, Schema(_with(schema.fields, edit.parent, added, path), schema.metadata))
+    document["last-column-id"] = ids.last
+
+
+def _with(fields: tuple[Field, ...], parent: tuple[str, ...], added: Field, path: str) -> tuple[Field, ...]:
+    if not parent:
+        if any(f.name == added.name for f in fields):
+            raise InvalidArgumentError(f"there is a column `{path}` already")
+        return (*fields, added)
+    found = []
+    for f in fields:
+        if f.name == parent[0]:
+            if not isinstance(f.type, StructType):
+                raise InvalidArgumentError(f"`{f.name}` is {f.type}, no struct")
+            f = replace(f, type=StructType(_with(f.type.fields, parent[1:], added, path)))
+        found.append(f)
+    if all(f.name != parent[0] for f in fields):
+        raise InvalidArgumentError(f"there is no struct `{parent[0]}` for column `{path}`")
+    return tuple(found)
+
+
+def set_schema(document: Json, schema: Schema) -> None:
+    """Makes `schema` (with ids) the current one; an equal one that is there is used again."""
+    wanted = schema_json(schema, 0)["fields"]
+    for known in document["schemas"]:
+        if known["fields"] == wanted:
+            document["current-schema-id"] = known["schema-id"]
+            return
+    id = max(int(s["schema-id"]) for s in document["schemas"]) + 1
+    document["schemas"] = [*document["schemas"], schema_json(schema, id)]
+    document["current-schema-id"] = id
+    document["last-column-id"] = max([int(document["last-column-id"]), *by_id(schema)])
+
+
+def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> None:
+    """An overwrite's own schema and spec, both with ids."""
+    set_schema(document, Schema(edit.schema.fields))
+    known = {int(s["spec-id"]) for s in document["partition-specs"]}
+    if spec.id not in known:
+        added = {"spec-id": spec.id, "fields": spec_fields_json(spec)}
+        document["partition-specs"] = [*document["partition-specs"], added]
+    document["default-spec-id"] = spec.id
+    document["last-partition-id"] = max([int(document["last-partition-id"]), *(f.id for f in spec)])
+
+
+def add_snapshot(document: Json, snapshot: Json, ref: str | None) -> None:
+    """The snapshot becomes the head of the branch `ref`; on `main` the log says so."""
+    name = ref or MAIN
+    refs: dict[str, Any] = dict(document.get("refs") or {})
+    if MAIN not in refs and document.get("current-snapshot-id") not in (None, -1):
+        refs[MAIN] = {"snapshot-id": document["current-snapshot-id"], "type": "branch"}
+    before = refs.get(name, {"type": "branch"})
+    if before.get("type", "branch") != "branch":
+        raise InvalidArgumentError(f"{name!r} is a tag, which no write moves", advice="write to a branch")
+    refs[name] = {**before, "snapshot-id": snapshot["snapshot-id"]}
+    document["refs"] = refs
+    document["snapshots"] = [*(document.get("snapshots") or []), snapshot]
+    document["last-sequence-number"] = snapshot["sequence-number"]
+    if name == MAIN:
+        document["current-snapshot-id"] = snapshot["snapshot-id"]
+        entry = {"snapshot-id": snapshot["snapshot-id"], "timestamp-ms": snapshot["timestamp-ms"]}
+        document["snapshot-log"] = [*(document.get("snapshot-log") or []), entry]
+
+
+def finish(document: Json, previous: TableMetadata | None, timestamp_ms: int, write_id: str) -> None:
+    """What every version has: its time, the log of earlier metadata files, and which write made it."""
+    if document.get("current-snapshot-id") == -1:
+        del document["current-snapshot-id"]
+    document["last-updated-ms"] = timestamp_ms
+    document[OURS] = {"write-id": write_id, "attempt": str(entropy.current().uuid4())}
+    if previous is None:
+        return
+    entry = {"metadata-file": previous.uri, "timestamp-ms": int(previous.document["last-updated-ms"])}
+    keep = _keep(document.get("properties") or {})
+    document["metadata-log"] = [*(document.get("metadata-log") or []), entry][-keep:]
+
+
+def _keep(properties: Mapping[str, str]) -> int:
+    try:
+        return max(1, int(properties.get("write.metadata.previous-versions-max", "100")))
+    except ValueError:
+        return 100
+
+
+def written_by(document: Mapping[str, Any]) -> str | None:
+    """The write that made this version of the metadata, if it was one of ours."""
+    ours = document.get(OURS)
+    return ours.get("write-id") if isinstance(ours, dict) else None

@@ -1,0 +1,107 @@
+"""The past of a table: its commits, a write among them, and every file that is still needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from boathouse.errors import NotFoundError
+from boathouse.iceberg.documents import written_by
+from boathouse.iceberg.files import Listing
+from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata
+from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, engine_of, head_metadata, load, read_metadata
+from boathouse.iceberg.summaries import (
+    APP,
+    APP_VERSION,
+    MESSAGE,
+    OPERATION,
+    PARAMETERS,
+    WRITE_ID,
+    counts_of,
+    user_metadata,
+)
+from boathouse.storage import Stores, absolute, join
+from boathouse.table.format import HistoryEntry
+from boathouse.table.location import Location, Version
+
+
+def history(snapshot: IcebergSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
+    """The snapshot and its ancestors, newest first, as far as they are listed."""
+    for i, document in enumerate(snapshot.metadata.ancestors(snapshot.version or None)):
+        if limit is not None and i >= limit:
+            return
+        yield _entry(document)
+
+
+def _entry(document: Mapping[str, Any]) -> HistoryEntry:
+    summary = dict(document.get("summary") or {})
+    parameters = summary.get(PARAMETERS)
+    return HistoryEntry(
+        version=int(document["snapshot-id"]),
+        timestamp_ms=int(document["timestamp-ms"]),
+        operation=str(summary.get(OPERATION) or summary.get("operation") or "unknown"),
+        parameters=json.loads(parameters) if isinstance(parameters, str) else {},
+        metrics=counts_of(summary),
+        engine=engine_of(summary),
+        write_id=summary.get(WRITE_ID),
+        message=summary.get(MESSAGE),
+        metadata=user_metadata(summary),
+    )
+
+
+def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
+    """The version that a write made: among the snapshots, then the metadata files that are left."""
+    head = head_metadata(location, stores)
+    for id, snapshot in head.snapshots.items():
+        if (snapshot.get("summary") or {}).get(WRITE_ID) == write_id:
+            return id
+    for metadata in _versions(head, stores):
+        if written_by(metadata.document) == write_id:
+            return metadata.current_snapshot_id or NO_SNAPSHOT
+    return None
+
+
+def _versions(head: TableMetadata, stores: Stores) -> Iterator[TableMetadata]:
+    yield head
+    for entry in reversed(head.document.get("metadata-log") or []):
+        try:
+            yield read_metadata(absolute(entry["metadata-file"]), stores)
+        except NotFoundError:
+            continue
+
+
+def app_version(snapshot: IcebergSnapshot, app: str) -> int | None:
+    """The newest version that an application recorded, as far as its snapshots are kept."""
+    found = None
+    for document in snapshot.metadata.ancestors(snapshot.version or None):
+        summary = document.get("summary") or {}
+        if summary.get(APP) == app:
+            version = int(summary.get(APP_VERSION, -1))
+            found = version if found is None else max(found, version)
+    return found
+
+
+def referenced(location: Location, stores: Stores) -> Iterator[str]:
+    """URIs of every file that a snapshot which is kept, a ref or a log needs."""
+    head = load(location, stores)
+    paths = head.paths
+    yield head.token
+    yield from (uri for _, uri in list_metadata(location.uri, stores).file_system if uri != head.token)
+    yield join(location.uri, METADATA_FOLDER, HINT)
+    document = head.metadata.document
+    yield from (paths.uri(e["metadata-file"]) for e in document.get("metadata-log") or [])
+    for name in ("statistics", "partition-statistics"):
+        yield from (paths.uri(e["statistics-path"]) for e in document.get(name) or [])
+    seen: set[str] = set()
+    for snapshot in head.metadata.snapshots.values():
+        yield paths.uri(snapshot["manifest-list"])
+        listing = Listing(head.metadata, snapshot, head.schema, paths, stores)
+        for source in listing.manifest_files:
+            if source.path in seen:
+                continue
+            seen.add(source.path)
+            yield paths.uri(source.path)
+            for entry in listing.entries(source, metrics=frozenset()):
+                yield paths.uri(entry["data_file"]["file_path"])

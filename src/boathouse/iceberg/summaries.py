@@ -1,0 +1,136 @@
+"""Snapshot summaries: counts of what a commit did, running totals, and what this library adds (spec, Appendix F)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.iceberg.manifests import EQUALITY_DELETES, Entry
+from boathouse.table.change import Change
+
+WRITE_ID: Final = "boathouse.write-id"
+MESSAGE: Final = "boathouse.message"
+OPERATION: Final = "boathouse.operation"
+PARAMETERS: Final = "boathouse.parameters"
+METRICS: Final = "boathouse.metrics"
+APP: Final = "boathouse.txn-app"
+APP_VERSION: Final = "boathouse.txn-version"
+_COUNTED = (
+    "data-files", "delete-files", "records", "files-size", "position-deletes", "equality-deletes",
+    "position-delete-files", "equality-delete-files", "dvs",
+)  # fmt: skip
+_KNOWN = frozenset(
+    ["operation", "engine-name", "engine-version", "changed-partition-count"]
+    + [f"{how}-{what}" for how in ("added", "deleted", "removed", "total") for what in _COUNTED]
+)
+_TOTALS = {
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+
+
+def library_version() -> str:
+    try:
+        return version("boathouse")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@dataclass(slots=True)
+class Tallies:
+    """Counts by summary key, and the partitions that a commit touches."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    partitions: set[object] = field(default_factory=set)
+
+    def add(self, key: str, number: int) -> None:
+        self.counts[key] = self.counts.get(key, 0) + number
+
+    def added(self, entries: Iterable[Entry], spec_id: int) -> None:
+        for e in entries:
+            self.add("added-data-files", 1)
+            self.add("added-records", e["data_file"]["record_count"])
+            self.add("added-files-size", e["data_file"]["file_size_in_bytes"])
+            self._touch(e, spec_id)
+
+    def removed(self, entries: Iterable[Entry], spec_id: int) -> None:
+        """Data files, or delete files, that leave."""
+        for e in entries:
+            data = e["data_file"]
+            self.add("removed-files-size", data["file_size_in_bytes"])
+            if not data.get("content"):
+                self.add("deleted-data-files", 1)
+                self.add("deleted-records", data["record_count"])
+            else:
+                kind = "equality" if data["content"] == EQUALITY_DELETES else "position"
+                self.add("removed-delete-files", 1)
+                self.add(f"removed-{kind}-delete-files", 1)
+                self.add(f"removed-{kind}-deletes", data["record_count"])
+            self._touch(e, spec_id)
+
+    def _touch(self, entry: Entry, spec_id: int) -> None:
+        values = (entry["data_file"].get("partition") or {}).items()
+        self.partitions.add((spec_id, tuple(sorted((k, repr(v)) for k, v in values))))
+
+    @property
+    def operation(self) -> str:
+        """append, delete or overwrite, by what was done."""
+        removes = any(k.startswith(("deleted-", "removed-")) for k in self.counts)
+        adds = "added-data-files" in self.counts
+        return "overwrite" if adds and removes else "delete" if removes else "append"
+
+
+def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) -> dict[str, str]:
+    """The summary of the snapshot that `change` becomes; `parent` is the snapshot before it."""
+    found: dict[str, str] = {"operation": tallies.operation}
+    for key, value in change.metadata.items():
+        if key in _KNOWN or key.startswith("boathouse."):
+            raise InvalidArgumentError(f"metadata key {key!r} has a meaning of its own in Iceberg snapshots")
+        found[key] = str(value)
+    found["engine-name"] = "boathouse"
+    found["engine-version"] = library_version()
+    found[WRITE_ID] = change.write_id
+    found[OPERATION] = change.operation
+    if change.message is not None:
+        found[MESSAGE] = change.message
+    if change.parameters:
+        found[PARAMETERS] = json.dumps(dict(change.parameters))
+    if change.metrics:
+        found[METRICS] = json.dumps(dict(change.metrics))
+    if change.txn is not None:
+        found[APP], found[APP_VERSION] = change.txn[0], str(change.txn[1])
+    counts = {**tallies.counts, "changed-partition-count": len(tallies.partitions)}
+    found.update({k: str(v) for k, v in counts.items()})
+    found.update({k: str(v) for k, v in _totals(tallies.counts, parent).items()})
+    return found
+
+
+def _totals(counts: Mapping[str, int], parent: Mapping[str, Any] | None) -> dict[str, int]:
+    """Running totals; one that the parent does not know stays unknown."""
+    before = None if parent is None else parent.get("summary") or {}
+    found = {}
+    for total, (plus, minus) in _TOTALS.items():
+        base: object = 0 if before is None else before.get(total)
+        if base is not None and str(base).lstrip("-").isdigit():
+            found[total] = int(str(base)) + counts.get(plus, 0) - counts.get(minus, 0)
+    return found
+
+
+def user_metadata(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What a user or another engine put into a summary, beyond counts and our own keys."""
+    return {k: v for k, v in summary.items() if k not in _KNOWN and not k.startswith("boathouse.")}
+
+
+def counts_of(summary: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers of a summary."""
+    named = {k: int(v) for k, v in summary.items() if k in _KNOWN and str(v).lstrip("-").isdigit()}
+    own = summary.get(METRICS)
+    return {**named, **json.loads(own)} if isinstance(own, str) else named

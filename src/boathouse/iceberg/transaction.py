@@ -1,0 +1,272 @@
+"""Preparing a commit: manifests, a manifest list, and the next metadata document (spec, "Optimistic Concurrency").
+
+Manifests of added files hold only what is inherited, so they are the same at every attempt and are written once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from boathouse.bits import entropy
+from boathouse.errors import AlreadyExistsError, CorruptTableError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.iceberg import documents, manifests
+from boathouse.iceberg.files import Listing
+from boathouse.iceberg.manifests import DATA, DELETED, EXISTING, Entry, ManifestFile, Row
+from boathouse.iceberg.metadata import Json, TableMetadata, dump
+from boathouse.iceberg.paths import METADATA_FOLDER, compressed, next_uri
+from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot
+from boathouse.iceberg.summaries import Tallies, summary
+from boathouse.iceberg.write import added_entries, create
+from boathouse.storage import PutMode, Stores, absolute, join
+from boathouse.table.change import (
+    AddColumn,
+    AddFiles,
+    Change,
+    CreateTable,
+    RemoveAll,
+    RemoveUnits,
+    ReplaceSchema,
+    SetDeletes,
+    SetProperties,
+)
+from boathouse.table.format import Attempt
+from boathouse.types import PartitionSpec
+
+METADATA_PATH: Final = "write.metadata.path"
+ENTRIES_PER_MANIFEST: Final = 20_000
+_CODECS = {"gzip": "deflate", "zstd": "zstandard", "uncompressed": "null"}
+
+
+def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Attempt:
+    """Writes the manifests and the list of the commit, and returns the metadata document that makes it so."""
+    created = change.edit(CreateTable)
+    if created is not None:
+        document, uri = _created(change, created)
+    elif head is None:
+        raise InvalidArgumentError("there is no table to commit to", where=str(change.location))
+    else:
+        document, uri = dict(head.metadata.document), next_uri(head.token)
+        _edit_metadata(change, head, document)
+    before = 0 if head is None else int(head.metadata.document["last-updated-ms"])
+    now = max(entropy.current().now_ms(), before + 1)
+    version = NO_SNAPSHOT if head is None else head.version
+    side: tuple[str, ...] = ()
+    if any(isinstance(e, AddFiles | RemoveUnits | RemoveAll | SetDeletes) for e in change.edits):
+        work = _Work(change, head, document, stores, now)
+        documents.add_snapshot(document, work.snapshot(), change.ref)
+        version, side = work.snapshot_id, tuple(work.side)
+    documents.finish(document, None if head is None else head.metadata, now, change.write_id)
+    body = dump(document)
+    return Attempt(uri, gzip.compress(body, mtime=0) if compressed(uri) else body, version, side, _token(head))
+
+
+def _token(head: IcebergSnapshot | None) -> str | None:
+    return None if head is None else head.token
+
+
+def _created(change: Change, edit: CreateTable) -> tuple[Json, str]:
+    schema, spec = create(change.location, edit)
+    document = documents.new_document(edit, schema, spec, change.location.uri)
+    codec = edit.properties.get("write.metadata.compression-codec", "none").lower()
+    if codec not in ("none", "gzip"):
+        raise UnsupportedFeatureError(f"metadata compression {codec!r} is not offered", advice="use none or gzip")
+    name = "v1.gz.metadata.json" if codec == "gzip" else "v1.metadata.json"
+    return document, join(change.location.uri, METADATA_FOLDER, name)
+
+
+def _edit_metadata(change: Change, head: IcebergSnapshot, document: Json) -> None:
+    for edit in change.edits:
+        match edit:
+            case SetProperties():
+                documents.set_properties(document, edit)
+            case AddColumn():
+                documents.add_column(document, edit, head.token)
+            case ReplaceSchema():
+                again = CreateTable(edit.schema, edit.partition_by or ())
+                spec = create_spec(head, again, edit)
+                documents.replace_schema(document, edit, spec)
+
+
+def create_spec(head: IcebergSnapshot, again: CreateTable, edit: ReplaceSchema) -> PartitionSpec:
+    """The spec of an overwrite; its fields were given their ids when the files were written."""
+    fields = edit.partition_by if edit.partition_by is not None else head.partitioning.current.fields
+    for spec in head.partitioning.specs:
+        if [(f.id, f.source_id, f.transform, f.name) for f in spec] == [
+            (f.id, f.source_id, f.transform, f.name) for f in fields
+        ]:
+            return PartitionSpec(spec.id, tuple(fields))
+    return PartitionSpec(max(s.id for s in head.partitioning.specs) + 1, tuple(fields))
+
+
+@dataclass
+class _Work:
+    """One attempt at a snapshot: what it writes, and what it counts."""
+
+    change: Change
+    head: IcebergSnapshot | None
+    document: Json
+    stores: Stores
+    now: int
+    side: list[str] = field(default_factory=list)
+    tallies: Tallies = field(default_factory=Tallies)
+    written: int = 0
+
+    def __post_init__(self) -> None:
+        self.metadata = TableMetadata(self.document, "" if self.head is None else self.head.token)
+        self.snapshot_id = _new_id(self.metadata.snapshots)
+        self.sequence = int(self.document["last-sequence-number"]) + 1
+        self.uuid = str(entropy.current().uuid4())
+        self.properties = self.metadata.properties
+        codec = self.properties.get("write.avro.compression-codec", "gzip").lower()
+        self.codec = _CODECS.get(codec, "deflate")
+        root = self.change.location.uri if self.head is None else self.head.paths.root
+        place = self.properties.get(METADATA_PATH)
+        self.folder = absolute(place) if place else join(root, METADATA_FOLDER)
+
+    def snapshot(self) -> Json:
+        """The snapshot object, its manifests and manifest list written."""
+        if self.change.edit(SetDeletes) is not None:
+            raise UnsupportedFeatureError(
+                "deleting rows by delete files is not offered for Iceberg tables",
+                where=str(self.change.location),
+                advice="rewrite the files without the rows",
+            )
+        added = self.change.edit(AddFiles)
+        rows = [] if added is None else self.add(added)
+        rows += self.carry()
+        parent = None if self.head is None else self.head.snapshot
+        uri = join(self.folder, f"snap-{self.snapshot_id}-1-{self.uuid}.avro")
+        keys = {"snapshot-id": str(self.snapshot_id), "sequence-number": str(self.sequence)}
+        keys["parent-snapshot-id"] = "null" if parent is None else str(parent["snapshot-id"])
+        self.put(uri, manifests.write_list(rows, keys, self.codec))
+        document: Json = {"snapshot-id": self.snapshot_id}
+        if parent is not None:
+            document["parent-snapshot-id"] = parent["snapshot-id"]
+        return {
+            **document,
+            "sequence-number": self.sequence,
+            "timestamp-ms": self.now,
+            "summary": summary(self.change, self.tallies, parent),
+            "manifest-list": uri,
+            "schema-id": self.document["current-schema-id"],
+        }
+
+    def put(self, uri: str, data: bytes) -> None:
+        storage, key = self.stores.resolve(uri)
+        storage.put(key, data, PutMode.CREATE)
+        self.side.append(uri)
+
+    def add(self, edit: AddFiles) -> list[Row]:
+        """New manifests for the added files, one for each spec they were written with."""
+        rows: list[Row] = []
+        outcomes = edit.outcomes
+        for spec_id in sorted(set(outcomes.column("spec").to_pylist())):
+            spec = self.metadata.partitioning.spec(spec_id)
+            files = outcomes.filter(pa.compute.equal(outcomes.column("spec"), spec_id))
+            for start in range(0, files.num_rows, ENTRIES_PER_MANIFEST):
+                part = files.slice(start, ENTRIES_PER_MANIFEST)
+                schema = self.file_schema()
+                entries = added_entries(part, schema, spec, self.properties, edit.sequence)
+                self.tallies.added(entries, spec_id)
+                rows.append(self.added_manifest(entries, spec))
+        return rows
+
+    def file_schema(self) -> Any:
+        """The schema that the added files were written with: the planned one, unless the change brings its own."""
+        replaced = self.change.edit(ReplaceSchema)
+        if replaced is not None:
+            return replaced.schema
+        planned = self.change.planned
+        return self.metadata.schema if planned is None else planned.schema
+
+    def added_manifest(self, entries: Sequence[Entry], spec: PartitionSpec) -> Row:
+        """A manifest named by its content: a later attempt finds it written, and never another one's."""
+        names = "\n".join(
+            [self.change.write_id, str(spec.id), self.codec, *(e["data_file"]["file_path"] for e in entries)]
+        )
+        uri = join(self.folder, f"{hashlib.sha256(names.encode()).hexdigest()[:32]}-m0.avro")
+        data = self.encode(entries, spec, DATA)
+        storage, key = self.stores.resolve(uri)
+        size = len(data)
+        try:
+            storage.put(key, data, PutMode.CREATE)
+        except AlreadyExistsError:
+            size = storage.head(key).size
+        return manifests.list_row(uri, size, spec, entries, DATA, self.sequence, self.snapshot_id)
+
+    def encode(self, entries: Sequence[Entry], spec: PartitionSpec, content: int) -> bytes:
+        schema_id = int(self.document["current-schema-id"])
+        return manifests.write_entries(entries, spec, self.metadata.schema, schema_id, content, self.codec)
+
+    def carry(self) -> list[Row]:
+        """The head's manifests, those that lose files written anew; those without live files stay behind."""
+        if self.head is None:
+            return []
+        listing = self.head.listing
+        if self.change.edit(RemoveAll) is not None:
+            return [self.rewrite(listing, m, None)[0] for m in listing.manifest_files if not m.empty]
+        removed = self.change.edit(RemoveUnits)
+        if removed is None or removed.units.num_rows == 0:
+            return [m.row for m in listing.manifest_files if not m.empty]
+        wanted = set(removed.units.column("path").to_pylist())
+        named = set(pa.compute.struct_field(removed.units.column("native"), "manifest").to_pylist())
+        return self.without(listing, wanted, named)
+
+    def without(self, listing: Listing, wanted: set[str], named: Collection[str]) -> list[Row]:
+        """All manifests with the wanted files removed: looked for first where they were planned, then elsewhere."""
+        live = [m for m in listing.manifest_files if not m.empty]
+        order = sorted(range(len(live)), key=lambda i: live[i].path not in named)
+        rows: dict[int, Row] = {}
+        for i in order:
+            rows[i] = live[i].row
+            if wanted and live[i].content == DATA:
+                rows[i], found = self.rewrite(listing, live[i], wanted)
+                wanted = wanted - found
+        if wanted:
+            raise CorruptTableError(
+                f"{len(wanted)} files to remove are not in the head, as {min(wanted)}", where=str(self.change.location)
+            )
+        return [rows[i] for i in range(len(live))]
+
+    def rewrite(self, listing: Listing, source: ManifestFile, gone: set[str] | None) -> tuple[Row, set[str]]:
+        """The manifest with the files in `gone` (None: all) marked deleted, and which of them it had.
+
+        It stays as it is if it has none of them.
+        """
+        entries = listing.entries(source)
+        uris = [listing.paths.uri(e["data_file"]["file_path"]) for e in entries]
+        found = {u for u in uris if gone is None or u in gone}
+        removed = [e for e, u in zip(entries, uris) if u in found]
+        if not removed:
+            return source.row, found
+        spec = listing.spec(source)
+        self.tallies.removed(removed, spec.id)
+        kept = [self.marked(e, u in found) for e, u in zip(entries, uris)]
+        uri = join(self.folder, f"{self.uuid}-m{self.written}.avro")
+        self.written += 1
+        data = self.encode(kept, spec, source.content)
+        self.put(uri, data)
+        row = manifests.list_row(uri, len(data), spec, kept, source.content, self.sequence, self.snapshot_id)
+        return row, found
+
+    def marked(self, entry: Entry, gone: bool) -> Entry:
+        """Carried entries keep their numbers, written out; a deleted one names the snapshot that deletes it."""
+        if gone:
+            return {**entry, "status": DELETED, "snapshot_id": self.snapshot_id}
+        return {**entry, "status": EXISTING}
+
+
+def _new_id(taken: Iterable[int]) -> int:
+    """A positive random long that no snapshot of the table has."""
+    known = set(taken)
+    while True:
+        bits = entropy.current().uuid4().int
+        id = (bits ^ (bits >> 64)) & ((1 << 63) - 1)
+        if id and id not in known:
+            return id
