@@ -24,10 +24,11 @@ def engine_for(data: object = None, spark: Any = None) -> Engine:
     Data may bring its own as the attribute `boathouse_engine` (rows that tasks of Spark have written already do).
     """
     if data is not None:
-        own = getattr(data, "boathouse_engine", None)
-        if own is not None:
-            return own
-        return spark_engine(data.sparkSession) if is_dataframe(data) else LOCAL  # type: ignore[attr-defined]
+        # First, since a Connect DataFrame answers any attribute with a Column.
+        if is_dataframe(data):
+            return spark_engine(data.sparkSession)  # type: ignore[attr-defined]
+        own: Engine = getattr(data, "boathouse_engine", LOCAL)
+        return own
     return LOCAL if spark is None else spark_engine(spark)
 
 
