@@ -100,6 +100,7 @@ def write(files: Any, path: Path, schema: Schema, rows: list[dict[str, Any]], **
     return batch
 
 
+@pytest.mark.spec("I-292", "I-051")
 def test_the_physical_schema(files: Any, tmp_path: Path) -> None:
     write(files, tmp_path / "f.parquet", SCHEMA, [ROW, EMPTY])
     text = str(pq.ParquetFile(tmp_path / "f.parquet").schema)
@@ -184,6 +185,7 @@ VARIANT_ROWS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.spec("V-001")
 def test_variants_are_annotated(files: Any, tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     assert variant_groups(to_parquet_schema(VARIANTS)) == (

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.bounds import Bounds, chunk_bounds, merged
-from boathouse.parquet.convert import constant
+from boathouse.parquet.convert import Convert, constant
 from boathouse.parquet.resolve import Absent, FileField, Leaf, Resolver, SourceColumn, file_fields
 from boathouse.types import DataType, Field, FloatType, ListType, MapType, NullType, Schema, StructType, VariantType
 
@@ -149,10 +149,10 @@ def _leaf_stats(
         assert watched is not None
         return LeafStats(leaf.path, type, nulls=watched[0], nans=nans, values=watched[2], column_size=size)
     chunks = [g.column(stored[0].first) for g in groups]
-    nulls = _nulls(chunks)
+    nulls = chunk_nulls(chunks)
     bounds = None
     if not isinstance(type, VariantType):
-        bounds = _bounds(chunks, stored[0].type, all_or_nothing=not _is_float(type))
+        bounds = group_bounds(chunks, stored[0].type, None, nothing_else=not _is_float(type))
     if bounds is None:
         return LeafStats(leaf.path, type, nulls=nulls, nans=nans, values=metadata.num_rows, column_size=size)
     lower, upper = (_as_held(b, to_arrow_type(type)) for b in bounds)
@@ -164,19 +164,25 @@ def _as_held(value: pa.Scalar, held: pa.DataType) -> pa.Scalar:
     return value if value.type == held else value.cast(held)
 
 
-def _nulls(chunks: list[pq.ColumnChunkMetaData]) -> int | None:
+def chunk_nulls(chunks: Sequence[pq.ColumnChunkMetaData]) -> int | None:
+    """The nulls in these column chunks; None if one of them does not say."""
     counts = [c.statistics.null_count if c.statistics and c.statistics.has_null_count else None for c in chunks]
     return None if None in counts else sum(c for c in counts if c is not None)
 
 
-def _bounds(chunks: list[pq.ColumnChunkMetaData], stored: pa.DataType, all_or_nothing: bool) -> Bounds | None:
-    """The bounds over all row groups. A group without bounds must be all null, unless (floats) it is all NaN."""
+def group_bounds(
+    chunks: Sequence[pq.ColumnChunkMetaData], stored: pa.DataType, convert: Convert | None, nothing_else: bool
+) -> Bounds | None:
+    """The bounds over all row groups, converted; None if unknown, or if there are only nulls.
+
+    With `nothing_else` a row group without bounds must be all null; without it, it may be all NaN too.
+    """
     found = []
     for chunk in chunks:
-        pair = chunk_bounds(chunk.statistics, stored)
+        pair = chunk_bounds(chunk.statistics, stored, convert)
         if pair is not None:
             found.append(pair)
-        elif all_or_nothing and _nulls([chunk]) != chunk.num_values:
+        elif nothing_else and chunk_nulls([chunk]) != chunk.num_values:
             return None
     return merged(found) if found else None
 
@@ -257,4 +263,4 @@ def _groups_of(
     pairs = [chunk_bounds(chunk.statistics, stored.type, node.convert) for chunk in chunks]
     lower, upper = (pa.array([p[i] if p else None for p in pairs], held) for i in (0, 1))
     exact = [False if p else None for p in pairs]
-    return summaries(lower, upper, exact, exact, [_nulls([c]) for c in chunks], unknown, rows)
+    return summaries(lower, upper, exact, exact, [chunk_nulls([c]) for c in chunks], unknown, rows)
