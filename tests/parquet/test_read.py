@@ -193,6 +193,7 @@ COLUMNS = [SourceColumn("i", INT64), SourceColumn("s", STRING)]
 
 
 @pytest.mark.parametrize("batch_rows", [1, 33, 70, 100_000])
+@pytest.mark.spec("D-230")
 def test_positions_are_those_of_the_file(files: Any, groups: Path, batch_rows: int) -> None:
     got = scan(files, groups, COLUMNS, positions=True, batch_rows=batch_rows)
     assert got["_pos"].to_pylist() == got["i"].to_pylist() == list(range(1000))
@@ -248,6 +249,7 @@ def test_counts_and_footers(files: Any, groups: Path) -> None:
     assert scan(files, groups, COLUMNS[:1]).num_rows == 0
 
 
+@pytest.mark.spec("D-230")
 def test_a_filter_drops_rows_and_skips_row_groups(files: Any, groups: Path) -> None:
     schema = Schema((Field("i", INT64), Field("s", STRING)))
     where = bind_predicate(Comparison(">=", Column(("i",)), Literal.of(995)), schema)

@@ -158,6 +158,7 @@ def _physical(field: Field) -> str:
     return str(field.metadata["p"])
 
 
+@pytest.mark.spec("D-183")
 def test_a_file_without_ids(files: Any, tmp_path: Path) -> None:
     path = tmp_path / "bare.parquet"
     pq.write_table(pa.table({"old": [1, 2], "st": [{"n": 1}, {"n": 2}]}), path)

@@ -133,6 +133,7 @@ FLOATS = st.sampled_from([NAN, -NAN, 0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, 
 
 
 @given(st.lists(st.lists(FLOATS, max_size=4), min_size=1, max_size=4), st.sampled_from([FLOAT, DOUBLE]))
+@pytest.mark.spec("I-155", "I-158", "I-159", "I-160")
 def test_nan_is_counted_and_never_a_bound(tmp_path_factory: Any, batches: list[list[float | None]], type: Any) -> None:
     from_disk = tmp_path_factory.mktemp("nan") / "f.parquet"
     stats = written(_files(), from_disk, Schema((Field("x", type),)), [[{"x": v} for v in b] for b in batches])["x"]
@@ -160,6 +161,7 @@ def _files() -> Any:
     return Files()
 
 
+@pytest.mark.spec("I-154")
 def test_lists_and_maps_count_elements_and_have_no_bounds(files: Any, tmp_path: Path) -> None:
     point = StructType((Field("x", DOUBLE), Field("y", INT32)))
     schema = Schema(
