@@ -19,7 +19,7 @@ from boathouse.errors import CorruptTableError, NotFoundError
 from boathouse.parquet.read import damage
 from boathouse.storage import Storage, uris
 
-BATCH_ROWS: Final = 32_768
+BATCH_ROWS: Final = 65_536
 _SMALL: Final = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}
 """Actions that are read when a table is opened, each with a leaf that is never null in it."""
 

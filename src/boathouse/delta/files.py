@@ -34,6 +34,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 NATIVE_FIELDS: Final = (
     "path", "partitionValues", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip
+LISTED: Final = pa.schema([f for f in ADD if f.name in (*NATIVE_FIELDS, "size", "stats")])
 NATIVE: Final = pa.struct([ADD.field(n) for n in NATIVE_FIELDS])
 
 
@@ -67,7 +68,7 @@ def list_files(
     if checkpoint is not None and checkpoint.parts:
         after = checkpoint.rows
         choose = lister.choose if lister.by_partition is not None else None
-        for units, adds in read_files(checkpoint, "add", ADD, choose):
+        for units, adds in read_files(checkpoint, "add", LISTED, choose):
             keys = paths.keys_of(adds.column("path"), lister.root)
             full = file_keys(keys, adds.column("deletionVector"))
             live = np.asarray(pc.invert(tail.superseded(full)).to_numpy(zero_copy_only=False), bool)
@@ -129,14 +130,14 @@ class Lister:
             tally,
         )
 
-    def partition_texts(self, values: pa.Array, f: Field) -> pa.Array:
-        found = pc.map_lookup(values, pa.scalar(physical_name(f)), "first")
-        return found if found.type == pa.string() else found.cast(pa.string())
+    def partition_texts(self, values: pa.Array) -> list[pa.Array]:
+        """The texts of each partition column."""
+        return map_columns(values, [physical_name(f) for f in self.partition])
 
     def choose(self, values: pa.Array) -> Mask:
         """Which partitions may hold a row, judged once for each distinct one."""
         assert self.by_partition is not None
-        coded = [self.partition_texts(values, f).dictionary_encode(null_encoding="encode") for f in self.partition]
+        coded = [t.dictionary_encode(null_encoding="encode") for t in self.partition_texts(values)]
         codes = np.zeros(len(values), np.int64)
         for c in coded:
             codes = codes * (len(c.dictionary) + 1) + np.asarray(c.indices.to_numpy(zero_copy_only=False), np.int64)
@@ -148,7 +149,8 @@ class Lister:
         return kept
 
     def _values(self, values: pa.Array) -> list[pa.Array]:
-        return [decode_column(self.partition_texts(values, f), f.type, self.root) for f in self.partition]
+        texts = self.partition_texts(values)
+        return [decode_column(t, f.type, self.root) for t, f in zip(texts, self.partition)]
 
     def _exact(self, values: list[pa.Array]) -> pa.StructArray:
         columns = [exact_stats(v, pa.nulls(len(v), pa.int64())) for v in values]
@@ -210,6 +212,28 @@ class Lister:
             "native": pa.StructArray.from_arrays([adds.column(n) for n in NATIVE_FIELDS], fields=list(NATIVE)),
         }
         return pa.RecordBatch.from_arrays([made[f.name] for f in self.schema], schema=self.schema)
+
+
+def map_columns(maps: pa.MapArray, names: Sequence[str]) -> list[pa.Array]:
+    """The value of each name in every map; null where it is absent.
+
+    Writers put the same keys in the same order into every map: then the values are every n-th of all.
+    """
+    if not names:
+        return []
+    first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+    keys, items = maps.keys.slice(first, last - first), maps.items.slice(first, last - first)
+    count = len(names)
+    if not maps.null_count and len(keys) == count * len(maps):
+        order = keys.slice(0, count).to_pylist()
+        lanes = [pa.array(np.arange(i, len(keys), count)) for i in range(count)] if count > 1 else [None]
+        same = all(
+            pc.all(pc.equal(keys if at is None else keys.take(at), name)).as_py() for name, at in zip(order, lanes)
+        )
+        if same and set(order) == set(names):
+            columns = {n: items if at is None else items.take(at) for n, at in zip(order, lanes)}
+            return [columns[n] for n in names]
+    return [pc.map_lookup(maps, pa.scalar(n), "first") for n in names]
 
 
 def as_mask(mask: Any) -> Mask:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -43,8 +44,14 @@ def decode_column(texts: pa.Array, type: DataType, where: str) -> pa.Array:
     if isinstance(type, StringType):
         return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
     coded = texts.dictionary_encode()
-    values = [parse(text, type, where) for text in coded.dictionary.to_pylist()]
+    values = [_parsed(text, type, where) for text in coded.dictionary.to_pylist()]
     return physical_array(values, type).take(coded.indices)
+
+
+@lru_cache(maxsize=1 << 16)
+def _parsed(text: str | None, type: DataType, where: str) -> Any:
+    """The same few texts come back in every batch of a large listing."""
+    return parse(text, type, where)
 
 
 def physical_array(values: list[Any], type: DataType) -> pa.Array:
