@@ -198,7 +198,7 @@ def leaf_array(node: Node, decoded: Decoded, slots: int, valid: Mask | None) -> 
     kind = arrow_type(node)
     values = decoded.values
     if values is None:
-        if pa.types.is_struct(kind) and not node.children:
+        if pa.types.is_struct(kind) and not node.children and not node.is_blob:
             return _nest(kind, slots, None, [], [])
         return pa.nulls(slots, kind)
     if isinstance(values, Packed):

@@ -14,7 +14,7 @@ from boathouse.lance.file import messages as m
 from boathouse.lance.file.assemble import assemble, merge
 from boathouse.lance.file.container import Container, corrupt
 from boathouse.lance.file.full_zip import FullZipPage
-from boathouse.lance.file.pages import ConstantPage, MiniBlockPage, PageReader, Wanted
+from boathouse.lance.file.pages import BlobPage, ConstantPage, MiniBlockPage, PageReader, Wanted
 from boathouse.lance.file.schema import Node, arrow_type
 from boathouse.lance.file.segments import Broken, NotRead
 
@@ -109,7 +109,7 @@ class ColumnReader:
         if layout.full_zip is not None:
             return FullZipPage(source, page, layout.full_zip, kind, self._unit)
         if layout.blob is not None and layout.blob.inner_layout is not None:
-            return self._open(page, layout.blob.inner_layout)
+            return BlobPage(self._open(page, layout.blob.inner_layout), layout.blob.layers)
         raise NotRead("a page layout other than mini-block, full-zip and constant")
 
     def read(self, wanted: Wanted) -> list[pa.Array]:

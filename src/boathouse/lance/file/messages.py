@@ -332,6 +332,12 @@ class ArrayDictionary(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArrayFsst(Message):
+    binary: ArrayEncoding | None = nested(1, lambda: ArrayEncoding)
+    symbol_table: bytes = scalar(2, "bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ArrayPackedStruct(Message):
     inner: tuple[ArrayEncoding, ...] = repeated(1, lambda: ArrayEncoding)
     buffer: BufferRef | None = nested(2, BufferRef)
@@ -348,7 +354,7 @@ class ArrayEncoding(Message):
     struct: Message | None = nested(5, Message, oneof="array")
     binary: ArrayBinary | None = nested(6, ArrayBinary, oneof="array")
     dictionary: ArrayDictionary | None = nested(7, ArrayDictionary, oneof="array")
-    fsst: Message | None = nested(8, Message, oneof="array")
+    fsst: ArrayFsst | None = nested(8, ArrayFsst, oneof="array")
     packed_struct: ArrayPackedStruct | None = nested(9, ArrayPackedStruct, oneof="array")
     bitpacked: Message | None = nested(10, Message, oneof="array")
     fixed_size_binary: Message | None = nested(11, Message, oneof="array")

@@ -303,6 +303,31 @@ class ConstantPage:
         return Decoded(_repeated(scalar, visible, self._kind), layers, rep, defs, pick, entries=entries)
 
 
+class BlobPage:
+    """Descriptors (position, size) of 2.1; size 0 with a definition level above bit 16 of the position is null."""
+
+    def __init__(self, inner: PageReader, layers: tuple[int, ...]) -> None:
+        if len(layers) != 1:
+            raise NotRead("blobs inside structs or lists")
+        self._inner, self._layers = inner, layers
+        self.rows = inner.rows
+
+    def read(self, wanted: Wanted) -> Decoded:
+        decoded = self._inner.read(wanted)
+        values = decoded.values
+        if not isinstance(values, Packed) or len(values.members) != 2 or decoded.defs is not None:
+            raise Broken("blob descriptors that are not pairs")
+        position, size = (unsigned(np.ascontiguousarray(_bytes(part)).reshape(-1), 8) for part in values.members)
+        defs = np.where(size == 0, position >> np.uint64(16), 0).astype(np.uint16)
+        return replace(decoded, layers=self._layers, defs=None if self._layers[0] == m.ALL_VALID_ITEM else defs)
+
+
+def _bytes(plain: Plain) -> Bytes:
+    if not isinstance(plain, Fixed):
+        raise Broken("blob descriptors that are not numbers")
+    return plain.data
+
+
 def _repeated(scalar: Plain, count: int, kind: pa.DataType) -> Plain:
     if isinstance(scalar, Var):
         size = len(scalar.data)
@@ -313,4 +338,4 @@ def _repeated(scalar: Plain, count: int, kind: pa.DataType) -> Plain:
     return Fixed(np.repeat(scalar.data, count, axis=0))
 
 
-__all__ = ["ConstantPage", "MiniBlockPage", "PageReader", "Wanted", "positions", "unpack_members"]
+__all__ = ["BlobPage", "ConstantPage", "MiniBlockPage", "PageReader", "Wanted", "positions", "unpack_members"]

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
 from boathouse.lance.file import messages as m
+from boathouse.lance.file.arrays import ArrayReader
 from boathouse.lance.file.columns import FieldReader, StructuralReader, naming
 from boathouse.lance.file.container import Container, Files, Source
 from boathouse.lance.file.pages import Wanted
@@ -50,10 +51,12 @@ class LanceFile:
         self.metadata = dict(message.metadata)
         self.num_rows = descriptor.length
         self.nodes = tree(self.fields, where=self.uri)
+        every = self.version == "2.0"  # a column for each field, else one for each leaf
         if columns is None:
-            leaves = [leaf.id for node in self.nodes for leaf in node.leaves()]
-            columns = {id: i for i, id in enumerate(leaves)}
-        self._reader: FieldReader = StructuralReader(container, columns, self.num_rows)
+            owners = [n.id for top in self.nodes for n in (_owners(top) if every else top.leaves())]
+            columns = {id: i for i, id in enumerate(owners)}
+        reader = ArrayReader if every else StructuralReader
+        self._reader: FieldReader = reader(container, columns, self.num_rows)
 
     @classmethod
     def open(cls, files: Files, uri: str, size: int | None = None, *, columns: Mapping[int, int] | None = None) -> Self:
@@ -154,6 +157,14 @@ class LanceFile:
         """Bytes of the file, as blob descriptors name them."""
         with naming(self.uri, "a blob"):
             return self._source.read(offset, size).tobytes()
+
+
+def _owners(node: Node) -> Iterator[Node]:
+    """The fields that own a column in files of version 2.0."""
+    yield node
+    if not node.is_leaf and not node.logical_type.startswith("fixed_size_list"):
+        for child in node.children:
+            yield from _owners(child)
 
 
 def _no_columns(rows: int) -> pa.Table:

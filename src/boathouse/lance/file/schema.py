@@ -35,6 +35,20 @@ _SIMPLE: dict[str, pa.DataType] = {
     **{f"duration:{unit}": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
 }
 _NAMES = {str(kind): name for name, kind in _SIMPLE.items() if name != "json"}
+# What a blob column reads as: where the bytes are. Versions 2.0 and 2.1 have the first, 2.2 the second.
+BLOB_V1 = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+BLOB_V2 = pa.struct(
+    [
+        pa.field(name, kind, nullable=False)
+        for name, kind in (
+            ("kind", pa.uint8()),
+            ("position", pa.uint64()),
+            ("size", pa.uint64()),
+            ("blob_id", pa.uint32()),
+            ("blob_uri", pa.string()),
+        )
+    ]
+)
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 
 
@@ -95,16 +109,20 @@ def tree(fields: Sequence[Field], *, where: str | None = None) -> tuple[Node, ..
     Raises CorruptTableError on a repeated id or a parent that does not come before its child.
     """
     below: dict[int, list[Field]] = {-1: []}
+    blob: list[Field] | None = None
     for f in fields:
+        if f.id < 0 and blob is not None:  # members of a blob's descriptor: without ids, right behind it
+            blob.append(f)
+            continue
         if f.parent_id not in below:
             raise CorruptTableError(
                 f"field {f.id} `{f.name}` has parent {f.parent_id}, which is not there", where=where
             )
+        if f.id < 0 or f.id in below:
+            raise CorruptTableError(f"field id {f.id} is negative or there twice", where=where)
         below[f.parent_id].append(f)
-        if f.id >= 0:
-            if f.id in below:
-                raise CorruptTableError(f"field id {f.id} is there twice", where=where)
-            below[f.id] = []
+        below[f.id] = []
+        blob = below[f.id] if Node(f).is_blob else None
 
     def node(f: Field) -> Node:
         return Node(f, tuple(node(child) for child in below.get(f.id, ()) if f.id >= 0))
@@ -120,14 +138,14 @@ def flatten(nodes: Sequence[Node]) -> tuple[Field, ...]:
 def arrow_type(node: Node) -> pa.DataType:
     """The Arrow type in which the column is read. Raises UnsupportedFeatureError naming an unknown type."""
     kind = node.logical_type
+    if node.is_blob:
+        return BLOB_V1 if kind == "large_binary" else BLOB_V2
     if kind == "struct":
         return pa.struct([arrow_field(child) for child in node.children])
     if kind in _LISTS or kind == "map":
         return _nested_type(node)
     if kind.startswith("fixed_size_list:") and node.children:
         return pa.list_(arrow_field(node.children[0]), _dimension(kind))
-    if kind == "large_binary" and node.children:  # a blob column: scans give the place of each value
-        return pa.struct([arrow_field(child) for child in node.children])
     return leaf_type(kind)
 
 
