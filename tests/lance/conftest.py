@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from boathouse.lance.adapter import FORMAT
+from boathouse.lance.adapter import FORMAT, LanceFormat
 from boathouse.lance.manifest import parse, serialise
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.lance.versions import parse_name
@@ -70,6 +71,22 @@ class Kit:
 
         bh.write(data, self.uri, format="lance", **options)
         return self.open()
+
+    @contextmanager
+    def overtaken_by(self, action):
+        """Within the block, `action` commits between the planning of our next write and its commit."""
+        waiting = [action]
+        head = LanceFormat.head
+
+        def late(self_, change, stores):
+            if waiting:
+                waiting.pop()()
+            return head(self_, change, stores)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LanceFormat, "head", late)
+            yield
+        assert not waiting
 
     def files(self) -> set[str]:
         return {str(p.relative_to(self.root)) for p in self.root.rglob("*") if p.is_file()}

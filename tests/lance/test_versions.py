@@ -147,7 +147,7 @@ def test_versions_by_tag(kit, numbers):
         kit.load(At(ref="other"))
     with pytest.raises(VersionNotFoundError):
         kit.load(At(ref="../tags/releasé"))
-    path = kit.root / "_refs/tags/releasé.json"
+    (path,) = (kit.root / "_refs/tags").iterdir()
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "branch": "dev"}))
     with pytest.raises(UnsupportedFeatureError, match="branch `dev`"):

@@ -171,7 +171,9 @@ class Build:
         edit: AddFiles | None = self.change.edit(AddFiles)
         if edit is None:
             return ()
-        known = {f.id for f in fields}
+        planned = self.change.planned
+        then = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
+        known = {f.id for f in (*fields, *then)}  # a column dropped meanwhile stays in the file, unseen
         return tuple(self._fragment(row, known, version) for row in file_rows(edit.outcomes) if row["rows"])
 
     def _fragment(self, row: dict[str, Any], known: set[int], version: str) -> DataFragment:
