@@ -261,9 +261,9 @@ def _reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, ...]]]
     seen: list[tuple[int, tuple[int, ...]]] = []
     inner = read_module._read
 
-    def watched(source: Any, groups: list[int], leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
-        seen.extend((group, leaves) for group in groups)
-        return inner(source, groups, leaves, use_threads)
+    def watched(source: Any, chunk: Any, leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
+        seen.extend((group, leaves) for group in chunk.groups)
+        return inner(source, chunk, leaves, use_threads)
 
     monkeypatch.setattr(read_module, "_read", watched)
     return seen
@@ -319,6 +319,22 @@ def test_what_does_not_decide_is_read_only_where_rows_remain(
     seen.clear()
     assert scan(files, path, COLUMNS, row_filter=where, deleted=Bitmap.of([1, 2, 3])).num_rows == 0
     assert seen == [(0, (0,)), (2, (0,))]
+
+
+def test_row_groups_too_large_for_memory_come_in_slices(
+    files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"i": range(50_000), "s": [f"s{i}" for i in range(50_000)]}), path, row_group_size=20_000)
+    monkeypatch.setattr(read_module, "_CHUNK_BYTES", 20_000)
+    monkeypatch.setattr(read_module, "_STREAM_BYTES", 50_000)
+    seen = _reads(monkeypatch)
+    where = bind_predicate(parse("i % 10 <> 3"), Schema((Field("i", INT64),)))
+    got = scan(files, path, COLUMNS, row_filter=where, deleted=Bitmap.of([19_999, 20_000]), positions=True)
+    expected = [i for i in range(50_000) if i % 10 != 3 and i not in (19_999, 20_000)]
+    assert got["_pos"].to_pylist() == got["i"].to_pylist() == expected
+    assert got["s"].to_pylist() == [f"s{i}" for i in expected]
+    assert seen == []
 
 
 def test_a_condition_is_not_evaluated_on_deleted_rows(files: Any, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from boathouse.arrow.schema import to_arrow
 from boathouse.errors import (
@@ -362,3 +364,57 @@ def test_other_layouts_are_taken(files: Any, tmp_path: Path) -> None:
     with ParquetWriter(files, str(path), to_parquet_schema(schema)) as writer:
         writer.write(batch)
     assert pq.read_table(path).to_pylist() == [{"a": None, "l": None}, {"a": "x", "l": []}]
+
+
+NESTED = Schema(
+    (
+        Field("l", ListType(Field("element", POINT, id=2)), id=1),
+        Field("m", MapType(Field("key", INT32, False, 4), Field("value", POINT, id=5)), id=3),
+        Field("s", StructType((Field("p", POINT, id=7), Field("t", STRING, id=8))), id=6),
+    )
+)
+UUIDS = st.none() | st.binary(min_size=16, max_size=16)
+POINTS = st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-5, 5), "void": st.none(), "u": UUIDS})
+NESTED_ROWS = st.fixed_dictionaries(
+    {
+        "l": st.none() | st.lists(POINTS, max_size=3),
+        "m": st.none() | st.lists(st.tuples(st.integers(0, 9), POINTS), max_size=3),
+        "s": st.none() | st.fixed_dictionaries({"p": POINTS, "t": st.none() | st.text(max_size=3)}),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(NESTED_ROWS, min_size=1, max_size=12), st.integers(0, 11), st.integers(1, 12), st.integers(1, 5))
+def test_slices_of_nested_rows_round_trip(
+    tmp_path_factory: Any, rows: list[Any], start: int, length: int, group: int
+) -> None:
+    path = tmp_path_factory.mktemp("nested") / "f.parquet"
+    batch = pa.RecordBatch.from_pylist(rows, to_arrow(NESTED)).slice(start, length)
+    files = _files()
+    with ParquetWriter(files, str(path), to_parquet_schema(NESTED), ParquetOptions(row_group_rows=group)) as writer:
+        writer.write(batch)
+    columns = [SourceColumn(f.name, f.type, None, f.id) for f in NESTED]
+    got = pa.Table.from_batches(scan_file(files, str(path), columns), to_arrow(NESTED))
+    got.validate(full=True)
+    assert got.to_pylist() == batch.to_pylist()
+    theirs = duckdb.sql(f"select len(l) as l, cardinality(m)::int as m, s.p.x as x from '{path}'").fetchall()
+    assert theirs == [
+        (
+            None if r["l"] is None else len(r["l"]),
+            None if r["m"] is None else len(r["m"]),
+            r["s"]["p"]["x"] if r["s"] and r["s"]["p"] else None,
+        )
+        for r in batch.to_pylist()
+    ]
+
+
+def _files() -> Any:
+    class Files:
+        def open_output(self, uri: str) -> pa.NativeFile:
+            return pa.OSFile(uri, "wb")
+
+        def open_input(self, uri: str) -> pa.NativeFile:
+            return pa.OSFile(uri, "rb")
+
+    return Files()

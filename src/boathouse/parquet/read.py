@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,9 @@ POSITION = "_pos"
 BATCH_ROWS = 128 * 1024
 _CHUNK_ROWS = 1 << 20
 _CHUNK_BYTES = 128 << 20
+_STREAM_BYTES = 512 << 20
+"""A row group that decodes to more is read in slices of `_CHUNK_BYTES`."""
+Read = Callable[[tuple[int, ...]], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +127,10 @@ def scan_file(
     source = open_source(files, uri, matching)
     try:
         plan = _plan(source, columns, positions)
-        scan = _Scan(source, plan, row_filter, deleted, use_threads)
-        for first, groups in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
-            yield from scan.chunk(first, groups, batch_rows)
+        scan = _Scan(uri, plan, row_filter, deleted)
+        for chunk in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
+            for first, rows, read in _reads(source, plan.leaves, chunk, use_threads):
+                yield from scan.rows(first, rows, read, batch_rows)
     except BoathouseError as error:
         error.where = error.where or uri
         raise
@@ -137,26 +142,24 @@ def scan_file(
 class _Scan:
     """One pass over a file: what is to be dropped is known before the columns that do not decide it are read."""
 
-    source: ParquetSource
+    uri: str
     plan: _Plan
     row_filter: Expr | None
     deleted: Bitmap | None
-    use_threads: bool
 
-    def chunk(self, first: int, groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of neighbouring row groups, the first of which is at position `first`."""
-        rows = sum(self.source.metadata.row_group(i).num_rows for i in groups)
+    def rows(self, first: int, rows: int, read: Read, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """What is left of `rows` rows, the first of which is at position `first`; `read` gets leaves of them."""
         keep = None
         if self.deleted is not None and len(gone := self.deleted.within(first, rows)):
             keep = np.ones(rows, bool)
             keep[gone] = False
         early: dict[int, pa.ChunkedArray] = {}
         if self.row_filter is not None and (keep is None or keep.any()):
-            early = self._columns(groups, self.plan.read_by(self.row_filter), {})
+            early = self._columns(read, self.plan.read_by(self.row_filter), {})
             keep = self._passing(self.row_filter, early, rows, keep)
         if keep is not None and not keep.any():
             return
-        table = self.plan.table(self._columns(groups, range(len(self.plan.nodes)), early), first, rows)
+        table = self.plan.table(self._columns(read, range(len(self.plan.nodes)), early), first, rows)
         if keep is not None and keep.all():
             keep = None
         at = 0
@@ -168,13 +171,12 @@ class _Scan:
                 yield batch
 
     def _columns(
-        self, groups: list[int], wanted: Iterable[int], have: dict[int, pa.ChunkedArray]
+        self, read: Read, wanted: Iterable[int], have: dict[int, pa.ChunkedArray]
     ) -> dict[int, pa.ChunkedArray]:
         """Columns by their number, `have` among them, read in one go."""
         missing = [i for i in wanted if i not in have]
-        leaves = tuple(sorted({leaf for i in missing for leaf in self.plan.nodes[i].leaves}))
-        table = _read(self.source, groups, leaves, self.use_threads)
-        return have | {i: self.plan.column(table, i, self.source.uri) for i in missing}
+        table = read(tuple(sorted({leaf for i in missing for leaf in self.plan.nodes[i].leaves})))
+        return have | {i: self.plan.column(table, i, self.uri) for i in missing}
 
     def _passing(self, where: Expr, columns: dict[int, pa.ChunkedArray], rows: int, keep: Mask | None) -> Mask:
         """The rows of `keep` (None: all) that satisfy `where`, which is not evaluated for others: it might raise."""
@@ -258,8 +260,17 @@ def _kept_groups(source: ParquetSource, columns: Sequence[SourceColumn], row_fil
     return [i for i, may in enumerate(kept.to_pylist()) if may]
 
 
-def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int]) -> Iterator[tuple[int, list[int]]]:
-    """Runs of neighbouring row groups that are worth one read, each with the position of its first row."""
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Neighbouring row groups that are worth one read: the first row's position, the rows, their decoded bytes."""
+
+    groups: tuple[int, ...]
+    first: int
+    rows: int
+    bytes: int
+
+
+def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int]) -> Iterator[_Chunk]:
     rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     starts = np.concatenate(([0], np.cumsum(rows, dtype=np.int64))).tolist()
     run: list[int] = []
@@ -268,20 +279,49 @@ def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int
         size = sum(metadata.row_group(i).column(leaf).total_uncompressed_size for leaf in leaves)
         full = run_rows + rows[i] > _CHUNK_ROWS or run_bytes + size > _CHUNK_BYTES
         if run and (full or run[-1] != i - 1):
-            yield starts[run[0]], run
+            yield _Chunk(tuple(run), starts[run[0]], run_rows, run_bytes)
             run, run_rows, run_bytes = [], 0, 0
         run.append(i)
         run_rows, run_bytes = run_rows + rows[i], run_bytes + size
     if run:
-        yield starts[run[0]], run
+        yield _Chunk(tuple(run), starts[run[0]], run_rows, run_bytes)
 
 
-def _read(source: ParquetSource, groups: list[int], leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
+def _reads(
+    source: ParquetSource, leaves: tuple[int, ...], chunk: _Chunk, use_threads: bool
+) -> Iterator[tuple[int, int, Read]]:
+    """A chunk as one read, or as several where it is too large for memory: (first position, rows, read)."""
+    if chunk.bytes <= _STREAM_BYTES:
+        yield chunk.first, chunk.rows, partial(_read, source, chunk, use_threads=use_threads)
+        return
+    at = chunk.first
+    size = max(1, chunk.rows * _CHUNK_BYTES // chunk.bytes)
+    with damage("broken Parquet data", source.uri):
+        batches = source.file.reader.iter_batches(
+            size, row_groups=list(chunk.groups), column_indices=list(leaves), use_threads=use_threads
+        )
+        for batch in batches:
+            yield at, batch.num_rows, partial(_already_read, pa.Table.from_batches([batch]))
+            at += batch.num_rows
+    if at != chunk.first + chunk.rows:
+        raise CorruptTableError(f"{at - chunk.first} rows where the footer says {chunk.rows}", where=source.uri)
+
+
+def _already_read(table: pa.Table, leaves: tuple[int, ...]) -> pa.Table:
+    return table
+
+
+def _read(source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
     if not leaves:
-        return _without_columns(sum(source.metadata.row_group(i).num_rows for i in groups))
+        return _without_columns(chunk.rows)
     with damage("broken Parquet data", source.uri):
         # Leaves by number: names with dots in them are ambiguous in the public call.
-        return source.file.reader.read_row_groups(groups, column_indices=list(leaves), use_threads=use_threads)
+        table = source.file.reader.read_row_groups(
+            list(chunk.groups), column_indices=list(leaves), use_threads=use_threads
+        )
+    if table.num_rows != chunk.rows:
+        raise CorruptTableError(f"{table.num_rows} rows where the footer says {chunk.rows}", where=source.uri)
+    return table
 
 
 def _batches(table: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
