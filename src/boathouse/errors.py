@@ -22,6 +22,7 @@ BoathouseError
 │   └── UnsafeStorageError                     the store cannot put-if-absent, so it is not written
 ├── ReadOnlyError (PermissionError)            writes are switched off
 ├── MixedWritersError (RuntimeError)           another library writes here without our guarantees
+├── MissingRequirementError (RuntimeError)     the machine lacks Java, PySpark, or a network
 ├── CommitConflictError (RuntimeError)         another commit won and ours cannot follow it
 └── CommitUnknownError (RuntimeError)          the commit may or may not have landed: settle it with find_write
 """
@@ -143,6 +144,10 @@ class ReadOnlyError(BoathouseError, PermissionError):
 
 class MixedWritersError(BoathouseError, RuntimeError):
     code = "MIXED_WRITERS"
+
+
+class MissingRequirementError(BoathouseError, RuntimeError):
+    code = "MISSING_REQUIREMENT"
 
 
 class CommitConflictError(BoathouseError, RuntimeError):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
-from boathouse.api.detail import iso
-from boathouse.api.open import open as open_table
-from boathouse.api.table import Table
+import boathouse
+from boathouse.api.text import iso
 from boathouse.cli import show
+from boathouse.cli.progress import spinner
+
+if TYPE_CHECKING:
+    from boathouse.api.table import Table
 
 Path = Annotated[str, typer.Argument(metavar="PATH", help="The table's folder, or an Iceberg *.metadata.json.")]
 Format = Annotated[str | None, typer.Option("--format", help="delta, iceberg or lance, where the path holds several.")]
@@ -48,7 +50,8 @@ def _open(
     ref: str | None = None,
     option: list[str] | None = None,
 ) -> Table:
-    return open_table(path, format, version, timestamp, ref, storage_options(option))
+    # `boathouse.open` is loaded with the first table: --help needs neither Arrow nor a format.
+    return boathouse.open(path, format, version, timestamp, ref, storage_options(option))
 
 
 def info(
@@ -60,19 +63,10 @@ def info(
     if json:
         show.as_json(found)
         return
-    special = {"bytes": show.size, "rows": show.number, "deleted_rows": show.number, "files": show.number}
-    rows: list[tuple[str, Any]] = []
-    for name, value in found.items():
-        if name == "columns":
-            value = len(value)
-        elif name in special:
-            value = special[name](value)
-        elif isinstance(value, dict):
-            value = ", ".join(f"{k}={v}" for k, v in value.items())
-        elif isinstance(value, list | tuple):
-            value = ", ".join(map(str, value))
-        rows.append((name.replace("_", " "), value))
-    show.pairs(rows)
+    shown = found | {"columns": len(found["columns"]), "bytes": show.size(found["bytes"])}
+    for name in ("rows", "deleted_rows", "files", "small_files"):
+        shown[name] = show.number(found[name])
+    show.pairs((name.replace("_", " "), value) for name, value in shown.items())
 
 
 def schema(
@@ -101,13 +95,9 @@ def history(
         show.as_json([{n: getattr(e, n) for n in (*names, "metadata")} for e in entries])
         return
     rows = [
-        (e.version, iso(e.timestamp_ms), e.operation, e.engine, e.message or _text(e.parameters)) for e in entries
+        (e.version, iso(e.timestamp_ms), e.operation, e.engine, e.message or show.inline(e.parameters)) for e in entries
     ]
     show.table(("version", "time", "operation", "engine", "about"), rows, right=("version",))
-
-
-def _text(parameters: Any) -> str:
-    return ", ".join(f"{k}={v}" for k, v in dict(parameters).items())
 
 
 def files(
@@ -121,12 +111,9 @@ def files(
     if json:
         show.as_json(rows)
         return
-    text = [
-        (r["path"], show.size(r["size"]), show.number(r["rows"]), show.number(r["deleted"]), _partition(r))
-        for r in rows
-    ]
-    for row in text:
-        typer.echo("\t".join(row).rstrip())
+    for r in rows:
+        cells = (r["path"], show.size(r["size"]), show.number(r["rows"]), show.number(r["deleted"]), _partition(r))
+        typer.echo("\t".join(cells).rstrip())
 
 
 def _partition(row: dict[str, Any]) -> str:
@@ -141,16 +128,14 @@ def head(
     """The first rows."""
     table = _open(path, format, version, timestamp, ref, option)
     scan = table.scan(_names(columns), where)
-    rows = list(islice((row for batch in scan.to_batches() for row in _some(batch, limit)), limit))
+    with spinner("reading"):
+        found = (row for batch in scan.to_batches() for row in batch.slice(0, limit).to_pylist())
+        rows = list(islice(found, limit))
     if json:
         show.as_json(rows)
         return
-    names = scan.plan().read.schema.names
-    show.table(names, [[row[n] for n in names] for row in rows])
-
-
-def _some(batch: pa.RecordBatch, limit: int) -> list[dict[str, Any]]:
-    return list(batch.slice(0, limit).to_pylist())
+    names = _names(columns) or list(table.schema.names)
+    show.table(names, [list(row.values()) for row in rows])
 
 
 def _names(columns: str | None) -> list[str] | None:
@@ -162,7 +147,9 @@ def count(
     ref: Ref = None, option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """How many rows; with --where, those for which the predicate is true."""
-    rows = _open(path, format, version, timestamp, ref, option).scan(None, where).count()
+    scan = _open(path, format, version, timestamp, ref, option).scan(None, where)
+    with spinner("counting"):
+        rows = scan.count()
     show.as_json({"rows": rows}) if json else typer.echo(rows)
 
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from boathouse.api.detail import iso, sizes
-from boathouse.api.found import formats_at, locate
-from boathouse.api.open import open as open_table
 from boathouse.cli import show
 from boathouse.cli.commands import Json, Option, storage_options
-from boathouse.errors import BoathouseError, NotFoundError
-from boathouse.ops.handle import Handle
-from boathouse.storage import Stores, join
-from boathouse.storage.uris import basename
-from boathouse.table.location import Location
-
-_INSIDE = ("_delta_log", "metadata", "_versions", "_transactions", "_deletions", "_indices")
+from boathouse.cli.progress import bar, spinner
 
 
 def register(app: typer.Typer) -> None:
@@ -34,86 +22,49 @@ def inventory(
     option: Option = None,
     json: Json = False,
 ) -> None:
-    """Every table below a prefix: format, version, rows, size, files, protocol, last commit, what we can do."""
+    """Every table below a prefix: format, rows, size, small files, features, last commit, what we can do."""
     options = storage_options(option)
-    console = Console(stderr=True)
-    rows = []
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), console=console, transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as progress:  # fmt: skip
-        task = progress.add_task("looking for tables", total=None)
-        for location, name in find_tables(prefix, options, depth):
-            progress.update(task, description=f"{len(rows)} tables, now {location}")
-            rows.append(describe(location.uri, name, options))
+    survey = import_module("boathouse.cli.survey")
+    with spinner(f"looking for tables below {prefix}"):
+        found = list(survey.find_tables(prefix, options, depth))
+    rows = [survey.describe(uri, name, options) for uri, name in bar(found, len(found), "reading tables")]
     if json:
         show.as_json(rows)
-        return
-    _print(rows)
+    else:
+        _print(prefix, rows)
 
 
-def find_tables(prefix: str, options: dict[str, str], depth: int) -> Iterator[tuple[Location, str]]:
-    """Locations with their format, in the order of their names; tables inside of tables are not looked for.
-
-    Raises NotFoundError if there is nothing at the prefix.
-    """
-    stores = Stores(options)
-    root = locate(prefix)
-    storage, key = stores.resolve(root.uri)
-    folders, files = storage.list_dir(key)
-    if not folders and not files:
-        raise NotFoundError("nothing is there", where=root.uri, advice="check the path")
-    queue = [(root, depth)]
-    while queue:
-        location, levels = queue.pop()
-        names = formats_at(location, stores)
-        for name in names:
-            yield location, name
-        if names or levels == 0:
-            continue
-        storage, key = stores.resolve(location.uri)
-        below = sorted(basename(f.rstrip("/")) for f in storage.list_dir(key)[0])
-        queue += [(Location(join(location.uri, f)), levels - 1) for f in reversed(below) if f not in _INSIDE]
-
-
-def describe(uri: str, format: str, options: dict[str, str]) -> dict[str, Any]:
-    """One row of the inventory; a table that cannot be read says why."""
-    row: dict[str, Any] = {"path": uri, "format": format}
-    try:
-        table = open_table(uri, format=format, storage_options=options)
-        handle: Handle = table._handle
-        row |= {"version": table.version, **sizes(handle)}
-        rows, deleted = row["rows"], row["deleted_rows"]
-        row["deleted_share"] = None if rows is None else deleted / (rows + deleted) if rows + deleted else 0.0
-        row |= {k: v for k, v in handle.snapshot.detail().items() if k in ("protocol", "features")}
-        last = next(iter(table.history(1)), None)
-        row["last_commit"] = iso(handle.snapshot.timestamp_ms)
-        row["engine"] = None if last is None else last.engine
-        row |= {"readable": True, "writable": True}
-    except BoathouseError as error:
-        return row | {"readable": False, "writable": False, "why": str(error)}
-    try:
-        handle.check_writable()
-    except BoathouseError as error:
-        row |= {"writable": False, "why": str(error)}
-    return row
-
-
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(prefix: str, rows: list[dict[str, Any]]) -> None:
     if not rows:
-        typer.echo("no tables")
+        typer.echo(f"no Delta, Iceberg or Lance table below {prefix}")
         return
-    header = ("path", "format", "version", "rows", "size", "files", "small", "deleted", "last commit", "engine", "can")
+    start = _common([r["path"] for r in rows])
+    header = ("table", "format", "version", "rows", "size", "files", "small", "deleted", "last commit", "engine", "can")
     text = [
         (
-            r["path"], r["format"], r.get("version"), show.number(r.get("rows")), show.size(r.get("bytes")),
-            show.number(r.get("files")), show.number(r.get("small_files")),
+            r["path"][start:] or r["path"], r["format"], r.get("version"), show.number(r.get("rows")),
+            show.size(r.get("bytes")), show.number(r.get("files")), show.number(r.get("small_files")),
             "" if r.get("deleted_share") is None else f"{r['deleted_share']:.1%}", r.get("last_commit"),
             r.get("engine"), "read, write" if r["writable"] else "read" if r["readable"] else "nothing",
         )
         for r in rows
     ]  # fmt: skip
+    typer.echo(f"{len(rows)} table{'' if len(rows) == 1 else 's'} below {rows[0]['path'][:start] or prefix}")
     show.table(header, text, right=("version", "rows", "size", "files", "small", "deleted"))
-    for r in rows:
+    for r, line in zip(rows, text, strict=True):
+        notes = [show.inline(r[k]) for k in ("protocol", "features") if r.get(k)]
+        if notes:
+            typer.echo(f"{line[0]}: {'; '.join(notes)}")
+    for r, line in zip(rows, text, strict=True):
         if r.get("why"):
-            typer.echo(f"{r['path']}: {r['why']}", err=True)
+            typer.echo(f"{line[0]}: {r['why']}", err=True)
+
+
+def _common(paths: list[str]) -> int:
+    """How many characters of folders all paths begin with; none for a single path's own name."""
+    folders = [p.rsplit("/", 1)[0] + "/" for p in paths]
+    shortest = min(folders, key=len)
+    for end in range(len(shortest), 0, -1):
+        if shortest[end - 1] == "/" and all(f.startswith(shortest[:end]) for f in folders):
+            return end
+    return 0

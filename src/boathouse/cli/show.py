@@ -6,13 +6,15 @@ import base64
 import datetime as dt
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import typer
 
-from boathouse.api.explain import human_bytes
+from boathouse.api.text import human_bytes
+
+_CELL = 60
 
 
 def as_json(value: Any) -> None:
@@ -29,6 +31,10 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
     return str(value)
 
 
@@ -37,28 +43,36 @@ def pairs(rows: Iterable[tuple[str, Any]]) -> None:
     kept = [(name, value) for name, value in rows if value not in (None, "", [], {}, ())]
     width = max((len(name) for name, _ in kept), default=0)
     for name, value in kept:
-        typer.echo(f"{name:<{width}}  {value}")
+        typer.echo(f"{name:<{width}}  {inline(value)}")
+
+
+def inline(value: Any) -> str:
+    """A value on one line: `a=1, b=2` for a dict, `a, b` for a list."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}={inline(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(inline, value))
+    return str(value)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[str] = ()) -> None:
     """Aligned columns; those named in `right` are right-aligned."""
-    text = [[_cell(c) for c in row] for row in rows]
-    widths = [max(len(h), *(len(r[i]) for r in text)) if text else len(h) for i, h in enumerate(header)]
+    text = [[cell(c) for c in row] for row in rows]
+    widths = [max([len(h), *(len(r[i]) for r in text)]) for i, h in enumerate(header)]
     for row in [list(header), *text]:
-        cells = [
-            c.rjust(w) if h in right else c.ljust(w) for c, w, h in zip(row, widths, header, strict=True)
-        ]
+        cells = [c.rjust(w) if h in right else c.ljust(w) for c, w, h in zip(row, widths, header, strict=True)]
         typer.echo("  ".join(cells).rstrip())
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as a cell: one line of at most 60 characters."""
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:g}"
     text = value.hex() if isinstance(value, bytes) else str(value)
     text = text.replace("\n", " ").replace("\r", " ")
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= _CELL else text[: _CELL - 3] + "..."
 
 
 def size(value: int | None) -> str:

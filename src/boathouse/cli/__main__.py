@@ -1,0 +1,5 @@
+"""`python -m boathouse.cli`."""
+
+from boathouse.cli.app import main
+
+main()
