@@ -214,7 +214,9 @@ class _Renamer:
 
 
 def pruned(schema: Schema, path: Sequence[str], keep: frozenset[str]) -> Schema:
-    """A record schema where the record at `path` has only the fields in `keep`."""
+    """A record schema where the record at `path`, within unions too, has only the fields in `keep`."""
+    if isinstance(schema, list):
+        return [pruned(s, path, keep) if isinstance(s, dict) else s for s in schema]
     fields = []
     for f in schema["fields"]:
         if path and f["name"] == path[0]:
@@ -267,3 +269,9 @@ def _compress(data: bytes, codec: str) -> bytes:
                 stream.write(data)
             return bytes(sink.getvalue().to_pybytes())
     raise UnsupportedFeatureError(f"Avro codec {codec} is not offered")
+
+
+def record_in(schema: Schema) -> Mapping[str, Any]:
+    """The record of a schema that may be a union with null."""
+    branches = schema if isinstance(schema, list) else [schema]
+    return next(s for s in branches if isinstance(s, dict) and s["type"] == "record")

@@ -110,13 +110,13 @@ def read_entries(
                     continue
                 inherit(entry, source, where)
                 found.append(entry)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, StopIteration) as error:
         raise CorruptTableError(f"a manifest entry lacks {error}", where=where) from None
     return found
 
 
 def _without(writer: avro.Schema, names: frozenset[str]) -> avro.Schema:
-    fields = next(f["type"]["fields"] for f in writer["fields"] if f["name"] == "data_file")
+    fields = next(avro.record_in(f["type"])["fields"] for f in writer["fields"] if f["name"] == "data_file")
     return avro.pruned(writer, ("data_file",), frozenset(f["name"] for f in fields) - names)
 
 

@@ -122,10 +122,21 @@ class Paths:
         plain = posixpath.normpath(path)
         if plain.startswith(base + "/"):
             return self.root + plain[len(base) :]
-        if self.root.endswith("/" + base) and not plain.startswith("../"):
-            # Location and path are relative to one folder, which the table's own place tells.
-            return self.root[: -len(base)] + plain
+        home = self._folder_of(base, plain)
+        if home is not None:
+            return home + plain
         raise CorruptTableError(f"the path {path!r} is relative, and not below the table's {prefix!r}")
+
+    def _folder_of(self, base: str, plain: str) -> str | None:
+        """The folder that a relative path starts from, which the table's own place tells."""
+        if self.root.endswith("/" + base) and not plain.startswith("../"):
+            return self.root[: -len(base)]
+        parts = plain.split("/")
+        for i in range(len(parts) - 1, 0, -1):
+            beginning = "/".join(parts[:i])
+            if self.root.endswith("/" + beginning):
+                return self.root[: -len(beginning)]
+        return None
 
     def _mapped(self, uri: str) -> str:
         home = _canonical(self.recorded) if self.moved else None

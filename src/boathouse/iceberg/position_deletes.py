@@ -28,7 +28,7 @@ FOUND = pa.schema(
 
 def _id(path: tuple[str, ...]) -> int | None:
     """The ids of a delete file that was written without them."""
-    return {("file_path",): FILE_PATH_ID, ("pos",): POSITION_ID}.get(path)
+    return {"file_path": FILE_PATH_ID, "pos": POSITION_ID}.get(".".join(path))
 
 
 @dataclass(frozen=True, slots=True)

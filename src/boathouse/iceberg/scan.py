@@ -19,13 +19,13 @@ from boathouse.iceberg.manifests import DELETES, EQUALITY_DELETES, Entry
 from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.values import Physical, physical_list
+from boathouse.iceberg.values import Physical, initial_default, physical_list
 from boathouse.storage import Stores
 from boathouse.table.format import MapFunction
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
 from boathouse.table.units import PARQUET, VECTOR, deletes_schema
-from boathouse.types import Field, FloatType, Partitioning, Schema
+from boathouse.types import Field, Partitioning, Schema
 
 NAME_MAPPING = "schema.name-mapping.default"
 _DELETE_METRICS = frozenset({"lower_bounds", "upper_bounds"})
@@ -82,15 +82,12 @@ def read_spec(
 
 
 def _constants(partitioning: Partitioning, schema: Schema) -> Mapping[tuple[str, ...], Mapping[int, int]]:
-    """Column path -> spec id -> partition field, where identity partitioning says the value of every row.
-
-    Not for floats: their partition values are normalised (one NaN, one zero), the files' are not.
-    """
+    """Column path -> spec id -> partition field, where identity partitioning says the value of every row."""
     names = {f.id: (f.name,) for f in schema}
     found: dict[tuple[str, ...], dict[int, int]] = defaultdict(dict)
     for spec in partitioning.specs:
         for f in spec:
-            if f.transform.name == "identity" and f.source_id in names and not isinstance(f.type, FloatType):
+            if f.transform.name == "identity" and f.source_id in names:
                 found[names[f.source_id]][spec.id] = f.id
     return found
 
@@ -98,7 +95,7 @@ def _constants(partitioning: Partitioning, schema: Schema) -> Mapping[tuple[str,
 def _read_column(field: Field, constants: Mapping[int, int]) -> ReadColumn:
     partition = next(iter(constants.values()), None)
     specs = tuple(spec for spec, id in constants.items() if id == partition)
-    default = field.metadata.get("initial-default")
+    default = initial_default(field)
     return ReadColumn(
         field.name,
         field.type,

@@ -12,17 +12,13 @@ from boathouse.arrow.evaluate import select
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap, deserialize64
 from boathouse.iceberg.data_writer import DataFileWriter, outcomes
+from boathouse.iceberg.values import initial_default
 from boathouse.parquet.convert import constant
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.parquet.resolve import Matching
 from boathouse.table.tasks import HIDDEN, POSITION, UNIT, FileWriter, ReadColumn, ReadSpec, ScanTask, WriteContext
-from boathouse.types import Field
 
 __all__ = ["matching", "open_writer", "outcomes_schema", "read"]
-
-
-def initial_default(field: Field) -> object:
-    return field.metadata.get("initial-default")
 
 
 @dataclass(frozen=True, slots=True)

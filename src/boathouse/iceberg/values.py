@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.parquet.bounds import truncate_lower, truncate_upper
 from boathouse.types import (
     BinaryType,
@@ -24,6 +25,7 @@ from boathouse.types import (
     DataType,
     DateType,
     DecimalType,
+    Field,
     FixedType,
     FloatType,
     IntegerType,
@@ -206,4 +208,37 @@ def raised(prefix: str | bytes) -> str | bytes | None:
     if not prefix:
         return None
     longer: str | bytes = prefix + "x" if isinstance(prefix, str) else prefix + b"x"
-    return truncate_upper(longer, len(prefix))  # type: ignore[no-any-return]
+    return truncate_upper(longer, len(prefix))
+
+
+def initial_default(field: Field) -> object:
+    """What a field has in files that lack it, as a Python value for Arrow; None if there is no default.
+
+    Raises UnsupportedFeatureError for defaults of nested types.
+    """
+    value = field.metadata.get("initial-default")
+    return None if value is None else _from_json(value, field)
+
+
+def _from_json(value: object, field: Field) -> object:
+    """A single value in its JSON form (spec, Appendix D)."""
+    try:
+        match field.type:
+            case BooleanType() | IntegerType() | FloatType() | StringType():
+                return value
+            case DecimalType():
+                return Decimal(str(value))
+            case DateType():
+                return dt.date.fromisoformat(str(value))
+            case TimeType():
+                return dt.time.fromisoformat(str(value))
+            case TimestampType(utc):
+                found = dt.datetime.fromisoformat(str(value))
+                return found.astimezone(dt.UTC) if utc else found
+            case UUIDType():
+                return uuid.UUID(str(value)).bytes
+            case BinaryType() | FixedType():
+                return bytes.fromhex(str(value))
+    except (ValueError, ArithmeticError):
+        raise CorruptTableError(f"column `{field.name}` has the default {value!r}, no value of {field.type}") from None
+    raise UnsupportedFeatureError(f"the default of column `{field.name}`, a {field.type}, is not offered")
