@@ -47,7 +47,8 @@ class Bitmap:
         values = positions if isinstance(positions, np.ndarray) else np.fromiter(positions, np.int64)
         values = values.astype(np.int64)
         if len(values) > 1 and not bool(np.all(values[1:] > values[:-1])):
-            values = np.unique(values)
+            values.sort()
+            values = _distinct(values)
         if len(values) and int(values[0]) < 0:
             raise InvalidArgumentError(f"row position {int(values[0])} is negative", advice="give positions from 0 on")
         return cls(values)
@@ -79,10 +80,7 @@ class Bitmap:
             return other
         both = np.concatenate((self._values, other._values))
         both.sort(kind="stable")  # two sorted runs: a single merge
-        keep = np.empty(len(both), bool)
-        keep[0] = True
-        np.not_equal(both[1:], both[:-1], out=keep[1:])
-        return Bitmap(both[keep])
+        return Bitmap(_distinct(both))
 
     def __and__(self, other: Bitmap) -> Bitmap:
         return Bitmap(self._values[self._found_in(other)])
@@ -124,6 +122,13 @@ class Bitmap:
 
 
 EMPTY = Bitmap(_EMPTY)
+
+
+def _distinct(ordered: Positions) -> Positions:
+    keep = np.empty(len(ordered), bool)
+    keep[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
 
 
 def serialize32(bitmap: Bitmap, *, runs: bool = True) -> bytes:
