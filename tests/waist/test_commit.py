@@ -65,20 +65,20 @@ def test_our_own_bytes_at_the_key_are_ours():
 
 
 def test_a_plain_refusal_is_raised_and_nothing_lands():
-    stores, _ = faulty(Plan(writes={n: Fault.REFUSED for n in range(1, 50)}))
+    stores, _ = faulty(Plan(writes=dict.fromkeys(range(1, 50), Fault.REFUSED)))
     with pytest.raises(StorageError):
         FileCommitter(stores).publish(ATTEMPT)
     assert content() is None
 
 
 def test_a_store_that_never_answers_is_unknown():
-    stores, _ = faulty(Plan(writes={n: Fault.UNSENT for n in range(1, 50)}))
+    stores, _ = faulty(Plan(writes=dict.fromkeys(range(1, 50), Fault.UNSENT)))
     assert FileCommitter(stores).publish(ATTEMPT) == "unknown"
 
 
 def test_an_unreadable_key_is_unknown_and_never_the_next_one():
     others = {(name, n): Fault.UNSENT for name in ("get", "head", "exists") for n in range(1, 80)}
-    stores, made = faulty(Plan(writes={n: Fault.LOST for n in range(1, 50)}, others=others))
+    stores, made = faulty(Plan(writes=dict.fromkeys(range(1, 50), Fault.LOST), others=others))
     assert FileCommitter(stores).publish(ATTEMPT) == "unknown"
     assert content() == b"ours"
     assert {entry.key for storage in made for entry in storage.log} == {"t/5"}

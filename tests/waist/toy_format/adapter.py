@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from boathouse.arrow.prune import Pruner
 
 from boathouse.arrow.filesystem import data_files
+from boathouse.arrow.prune import Pruner
 from boathouse.bits import entropy
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import TableNotFoundError, VersionNotFoundError
