@@ -49,6 +49,8 @@ LITERALS = {
     "dec": ["0", "1.25", "-9.99", "1.251", "1e3"],
     "b": ["true", "false"],
 }
+CASTS = ["CAST(i AS BIGINT) > 1", "CAST(l AS DOUBLE) >= 9.1e15", "CAST(d AS TIMESTAMP) < ts", "isnan(f)", "i < l",
+         "CAST(ts AS DATE) = DATE'1969-12-31'", "length(s) > 1", "CAST(i AS DOUBLE) < 0.5D", "abs(f) > 1"]  # fmt: skip
 
 
 @st.composite
@@ -68,9 +70,7 @@ def leaf(draw):
         pattern = draw(st.sampled_from(["a%", "ab%", "ab", "%", "a%c", "_b%", "é%", "", "ab\\\\%%"]))
         return f"s LIKE '{pattern}'"
     if kind == "cast":
-        return draw(st.sampled_from(["CAST(i AS BIGINT) > 1", "CAST(l AS DOUBLE) >= 9.1e15", "CAST(d AS TIMESTAMP) < ts",
-                                     "CAST(ts AS DATE) = DATE'1969-12-31'", "isnan(f)", "length(s) > 1", "i < l",
-                                     "CAST(i AS DOUBLE) < 0.5D", "abs(f) > 1"]))  # fmt: skip
+        return draw(st.sampled_from(CASTS))
     return "b" if kind == "column" else f"{name} IS NULL"
 
 

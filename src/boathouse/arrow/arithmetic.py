@@ -64,7 +64,7 @@ def pmod(left: pa.Array, right: pa.Array, type: DataType) -> pa.Array:
     """`((left % right) + right) % right` where the remainder is negative."""
     refuse_zero(left, right)
     if isinstance(type, DecimalType):
-        return per_row(lambda x, y: _positive(x, y), [left, right], to_arrow_type(type))
+        return per_row(_positive, [left, right], to_arrow_type(type))
     rest = remainder(left, right, type)
     fixed = remainder(pc.add(rest, right), right, type)
     return pc.if_else(pc.less(rest, pa.scalar(0, rest.type)), fixed, rest)

@@ -26,9 +26,17 @@ def to_array(values: tuple[Literal, ...], type: pa.DataType) -> pa.Array:
     return out if physical == type else out.view(type)
 
 
-@lru_cache(8192)
 def to_scalar(literal: Literal) -> pa.Scalar:
+    """The literal as an Arrow scalar of its type."""
+    # -0.0 and 0.0 are one key of the cache and two values.
+    return _scalar(literal) if isinstance(literal.value, float) else _cached(literal)
+
+
+def _scalar(literal: Literal) -> pa.Scalar:
     return to_array((literal,), to_arrow_type(literal.type or NULL))[0]
+
+
+_cached = lru_cache(8192)(_scalar)
 
 
 def to_literal(scalar: pa.Scalar, type: DataType) -> Literal:

@@ -53,6 +53,11 @@ def _fitted(values: Ints, mask: Bools | None, type: DataType) -> pa.Array:
     return build(np.where(bad, 0, values), mask, to_arrow_type(type))
 
 
+def _wrapped(values: Ints, mask: Bools | None, type: DataType) -> pa.Array:
+    """Days wrap around at 32 bits, in Spark's ANSI mode too."""
+    return build(values.astype(np.int32), mask, to_arrow_type(type))
+
+
 def _two(args: list[Value]) -> tuple[Ints, Ints, Bools | None]:
     rows = next(len(a) for a in args if not isinstance(a, pa.Scalar))
     (x, m), (y, n) = (integers(as_array(a, rows)) for a in args)
@@ -61,12 +66,12 @@ def _two(args: list[Value]) -> tuple[Ints, Ints, Bools | None]:
 
 def _date_add(args: list[Value], type: DataType) -> Value:
     days, more, mask = _two(args)
-    return _fitted(days + more, mask, type)
+    return _wrapped(days + more, mask, type)
 
 
 def _date_less(args: list[Value], type: DataType) -> Value:
     days, less, mask = _two(args)
-    return _fitted(days - less, mask, type)
+    return _wrapped(days - less, mask, type)
 
 
 def _trunc(args: list[Value], type: DataType) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from boathouse.errors import ColumnNotFoundError, ExpressionError
 from boathouse.expr import functions
@@ -18,6 +19,8 @@ from boathouse.expr.coercion import (
 )
 from boathouse.expr.simplify import cast_literal, simplify
 from boathouse.expr.tree import (
+    FALSE,
+    TRUE,
     And,
     Arithmetic,
     Case,
@@ -122,7 +125,11 @@ def _bind(e: Expr, schema: Schema) -> Expr:
         case Literal(value):
             return e if e.type is not None else Literal.of(value)
         case Comparison(op, left, right):
-            a, b = _same((_bind(left, schema), _bind(right, schema)), e)
+            sides = (_bind(left, schema), _bind(right, schema))
+            constant = _beyond_bigint(op, *sides)
+            if constant is not None:
+                return constant
+            a, b = _same(sides, e)
             _comparable(a, e)
             return Comparison(op, a, b, type=BOOLEAN)
         case And(args):
@@ -152,6 +159,20 @@ def _bind(e: Expr, schema: Schema) -> Expr:
         case Function(name, args):
             return _function(e, name, [_bind(a, schema) for a in args])
     raise ExpressionError(f"unknown expression {e!r}")
+
+
+def _beyond_bigint(op: str, left: Expr, right: Expr) -> Expr | None:
+    """An integer against a decimal literal beyond BIGINT: Spark's analyzer decides <, <=, >, >= for nulls too."""
+    if isinstance(left, Literal):
+        left, right = right, left
+        op = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+    decimal = isinstance(right, Literal) and isinstance(right.type, DecimalType) and right.value is not None
+    if not decimal or not isinstance(left.type, IntegerType) or op[0] not in "<>" or op == "<=>":
+        return None
+    assert isinstance(right, Literal) and isinstance(right.value, Decimal)
+    if -(2**63) <= right.value < 2**63:
+        return None
+    return TRUE if (op[0] == "<") == (right.value > 0) else FALSE
 
 
 def cast_to(e: Expr, to: DataType) -> Expr:
@@ -273,6 +294,9 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
         raise ExpressionError(f"{spec.name} takes {takes} arguments, not {len(args)}: {e}")
     if spec.name == "concat" and args and all(isinstance(a.type, BinaryType) for a in args):
         return Function("concat", tuple(args), type=BINARY)
+    if spec.name == "pmod":
+        rest = _arithmetic(e, "%", args[0], args[1])
+        return Function("pmod", rest.children(), type=rest.type)
     out = [_coerce(a, spec.kind(i), e) for i, a in enumerate(args)]
     if spec.name in ("trunc", "date_trunc"):
         _unit(spec.name, out)
@@ -283,21 +307,12 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
         if spec.name != "coalesce" and len(texts) > 1:
             raise ExpressionError(f"{spec.name} does not mix text with other types: {e}", advice="CAST the text")
         out = list(_alike(out, e))
-        _comparable(out[0], e) if spec.name != "coalesce" else None
-    if spec.name == "pmod":
-        return _pmod(e, out)
-    if spec.name == "to_date":
-        return out[0]
-    if spec.name == "to_timestamp":
+        if spec.name != "coalesce":
+            _comparable(out[0], e)
+    if spec.name in ("to_date", "to_timestamp"):
         return out[0]
     result = spec.result if isinstance(spec.result, DataType) else spec.result(out)
     return Function(spec.name, tuple(out), type=result)
-
-
-def _pmod(e: Expr, args: list[Expr]) -> Expr:
-    if not is_numeric(args[0].type):
-        raise ExpressionError(f"pmod needs numbers: {e}")
-    return Function("pmod", tuple(args), type=args[0].type)
 
 
 def _unit(name: str, args: Sequence[Expr]) -> None:
