@@ -20,6 +20,7 @@ from boathouse.lance.file import messages as m
 from boathouse.lance.file.arrays import ArrayReader
 from boathouse.lance.file.columns import FieldReader, StructuralReader, naming
 from boathouse.lance.file.container import Container, Files, Source
+from boathouse.lance.file.legacy import LegacyReader
 from boathouse.lance.file.pages import Wanted
 from boathouse.lance.file.plain import Ints
 from boathouse.lance.file.schema import Node, arrow_field, arrow_schema, tree
@@ -39,24 +40,32 @@ class LanceFile:
     def __init__(self, source: Source, columns: Mapping[int, int] | None) -> None:
         self.uri = source.uri
         self._source = source
+        self.fields: tuple[m.Field, ...]
+        self.metadata: dict[str, bytes]
+        self.nodes: tuple[Node, ...]
+        self.num_rows: int
         with naming(source.uri, "the container"):
             container = Container(source)
             self.version = container.version
             self._open(container, columns)
 
     def _open(self, container: Container, columns: Mapping[int, int] | None) -> None:
-        descriptor = container.descriptor
-        message = descriptor.schema or m.SchemaMessage()
-        self.fields: tuple[m.Field, ...] = message.fields
-        self.metadata = dict(message.metadata)
-        self.num_rows = descriptor.length
+        self._reader: FieldReader
+        if self.version == "0.1":
+            legacy = LegacyReader(self._source)
+            self.fields, self.metadata, self.num_rows = legacy.fields, legacy.metadata, legacy.rows
+            self.nodes, self._reader = tree(self.fields, where=self.uri), legacy
+            return
+        message = container.descriptor.schema or m.SchemaMessage()
+        self.fields, self.metadata = message.fields, dict(message.metadata)
+        self.num_rows = container.descriptor.length
         self.nodes = tree(self.fields, where=self.uri)
         every = self.version == "2.0"  # a column for each field, else one for each leaf
         if columns is None:
             owners = [n.id for top in self.nodes for n in (_owners(top) if every else top.leaves())]
             columns = {id: i for i, id in enumerate(owners)}
         reader = ArrayReader if every else StructuralReader
-        self._reader: FieldReader = reader(container, columns, self.num_rows)
+        self._reader = reader(container, columns, self.num_rows)
 
     @classmethod
     def open(cls, files: Files, uri: str, size: int | None = None, *, columns: Mapping[int, int] | None = None) -> Self:

@@ -62,9 +62,12 @@ class Segments:
         """All pieces one behind the other."""
         n = len(self)
         if n > 1 and (self.sizes[:-1] == self.sizes[0]).all():
-            head = Segments(self.data, self.starts[:-1], self.sizes[:-1]).rows(int(self.sizes[0])).reshape(-1)
-            last = self.data[int(self.starts[-1]) : int(self.starts[-1] + self.sizes[-1])]
-            return np.concatenate((head, last))
+            size, last = int(self.sizes[0]), int(self.sizes[-1])
+            out = np.empty(size * (n - 1) + last, np.uint8)
+            head = Segments(self.data, self.starts[:-1], self.sizes[:-1])
+            out[: size * (n - 1)].reshape(n - 1, size)[...] = head.rows(size)
+            out[size * (n - 1) :] = self.data[int(self.starts[-1]) : int(self.starts[-1]) + last]
+            return out
         return np.frombuffer(b"".join(self.views()), np.uint8)
 
     def views(self) -> list[Any]:
