@@ -203,7 +203,7 @@ def test_a_stale_append_follows(kit, numbers):
     ):
         with kit.overtaken_by(action):
             assert table.append(numbers).retries == 0
-    assert kit.dataset().count_rows() == 10 + 10 - 6 + 80
+    assert kit.dataset().count_rows() == 10 + 10 - 9 + 80
     assert kit.read().sort_by([("a", "ascending")]) == kit.dataset().to_table().sort_by([("a", "ascending")])
     assert kit.load().document.transaction.read_version == kit.load().version - 1
 

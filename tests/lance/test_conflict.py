@@ -79,7 +79,7 @@ VERDICTS = {
         {"delete", "rewrite", "update", "data_replacement", "merge", "project"},
     ),
     "config": (set(), set()),
-    "add-column": ({"overwrite", "restore", "clone", "merge", "project"}, set()),
+    "add-column": ({"overwrite", "restore", "clone"}, set()),
 }
 
 
@@ -190,6 +190,14 @@ def test_schema_changes_below_an_append(changes):
         assert isinstance(verdict(change, merge, _head(change, edit)), expected)
     overwrite = replace(changes["overwrite"], edits=(RemoveAll(), ReplaceSchema(change.planned.schema)))
     assert verdict(overwrite, merge, _head(change, cases[3][0])) == Rebase()
+
+
+def test_columns_of_the_same_name_conflict(changes):
+    change, merge = changes["add-column"], Transaction(merge=Merge())
+    field = change.planned.manifest.fields[0]
+    other = _head(change, lambda f: (*f, replace(field, id=9, name="N")))
+    found = verdict(change, merge, other)
+    assert isinstance(found, Stop) and found.conflicts[0].kind == "schema-changed"
 
 
 def test_the_same_name_twice_is_found_in_prepare(kit, numbers):

@@ -165,8 +165,10 @@ class _Pair:
     def _add_column(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
         if operation in ("overwrite", "restore", "clone"):
             return self._began_anew(landed, operation)
-        if operation in ("merge", "project"):
-            return self._stop("schema-changed", landed, f"a {operation} changed the schema")
+        ours = {e.name.lower() for e in self.change.edits if isinstance(e, AddColumn)}
+        both = sorted(ours & {f.name.lower() for f in self.head.fields if f.parent_id < 0})
+        if both:
+            return self._stop("schema-changed", landed, f"a {operation} added the same columns: {', '.join(both)}")
         return Rebase()
 
     def _config(self, landed: Landed, transaction: Transaction) -> Verdict:

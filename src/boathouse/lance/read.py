@@ -60,6 +60,10 @@ class _Parts:
         node = self._nodes[column.field_id if column.field_id is not None else -1]
         ids = {n.id for n in node.walk()}
         found = [i for i, columns in enumerate(self._columns) if not ids.isdisjoint(columns)]
+        if any(sum(id in columns for columns in self._columns) > 1 for id in ids):
+            raise CorruptTableError(
+                f"column `{column.name}` lies in two files of one fragment", where=self._unit["path"]
+            )
         if len(found) > 1:
             raise UnsupportedFeatureError(
                 f"the members of column `{column.name}` lie in several files of one fragment",
