@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import boathouse as bh
-from boathouse.errors import BoathouseError
+from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.lance.adapter import FORMAT
 from boathouse.storage import Stores
 from boathouse.table.location import Location
@@ -16,6 +16,9 @@ from boathouse.table.location import Location
 lance = pytest.importorskip("lance")
 ROOT = Path(os.environ.get("BOATHOUSE_CORPORA", Path(__file__).parents[3] / "shared" / "corpora")) / "lance/test_data"
 DATASETS = sorted(str(p.parent.relative_to(ROOT)) for p in ROOT.rglob("_versions")) if ROOT.is_dir() else []
+
+REFUSED = {"v0.10.5/corrupt_schema": "column `b` lies in two files"}
+"""Broken by an old bug that gave field ids twice: pylance reads values of a dropped column, we refuse."""
 
 
 @pytest.mark.skipif(not DATASETS, reason="no corpora: set BOATHOUSE_CORPORA to the folder that holds them")
@@ -26,6 +29,10 @@ def test_as_pylance_or_refused(name):
         theirs = lance.dataset(uri).to_table()
     except (OSError, ValueError, RuntimeError):
         with pytest.raises(BoathouseError):
+            bh.open(uri).to_arrow()
+        return
+    if name in REFUSED:
+        with pytest.raises(CorruptTableError, match=REFUSED[name]):
             bh.open(uri).to_arrow()
         return
     ours = bh.open(uri).to_arrow()

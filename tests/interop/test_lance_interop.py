@@ -131,6 +131,7 @@ def test_filters_and_columns(uri, version, where):
     assert bh.open(uri).scan([], where).count() == ours.num_rows
 
 
+@pytest.mark.spec("L-026")
 def test_a_column_that_a_fragment_lacks_is_null(uri):
     lance.write_dataset(pa.table({"a": [1, 2], "b": ["x", "y"]}), uri)
     lance.dataset(uri).add_columns(pa.schema([pa.field("n", pa.struct([("p", pa.int32())]))]))

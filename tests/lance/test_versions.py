@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pyarrow as pa
 import pytest
 
 from boathouse.errors import CorruptTableError, TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
+from boathouse.lance.messages import DataFile
+from boathouse.lance.paths import file_version
 from boathouse.lance.versions import VersionFile, list_versions, manifest_name, newest, parse_name
 from boathouse.storage import Stores
 from boathouse.table.location import At, Location
@@ -170,3 +173,23 @@ def test_a_folder_without_manifests_is_no_table(kit):
         kit.load()
     kit.pylance(pa.table({"a": [1]}))
     assert kit.load().version == 1
+
+
+@pytest.mark.spec("L-032")
+def test_versions_of_data_files():
+    known = {(0, 0): "0.1", (0, 2): "0.1", (0, 3): "2.0", (2, 0): "2.0", (2, 1): "2.1", (2, 2): "2.2"}
+    for pair in itertools.product(range(5), range(6)):
+        file = DataFile(path="x.lance", file_major_version=pair[0], file_minor_version=pair[1])
+        if pair in known:
+            assert file_version(file, "t") == known[pair]
+        elif pair != (0, 1):
+            with pytest.raises(UnsupportedFeatureError, match=rf"version {pair[0]}\.{pair[1]}"):
+                file_version(file, "t")
+
+
+@pytest.mark.parametrize("version", ["2.3"])
+def test_a_table_of_the_next_version_is_refused(kit, numbers, version):
+    kit.pylance(numbers, data_storage_version=version)
+    assert kit.load().version == 1
+    with pytest.raises(UnsupportedFeatureError, match=r"2\.3"):
+        kit.read()

@@ -15,6 +15,7 @@ from boathouse.bits.roaring import EMPTY, deserialize64
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance import schema as schemas
 from boathouse.lance.deletions import read_deletions, write_deletions
+from boathouse.lance.file.messages import Field
 from boathouse.lance.manifest import ManifestFile
 from boathouse.lance.messages import (
     Append,
@@ -22,7 +23,6 @@ from boathouse.lance.messages import (
     DataFormat,
     DataFragment,
     Delete,
-    Field,
     Manifest,
     Merge,
     Overwrite,

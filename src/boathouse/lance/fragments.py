@@ -39,8 +39,8 @@ def _batch(
         "path": pa.array([p[0]["path"] if p else root for p in parts], pa.string()),
         "format": pa.array([LANCE] * n, pa.int8()),
         "size": pa.array([_total(p) for p in parts], pa.int64()),
-        "rows": pa.array([f.physical_rows or rows_of(f) for f in fragments], pa.int64()),
-        "deleted": pa.array([_deleted(f) for f in fragments], pa.int64()),
+        "rows": pa.array([trusted_rows(manifest, f) or rows_of(f) for f in fragments], pa.int64()),
+        "deleted": pa.array([_deleted(manifest, f) for f in fragments], pa.int64()),
         "spec": pa.array([0] * n, pa.int32()),
         "partition": pa.array([{}] * n, NO_PARTITION),
         "parts": pa.array(parts, pa.list_(PART)),
@@ -70,8 +70,13 @@ def _total(parts: Sequence[dict[str, Any]]) -> int | None:
     return None if None in sizes else sum(sizes)
 
 
-def _deleted(fragment: DataFragment) -> int | None:
+def trusted_rows(manifest: Manifest, fragment: DataFragment) -> int:
+    """The physical rows recorded, 0 for unknown: writers before 0.8 gave no version, and wrong numbers."""
+    return fragment.physical_rows if manifest.writer_version is not None else 0
+
+
+def _deleted(manifest: Manifest, fragment: DataFragment) -> int | None:
     """0 without a deletion file; None where its writer did not count."""
     if fragment.deletion_file is None:
         return 0
-    return fragment.deletion_file.num_deleted_rows or None
+    return (fragment.deletion_file.num_deleted_rows or None) if manifest.writer_version is not None else None

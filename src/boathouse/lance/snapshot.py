@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +19,11 @@ from boathouse.errors import (
 )
 from boathouse.expr.tree import Expr, Literal
 from boathouse.lance import features
+from boathouse.lance.deletions import read_deletions
 from boathouse.lance.fragments import fragment_batches
 from boathouse.lance.manifest import ManifestFile, parse
 from boathouse.lance.messages import DataFragment, Manifest, Transaction
-from boathouse.lance.paths import TRANSACTIONS, data_uri, table_version
+from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_version
 from boathouse.lance.refs import MAIN, read_tag
 from boathouse.lance.rows import count_rows
 from boathouse.lance.schema import to_schema
@@ -102,6 +103,21 @@ class LanceSnapshot:
             raise CorruptTableError(f"fragment {fragment.id} has no data file", where=self.location.uri)
         uri = data_uri(self.manifest, fragment.files[0], self.location.uri)
         return count_rows(self.stores, uri, fragment.files[0])
+
+    def repaired(self) -> LanceSnapshot:
+        """With the true numbers of rows in every fragment, for a commit on a manifest whose numbers are not trusted."""
+        manifest = self.manifest
+        if manifest.writer_version is not None:
+            return self
+        fragments = tuple(self._repaired(f) for f in manifest.fragments)
+        return replace(self, document=replace(self.document, manifest=replace(manifest, fragments=fragments)))
+
+    def _repaired(self, fragment: DataFragment) -> DataFragment:
+        deletion = fragment.deletion_file
+        if deletion is not None:
+            root = deletion_root(self.manifest, fragment, self.location.uri)
+            deletion = replace(deletion, num_deleted_rows=len(read_deletions(self.stores, root, fragment)))
+        return replace(fragment, physical_rows=self.rows_of(fragment), deletion_file=deletion)
 
     def detail(self) -> Mapping[str, Any]:
         m = self.manifest

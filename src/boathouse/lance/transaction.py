@@ -89,6 +89,7 @@ def prepare(change: Change, head: LanceSnapshot | None, stores: Stores) -> Attem
     """The next version on `head`: deletion files and transaction file are written, the manifest is the body."""
     if head is not None:
         writable(head, stores)
+        head = head.repaired()
     built = _build(Build(change, head, stores))
     clock = current()
     base = head.version if head is not None else 0
