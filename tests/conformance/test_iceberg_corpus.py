@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import BoathouseError, CorruptTableError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.iceberg import scan, snapshot, tasks
 from boathouse.parquet.schema import conform, to_parquet_schema
 from boathouse.storage import Stores, absolute

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from boathouse.bits import entropy
+from boathouse.errors import ConstraintViolationError
 from boathouse.iceberg.partitions import partition_path
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.stats import StatsCollector, schema_leaves, to_struct
@@ -55,7 +56,12 @@ class DataFileWriter:
         return self._writer.bytes_written
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Adds rows. Raises ConstraintViolationError for a null where the column is required."""
+        """Adds rows. Raises ConstraintViolationError for a null where the column is required, and for text that is
+        no UTF-8."""
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ConstraintViolationError(f"the rows are not valid: {error}", where=self._uri) from None
         self._writer.write(batch)
         self._stats.update(batch)
 

@@ -1,0 +1,101 @@
+"""Tables of this library seen by foreign eyes, and by their bytes."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import boathouse as bh
+
+
+class Seen:
+    """A table on the local disk: its metadata documents, Avro files and pyiceberg's view of it."""
+
+    def __init__(self, root):
+        self.root = Path(root)
+
+    def files(self, pattern="*.metadata.json"):
+        return sorted((self.root / "metadata").glob(pattern), key=lambda p: (len(p.name), p.name))
+
+    def head(self):
+        numbered = [(int(p.name[1:].split(".")[0]), p) for p in self.files("v*.metadata.json")]
+        return max(numbered)[1]
+
+    def document(self, path=None):
+        data = (path or self.head()).read_bytes()
+        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+
+    def snapshot(self):
+        document = self.document()
+        return next(s for s in document["snapshots"] if s["snapshot-id"] == document["current-snapshot-id"])
+
+    def avro(self, uri):
+        """(records, key-value metadata with the schema parsed) of an Avro file, by fastavro."""
+        import fastavro
+
+        with open(uri.removeprefix("file://"), "rb") as f:
+            reader = fastavro.reader(f)
+            return list(reader), {**reader.metadata, "avro.schema": json.loads(reader.metadata["avro.schema"])}
+
+    def manifests(self, snapshot=None):
+        return self.avro((snapshot or self.snapshot())["manifest-list"])[0]
+
+    def entries(self, manifest):
+        return self.avro(manifest["manifest_path"])[0]
+
+    def live(self):
+        """Data file records of the current snapshot that are not deleted."""
+        return [
+            e["data_file"] for m in self.manifests() if m["content"] == 0 for e in self.entries(m) if e["status"] != 2
+        ]
+
+    def pyiceberg(self):
+        from pyiceberg.table import StaticTable
+
+        return StaticTable.from_metadata(f"file://{self.head()}")
+
+    def rows(self):
+        return self.pyiceberg().scan().to_arrow()
+
+
+@pytest.fixture
+def seen():
+    return Seen
+
+
+@pytest.fixture
+def make(tmp_path):
+    """make(data, **options) -> (our table with these rows, Seen)."""
+
+    def make(data, name="t", append=True, **options):
+        root = tmp_path / name
+        table = bh.create(str(root), data.schema, format="iceberg", **options)
+        if append:
+            table.append(data)
+        return table, Seen(root)
+
+    return make
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    made = sql.SqlCatalog("t", uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}/wh")
+    made.create_namespace("db")
+    return made
+
+
+@pytest.fixture
+def adopt():
+    """Turns a table of pyiceberg's into a file-system table that we may write: its metadata under the name v1."""
+
+    def adopt(table):
+        root = table.location().removeprefix("file://")
+        newest = Path(table.metadata_location.removeprefix("file://"))
+        (newest.parent / "v1.metadata.json").write_bytes(newest.read_bytes())
+        for old in newest.parent.glob("0*.metadata.json"):
+            old.unlink()
+        return root
+
+    return adopt
