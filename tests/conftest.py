@@ -20,6 +20,7 @@ def spark(tmp_path_factory):
     sql = pytest.importorskip("pyspark.sql")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Workers see the toy format; boathouse itself travels by addArtifacts.
+    os.environ["BOATHOUSE_FORMATS"] = "toy=toy_format"
     os.environ["PYTHONPATH"] = os.pathsep.join([TOY, *filter(None, [os.environ.get("PYTHONPATH")])])
     warehouse = tmp_path_factory.mktemp("warehouse")
     session = (

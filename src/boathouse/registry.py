@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Final
 
@@ -13,8 +14,12 @@ FORMATS: Final[dict[str, str]] = {
     "delta": "boathouse.delta",
     "iceberg": "boathouse.iceberg",
     "lance": "boathouse.lance",
+    **dict(pair.split("=", 1) for pair in os.environ.get("BOATHOUSE_FORMATS", "").split(",") if "=" in pair),
 }
-"""Format name -> package. The package has an `adapter` module with FORMAT, and a `tasks` module for executors."""
+"""Format name -> package. The package has an `adapter` module with FORMAT, and a `tasks` module for executors.
+
+Formats from outside are named in BOATHOUSE_FORMATS (`name=package,...`), in the environment of executors too.
+"""
 
 
 def load(name: str) -> TableFormat:
