@@ -78,7 +78,7 @@ class Build:
         """The first version, whose transaction is an overwrite."""
         edit: CreateTable = self.change.edit(CreateTable)
         fields = schemas.from_schema(edit.schema)
-        metadata = schema_metadata(edit.schema)
+        metadata = schemas.to_metadata(edit.schema)
         files = self.new_files(fields, V2_2)
         fragments = numbered(files, 0)
         manifest = Manifest(
@@ -105,11 +105,11 @@ class Build:
         fields, metadata = self.base.fields, self.base.schema_metadata
         if edit is not None:
             if edit.partition_by:
-                raise no_partitions(self.root)
+                raise schemas.no_partitions(self.root)
             planned = self.change.planned
             present = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
             fields = schemas.fields_for(edit.schema, present, where=self.root)
-            metadata = schema_metadata(edit.schema) or metadata
+            metadata = schemas.to_metadata(edit.schema) or metadata
         files = self.new_files(fields, table_version(self.base, self.root))
         fragments = numbered(files, next_fragment_id(self.base))
         manifest = replace(self._with(fragments), fields=fields, schema_metadata=metadata)
@@ -263,15 +263,3 @@ def next_fragment_id(manifest: Manifest) -> int:
     """One more than the highest id that any version gave."""
     recorded = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
     return max((recorded, *(f.id for f in manifest.fragments))) + 1
-
-
-def schema_metadata(schema: Schema) -> dict[str, bytes]:
-    """The schema's own metadata as a manifest holds it."""
-    return {
-        str(k): v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogateescape")
-        for k, v in schema.metadata.items()
-    }
-
-
-def no_partitions(where: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError("Lance tables have no partitions", where=where, advice="leave partition_by out")

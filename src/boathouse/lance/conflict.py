@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from boathouse.lance.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.properties import WRITE_ID, app_version
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.lance.versions import list_versions
 from boathouse.storage import Stores
@@ -32,9 +33,6 @@ from boathouse.table.change import (
 )
 from boathouse.table.format import Winner
 
-WRITE_ID = "boathouse.write-id"
-TXN_APP = "boathouse.txn-app"
-TXN_VERSION = "boathouse.txn-version"
 Kind = Literal["append", "overwrite", "delete", "update", "config", "add-column"]
 _HARMLESS = ("create_index", "reserve_fragments")
 
@@ -197,9 +195,8 @@ class _Pair:
         if self.change.txn is None:
             return False
         app, version = self.change.txn
-        properties = transaction.transaction_properties
-        done = properties.get(TXN_VERSION, "")
-        return properties.get(TXN_APP) == app and done.lstrip("-").isdigit() and int(done) >= version
+        done = app_version(transaction.transaction_properties, app)
+        return done is not None and done >= version
 
     def _began_anew(self, landed: Landed, operation: str) -> Stop:
         return self._stop("table-overwritten", landed, f"version {landed.version} is a {operation} of the whole table")

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from boathouse.lance.conflict import TXN_APP, TXN_VERSION, WRITE_ID
 from boathouse.lance.manifest import ManifestFile, parse
 from boathouse.lance.messages import Transaction
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
+from boathouse.lance.properties import (
+    MESSAGE,
+    METADATA,
+    METRICS,
+    OPERATION,
+    OWN,
+    PARAMETERS,
+    TXN_APP,
+    TXN_VERSION,
+    WRITE_ID,
+)
+from boathouse.lance.properties import app_version as recorded
+from boathouse.lance.properties import document as document_of
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
-from boathouse.lance.transaction import MESSAGE, METADATA, METRICS, OPERATION, PARAMETERS
 from boathouse.lance.versions import VERSIONS, VersionFile, list_versions
 from boathouse.storage import Stores, join, parent
 from boathouse.table.format import HistoryEntry
 from boathouse.table.location import Location, Version
 
-_OWN = (WRITE_ID, MESSAGE, OPERATION, PARAMETERS, METRICS, METADATA, TXN_APP, TXN_VERSION)
 _KEPT_WHOLE = ("_refs", "_indices", "tree", "_blobs")
 """Folders whose files are needed as long as anything refers to them, which is not looked into."""
 
@@ -35,13 +44,13 @@ def _entry(location: Location, stores: Stores, file: VersionFile) -> HistoryEntr
     transaction = read_transaction(location, stores, document) or Transaction()
     properties = transaction.transaction_properties
     writer = manifest.writer_version
-    metadata = {**_document(properties, METADATA), **{k: v for k, v in properties.items() if k not in _OWN}}
+    metadata = {**document_of(properties, METADATA), **{k: v for k, v in properties.items() if k not in OWN}}
     return HistoryEntry(
         version=file.version,
         timestamp_ms=manifest.timestamp.ms if manifest.timestamp else 0,
         operation=properties.get(OPERATION) or transaction.operation or "unknown",
-        parameters={**_parameters(transaction), **_document(properties, PARAMETERS)},
-        metrics=_document(properties, METRICS),
+        parameters={**_parameters(transaction), **document_of(properties, PARAMETERS)},
+        metrics=document_of(properties, METRICS),
         engine=f"{writer.library}/{writer.version}" if writer else None,
         write_id=properties.get(WRITE_ID),
         message=properties.get(MESSAGE),
@@ -65,15 +74,6 @@ def _parameters(transaction: Transaction) -> dict[str, Any]:
     return found
 
 
-def _document(properties: Mapping[str, str], key: str) -> dict[str, Any]:
-    """A JSON object among the properties; another writer's text under our key is no reason to fail."""
-    try:
-        found = json.loads(properties.get(key, "{}"))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
     """The version whose transaction carries the write id, newest first."""
     for file in list_versions(location, stores):
@@ -90,8 +90,9 @@ def app_version(snapshot: LanceSnapshot, stores: Stores, app: str) -> int | None
             continue
         transaction = read_transaction(snapshot.location, stores, read_manifest(snapshot.location, stores, file))
         properties = transaction.transaction_properties if transaction is not None else {}
-        if properties.get(TXN_APP) == app and properties.get(TXN_VERSION, "").lstrip("-").isdigit():
-            return int(properties[TXN_VERSION])
+        found = recorded(properties, app)
+        if found is not None:
+            return found
     return None
 
 

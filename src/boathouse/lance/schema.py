@@ -87,6 +87,11 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
                 f"column `{'.'.join(path)}` is of the type variant, which Lance cannot hold",
                 advice="store it as a string of JSON",
             )
+        if isinstance(f.type, StructType) and not len(f.type):
+            raise UnsupportedTypeError(
+                f"column `{'.'.join(path)}` is a struct without members, which Lance cannot hold",
+                advice="leave it out, or give it a member",
+            )
     names = [name.lower() for name in schema.names]
     if any("." in name or not name for name in names) or len(set(schema.names)) != len(names):
         raise InvalidArgumentError(
@@ -161,3 +166,15 @@ def fields_for(schema: Schema, present: Sequence[LanceField], *, where: str) -> 
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
+
+
+def to_metadata(schema: Schema) -> dict[str, bytes]:
+    """The schema's own metadata as a manifest holds it."""
+    return {
+        str(k): v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogateescape")
+        for k, v in schema.metadata.items()
+    }
+
+
+def no_partitions(where: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError("Lance tables have no partitions", where=where, advice="leave partition_by out")

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.errors import BoathouseError
+from boathouse.errors import BoathouseError, SchemaMismatchError
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema
 from boathouse.lance.file.writer import LanceWriter
@@ -46,7 +46,8 @@ class LanceFileWriter:
         self.uri = join(context.directory, file_name())
         self._sink = context.files.open_output(self.uri)
         fields = SchemaMessage.decode(context.options[FIELDS]).fields
-        self._writer = LanceWriter(self._sink, arrow_schema(fields), fields, version=context.options[VERSION])
+        self._schema = arrow_schema(fields)
+        self._writer = LanceWriter(self._sink, self._schema, fields, version=context.options[VERSION])
         self._bytes = 0
 
     @property
@@ -54,8 +55,21 @@ class LanceFileWriter:
         return self._bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write(batch)
+        try:
+            self._writer.write(self._spelt(batch))
+        except pa.ArrowException as error:
+            raise SchemaMismatchError(f"rows that the table's types cannot hold: {error}", where=self.uri) from error
         self._bytes += batch.nbytes
+
+    def _spelt(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Plain columns as dictionaries where the table has them; other spellings are casts of the writer."""
+        if not any(pa.types.is_dictionary(f.type) for f in self._schema):
+            return batch
+        columns = [
+            column.dictionary_encode().cast(f.type) if pa.types.is_dictionary(f.type) else column
+            for f, column in zip(self._schema, batch.columns)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
     def close(self) -> pa.Table:
         summary = self._writer.close()

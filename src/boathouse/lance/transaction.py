@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
@@ -10,10 +9,11 @@ from boathouse.bits.entropy import current
 from boathouse.errors import InvalidArgumentError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.lance import features
 from boathouse.lance.build import Build, Built
-from boathouse.lance.conflict import TXN_APP, TXN_VERSION, WRITE_ID, kind_of
+from boathouse.lance.conflict import kind_of
 from boathouse.lance.manifest import serialise
 from boathouse.lance.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
+from boathouse.lance.properties import properties_of
 from boathouse.lance.snapshot import LanceSnapshot, open_version, read_manifest
 from boathouse.lance.versions import list_versions, manifest_uri, newest
 from boathouse.storage import PutMode, Stores, join
@@ -29,12 +29,6 @@ from boathouse.table.change import (
 from boathouse.table.format import Attempt
 
 LIBRARY = "boathouse"
-OPERATION = "boathouse.operation"
-PARAMETERS = "boathouse.parameters"
-METRICS = "boathouse.metrics"
-METADATA = "boathouse.metadata"
-MESSAGE = "__lance_commit_message"
-"""The key under which pylance keeps a commit's message."""
 _ALONE = (SetProperties, AddColumn)
 
 
@@ -148,19 +142,6 @@ def _build(build: Build) -> Built:
             return build.config()
         case "add-column":
             return build.add_columns()
-
-
-def properties_of(change: Change) -> dict[str, str]:
-    """The transaction's properties: write id, message and whatever else a change records."""
-    found = {WRITE_ID: change.write_id, OPERATION: change.operation}
-    if change.message is not None:
-        found[MESSAGE] = change.message
-    if change.txn is not None:
-        found[TXN_APP], found[TXN_VERSION] = change.txn[0], str(change.txn[1])
-    for key, value in ((PARAMETERS, change.parameters), (METRICS, change.metrics), (METADATA, change.metadata)):
-        if value:
-            found[key] = json.dumps(dict(value), ensure_ascii=False)
-    return found
 
 
 def library_version() -> str:

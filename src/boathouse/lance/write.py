@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.lance.build import no_partitions, schema_metadata
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.options import FIELDS, VERSION
 from boathouse.lance.paths import DATA, V2_2, table_version
-from boathouse.lance.schema import fields_for, from_schema, to_schema
+from boathouse.lance.schema import fields_for, from_schema, no_partitions, to_metadata, to_schema
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Stores, join
 from boathouse.table.change import CreateTable
@@ -29,7 +28,7 @@ def created(location: Location, create: CreateTable) -> tuple[Schema, PartitionS
     if create.profile not in PROFILES:
         raise UnsupportedFeatureError(f"Lance tables have no profile {create.profile!r}", where=location.uri)
     fields = from_schema(create.schema)
-    return to_schema(fields, schema_metadata(create.schema), where=location.uri), PartitionSpec(0)
+    return to_schema(fields, to_metadata(create.schema), where=location.uri), PartitionSpec(0)
 
 
 def write_context(
