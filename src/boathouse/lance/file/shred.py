@@ -90,7 +90,7 @@ def _shred(node: Node, array: pa.Array, state: _State) -> Iterator[Leaf]:
         yield from _shred_list(node, array, state)
         return
     state = _item(array, state)
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(kind) and node.children:
         for i, child in enumerate(node.children):
             yield from _shred(child, array.field(i), state)
     elif pa.types.is_fixed_size_list(kind) and node.children:
@@ -141,7 +141,8 @@ def _shred_list(node: Node, array: pa.Array, state: _State) -> Iterator[Leaf]:
     live = present & ~nulls
     lengths = np.where(live, lengths, 0)
     empty = live & (lengths == 0)
-    has_null, has_empty = bool(nulls.any()), bool(empty.any())
+    # Below a null struct a list counts as null too: pylance cannot read it back from a layer without nulls.
+    has_null, has_empty = bool(nulls.any()) or not present.all(), bool(empty.any())
     layer = {
         (False, False): ALL_VALID_LIST,
         (True, False): NULLABLE_LIST,
