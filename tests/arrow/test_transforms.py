@@ -160,7 +160,8 @@ def test_agrees_with_pyiceberg_and_with_the_scalar_form(type, how, values):
 
     ice_type = {INT32: types.IntegerType(), INT64: types.LongType(), STRING: types.StringType(),
                 BINARY: types.BinaryType(), DEC: types.DecimalType(9, 2), DATE: types.DateType(),
-                TIMESTAMP: types.TimestamptzType(), TIMESTAMP_NTZ: types.TimestampType(), UUID: types.UUIDType()}[type]  # fmt: skip
+                TIMESTAMP: types.TimestamptzType(), TIMESTAMP_NTZ: types.TimestampType(),
+                UUID: types.UUIDType()}[type]  # fmt: skip
     theirs = ice.parse_transform(how).transform(ice_type)
     name, _, number = how.partition("[")
     ours = Transform(name, int(number[:-1]) if number else None)

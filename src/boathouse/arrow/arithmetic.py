@@ -106,18 +106,35 @@ def _decimal(op: str, a: Value, b: Value, result: DecimalType, rows: int) -> pa.
     left, right = as_array(a, rows), as_array(b, rows)
     if op in ("/", "%"):
         refuse_zero(left, right)
-    elif _natural(op, left.type, right.type) <= 76:
-        wide = [x.cast(pa.decimal256(x.type.precision, x.type.scale)) for x in (left, right)]
-        return rescale(_FLOAT[op](wide[0], wide[1]), result)
-    exact = _EXACT[op]
+    if op == "/":
+        quotient = _divide(left, right, result)
+        if quotient is not None:
+            return quotient
+    elif op != "%" and (digits := _natural(op, left.type, right.type)) <= 76:
+        # 128 bits are several times faster; the carry of rounding needs one more digit.
+        wide = pa.decimal128 if digits < 38 else pa.decimal256
+        x, y = (v.cast(wide(v.type.precision, v.type.scale)) for v in (left, right))
+        return rescale(_FLOAT[op](x, y), result)
+    return per_row(lambda x, y: _exactly(op, x, y, result), [left, right], to_arrow_type(result))
 
-    def one(x: Decimal, y: Decimal) -> Decimal:
-        out = fit_decimal(exact(x, y), result.precision, result.scale)
-        if out is None:
-            raise EvaluationError(f"{x} {op} {y} does not fit {result}")
-        return out
 
-    return per_row(one, [left, right], to_arrow_type(result))
+def _exactly(op: str, x: Decimal, y: Decimal, result: DecimalType) -> Decimal:
+    out = fit_decimal(_EXACT[op](x, y), result.precision, result.scale)
+    if out is None:
+        raise EvaluationError(f"{x} {op} {y} does not fit {result}")
+    return out
+
+
+def _divide(left: pa.Array, right: pa.Array, result: DecimalType) -> pa.Array | None:
+    """The quotient by Arrow's truncating division with a digit to spare; None if that needs over 76 digits."""
+    (p1, s1), (p2, s2) = ((t.precision, t.scale) for t in (left.type, right.type))
+    # Arrow's result has scale max(4, s1 + p2 - s2 + 1): the dividend's scale is raised until a digit is left over.
+    raised = max(result.scale - p2 + s2, s1)
+    scale = max(4, raised + p2 - s2 + 1)
+    if p1 - s1 + s2 + scale > 76 or p1 + raised - s1 > 76:
+        return None
+    dividend = left.cast(pa.decimal256(p1 + raised - s1, raised))
+    return rescale(pc.divide(dividend, right.cast(pa.decimal256(p2, s2))), result)
 
 
 def _natural(op: str, a: pa.DataType, b: pa.DataType) -> int:
@@ -128,11 +145,12 @@ def _natural(op: str, a: pa.DataType, b: pa.DataType) -> int:
 
 
 def rescale(a: pa.Array, to: DecimalType, safe: bool = False) -> pa.Array:
-    """`a` (decimal256) rounded half up to the scale of `to`; what does not fit raises, or is null if `safe`."""
+    """Decimals rounded half up to the scale of `to`; what does not fit raises, or is null if `safe`."""
     arrow = to_arrow_type(to)
     if a.type.scale > to.scale:
         # Room for the carry of 9.99 -> 10.0.
-        a = a.cast(pa.decimal256(min(a.type.precision + 1, 76), a.type.scale))
+        wide = pa.decimal128 if a.type.precision < 38 else pa.decimal256
+        a = a.cast(wide(min(a.type.precision + 1, 76), a.type.scale))
         a = pc.round(a, ndigits=to.scale, round_mode="half_towards_infinity")
     try:
         return a.cast(arrow)

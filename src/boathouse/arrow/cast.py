@@ -35,6 +35,10 @@ from boathouse.types import (
 
 __all__ = ["cast", "conform"]
 
+# Seconds since the epoch at the start of the years 1 and 10000: what Arrow prints as Spark does.
+_YEAR_1 = -62_135_596_800
+_YEAR_10000 = 253_402_300_800
+
 
 def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False) -> pa.Array:
     """CAST(array AS to); `safe` is TRY_CAST: null where CAST raises.
@@ -203,15 +207,30 @@ def _to_text(array: pa.Array, source: DataType) -> pa.Array:
         case FloatType(bits):
             return per_distinct(lambda v: text.format_float(v, bits), array, string)
         case DecimalType(_, scale):
+            if scale <= 6:
+                # Arrow prints small numbers with an exponent, which takes more places than six.
+                return array.cast(string)
             return per_distinct(lambda v: text.format_decimal(v, scale), array, string)
         case DateType():
             return per_distinct(text.format_date, array.view(pa.int32()), string)
         case TimestampType(_, unit):
             units = text.UNITS_PER_SECOND[unit]
+            if unit != "ns" and _in_four_digit_years(array, units):
+                return _plain_timestamps(array)
             return per_distinct(lambda v: text.format_timestamp(v * 1_000_000 // units), array.view(pa.int64()), string)
         case UUIDType():
             return per_distinct(_uuid_text, array, string)
     return array.cast(string)
+
+
+def _in_four_digit_years(array: pa.Array, units: int) -> bool:
+    limits = pc.min_max(array.view(pa.int64())).as_py()
+    return limits["min"] is None or (limits["min"] >= _YEAR_1 * units and limits["max"] < _YEAR_10000 * units)
+
+
+def _plain_timestamps(array: pa.Array) -> pa.Array:
+    printed = pc.strftime(array, format="%Y-%m-%d %H:%M:%S")
+    return pc.replace_substring_regex(printed, pattern=r"\.0*$|(\.\d*[1-9])0*$", replacement=r"\1")
 
 
 def _uuid_text(value: bytes) -> str:

@@ -6,7 +6,7 @@ A value that can raise is computed only for rows that need it: behind AND, OR, C
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +39,6 @@ from boathouse.expr.tree import (
     rebuild,
 )
 from boathouse.types import DataType, FloatType
-
-_NO_ROWS = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
 
 
 def evaluate(expr: Expr, batch: pa.RecordBatch | pa.Table) -> pa.Array:
@@ -80,9 +78,15 @@ def _fold(e: Expr) -> Expr:
     if columns(e):
         return rebuild(e, _fold)
     try:
-        return literals.to_literal(as_array(_run(e, _NO_ROWS), 1)[0], e.type)
+        return literals.to_literal(as_array(_run(e, _no_columns()), 1)[0], e.type)
     except BoathouseError:
         return e
+
+
+@cache
+def _no_columns() -> pa.RecordBatch:
+    """A batch for expressions that read no column; made late, because the first array loads pandas where it is."""
+    return pa.RecordBatch.from_pylist([], pa.schema([]))
 
 
 def _one(batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:

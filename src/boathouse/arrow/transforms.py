@@ -10,7 +10,7 @@ from boathouse.arrow import calendar
 from boathouse.arrow.evaluate import plain
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Bools, Ints, build, integers, nulls, per_distinct
-from boathouse.bits.murmur3 import decimal_bytes, hash_bytes, hash_longs, hash_one
+from boathouse.bits.murmur3 import decimal_bytes, hash_bytes, hash_longs
 from boathouse.errors import EvaluationError
 from boathouse.expr import transforms
 from boathouse.expr.text import UNITS_PER_SECOND
@@ -49,8 +49,10 @@ def hash_array(array: pa.Array, source: DataType) -> np.ndarray[tuple[int, ...],
             micros = values // 1000 if unit == "ns" else values * (1_000_000 // per_second)
             return hash_longs(micros)
         case DecimalType(scale=scale):
-            hashes = per_distinct(lambda v: hash_one(decimal_bytes(transforms.unscaled(v, scale))), array, pa.int32())
-            return np.asarray(pc.fill_null(hashes, 0).to_numpy(zero_copy_only=False), np.int32)
+            coded = array.dictionary_encode()
+            words = [decimal_bytes(transforms.unscaled(v, scale)) for v in coded.dictionary.to_pylist()]
+            hashes = hash_bytes(*_bytes(pa.array(words, pa.binary())))
+            return hashes[integers(coded.indices)[0]] if len(words) else np.zeros(len(array), np.int32)
     data, offsets = _bytes(array)
     return hash_bytes(data, offsets)
 

@@ -205,6 +205,8 @@ def format_float(value: float, bits: int = 64) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0:
         return "-0.0" if math.copysign(1.0, value) < 0 else "0.0"
+    if bits == 64 and 1e-3 <= abs(value) < 1e7:
+        return repr(value)
     digits, exponent = _shortest(abs(value), bits)
     sign = "-" if value < 0 else ""
     if -3 <= exponent < 7:
