@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from boathouse.errors import UnsupportedFeatureError
+from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.assemble import assemble, merge
 from boathouse.lance.file.container import Container, corrupt
@@ -29,11 +29,11 @@ def naming(uri: str, place: str) -> Iterator[None]:
         yield
     except NotRead as error:
         raise UnsupportedFeatureError(f"{place}: {error}", where=uri, advice=_ADVICE) from error
-    except UnsupportedFeatureError:
+    except BoathouseError as error:
+        if error.where is None:
+            raise type(error)(f"{place}: {error.message}", where=uri, advice=error.advice) from error
         raise
     except _BROKEN as error:
-        if getattr(error, "code", None) is not None:  # one of ours already
-            raise
         raise corrupt(error, uri, place) from error
 
 

@@ -93,7 +93,8 @@ class LanceFile:
     @property
     def schema(self) -> pa.Schema:
         """The file's own Arrow schema."""
-        return arrow_schema(self.fields, self.metadata)
+        with naming(self.uri, "the schema"):
+            return arrow_schema(self.fields, self.metadata)
 
     def node(self, column: int | str) -> Node:
         """A top-level field by id or name. Raises ColumnNotFoundError."""
@@ -119,7 +120,8 @@ class LanceFile:
         return self._table(self._nodes(columns), self._rows(rows))
 
     def _table(self, nodes: Sequence[Node], wanted: Wanted) -> pa.Table:
-        fields = [arrow_field(node) for node in nodes]
+        with naming(self.uri, "the schema"):
+            fields = [arrow_field(node) for node in nodes]
         arrays = []
         for node, field in zip(nodes, fields):
             chunks = self._reader.read(node, wanted) if len(wanted) else []
