@@ -46,7 +46,8 @@ class Metadata:
             if not isinstance(raw.get(key), kind):
                 raise CorruptTableError(f"the metaData action has no {key}", where=where)
         found = cls(dict(raw), where)
-        missing = [c for c in found.partition_columns if c not in found.schema.names]
+        names = found.schema.names
+        missing = [c for c in found.partition_columns if c not in names]
         if missing:
             raise CorruptTableError(f"partition columns {missing} are not in the schema", where=where)
         return found

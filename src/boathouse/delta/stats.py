@@ -100,7 +100,8 @@ def _leading_counts(stats: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
         number = np.where(open_, number * 10 + chars - 48, number)
         digits += open_
         at = at + 1
-    return np.where(good & (digits > 0) & (digits < 18), number, -1)
+    last = text[np.minimum(ends[:-1] + len(_FIRST) + digits, end)]
+    return np.where(good & (digits > 0) & (digits < 18) & ((last == ord(",")) | (last == ord("}"))), number, -1)
 
 
 def decode_stats(stats: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructArray:

@@ -53,8 +53,8 @@ def create(
     where = location.uri
     if table.profile is not None:
         raise UnsupportedFeatureError(f"the profile {table.profile!r} of Delta tables is not offered", where=where)
+    check_names(table.schema.fields, "", where)
     schema = parse_schema(schema_json(_without_mapping(table.schema)), where)
-    check_names(schema.fields, "", where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
     stored = to_parquet_schema(data_schema(schema, spec))
     if not len(stored):
