@@ -52,6 +52,10 @@ def shapes(rows: int = 400, *, nested_nulls: bool = True) -> pa.Table:
             "v": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(rows * 4, dtype=np.float32)), 4),
             "l": pa.array([None if i % 8 == 0 else list(range(i % 4)) for i in r], pa.list_(pa.int32())),
             "ls": pa.array([[f"e{j}" if j % 2 else None for j in range(i % 3)] for i in r]),
+            "sl": pa.array(
+                [None if i % 9 == 0 else [{"a": [i], "b": None}, {"a": None, "b": "x"}][: i % 3] for i in r],
+                pa.list_(pa.struct([("a", pa.list_(pa.int64())), ("b", pa.string())])),
+            ),
             "st": pa.array(structs, pa.struct([("x", pa.int64()), ("y", pa.string())])),
         }
     )
@@ -188,6 +192,18 @@ def test_we_write_pylance_reads_and_changes(uri):
         data.slice(398, 2)
     )
     agree(uri)
+
+
+@pytest.mark.spec("L-104")
+def test_nulls_at_every_depth(uri):
+    """Null structs in lists, with lists below them; null and empty lists."""
+    inner = pa.struct([("a", pa.list_(pa.int64())), ("b", pa.int32())])
+    rows = [[None, []], [[None, {"a": [1, None], "b": None}, {"a": None, "b": 1}, {"a": [], "b": 2}]], None, [], [None]]
+    data = pa.table({"f": pa.array(rows, pa.list_(pa.list_(inner)))})
+    bh.write(data, uri, format="lance")
+    assert lance.dataset(uri).to_table() == data
+    lance.write_dataset(data, uri, mode="append")
+    assert agree(uri).num_rows == 10
 
 
 @pytest.mark.spec("L-003")

@@ -356,7 +356,8 @@ def _appender(uri: str, number: int, times: int) -> None:
 @pytest.mark.spec("L-060", "L-072")
 def test_eight_processes_append(kit):
     kit.create(pa.table({"a": pa.array([], pa.int64()), "s": pa.array([], pa.string())}))
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["boathouse.api.open", "boathouse.lance.adapter", "boathouse.lance.tasks"])
     processes = [context.Process(target=_appender, args=(kit.uri, n, 25)) for n in range(8)]
     for p in processes:
         p.start()
