@@ -21,6 +21,9 @@ FORMATS: Final[dict[str, str]] = {
 Formats from outside are named in BOATHOUSE_FORMATS (`name=package,...`), in the environment of executors too.
 """
 
+MARKS: Final[dict[str, str]] = {"delta": "_delta_log", "iceberg": "metadata", "lance": "_versions"}
+"""Format name -> a folder that every one of its tables has: where it is missing, the format is not even loaded."""
+
 
 def load(name: str) -> TableFormat:
     """The format called `name`. Raises InvalidArgumentError."""

@@ -8,8 +8,6 @@ from boathouse.storage import Stores, absolute, basename, join, parent
 from boathouse.table.format import TableFormat
 from boathouse.table.location import Location
 
-_MARKS = {"delta": "_delta_log", "iceberg": "metadata", "lance": "_versions"}
-
 
 def locate(uri: str) -> Location:
     """The location that a user's path means; a `*.metadata.json` names that one document."""
@@ -23,7 +21,16 @@ def formats_at(location: Location, stores: Stores) -> tuple[str, ...]:
     """The names of the formats that have a table at the location."""
     if location.metadata is not None:
         return ("iceberg",)
-    return tuple(name for name in registry.FORMATS if registry.load(name).detect(location, stores))
+    marked = [name for name in registry.FORMATS if _marked(name, location, stores)]
+    return tuple(name for name in marked if registry.load(name).detect(location, stores))
+
+
+def _marked(name: str, location: Location, stores: Stores) -> bool:
+    mark = registry.MARKS.get(name)
+    if mark is None:
+        return True
+    storage, key = stores.resolve(join(location.uri, mark))
+    return next(iter(storage.list(key)), None) is not None
 
 
 def choose(location: Location, stores: Stores, format: str | None) -> TableFormat:
@@ -60,8 +67,9 @@ def not_found(location: Location, stores: Stores) -> TableNotFoundError:
         single = storage.exists(key)
     except BoathouseError as error:
         return TableNotFoundError(f"no table can be opened: {error.message}", where=str(location))
-    names = [basename(f.key) for f in files]
-    what, advice = _describe(location, stores, [basename(f.rstrip("/")) for f in folders], names, single)
+    below = [basename(storage.uri(f)) for f in folders]
+    names = [basename(storage.uri(f.key)) for f in files]
+    what, advice = _describe(location, stores, below, names, single)
     return TableNotFoundError(f"no Delta, Iceberg or Lance table here: {what}", where=str(location), advice=advice)
 
 
@@ -77,7 +85,7 @@ def _describe(
         return "the path does not exist, or is an empty folder", "check the path, or create a table there"
     if ".hoodie" in folders:
         return "this is a Hudi table", "boathouse reads Delta, Iceberg and Lance"
-    marks = [f"{mark}/ is there but holds no version" for mark in _MARKS.values() if mark in folders]
+    marks = [f"{mark}/ is there but holds no version" for mark in registry.MARKS.values() if mark in folders]
     if marks:
         return "; ".join(marks), "the table may have been written only in part, or emptied"
     if any(f.endswith(".parquet") for f in files) or any("=" in f for f in folders):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.abc import MetaPathFinder
 from typing import Annotated
 
 import typer
@@ -68,11 +69,18 @@ def _root(
     pass
 
 
+class _NoPandas(MetaPathFinder):
+    """Hides pandas, which Arrow imports with the first array it makes: no command but the demo needs that time."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+
+
 def main() -> None:
     """Runs the command line as a process of its own, and exits."""
     if "demo" not in sys.argv[1:2]:
-        # Arrow imports pandas with the first array made, a quarter of a second that no command but the demo needs.
-        sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _NoPandas())
     try:
         app()
     except BoathouseError as error:

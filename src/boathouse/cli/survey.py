@@ -42,7 +42,7 @@ def find_tables(prefix: str, options: dict[str, str], depth: int) -> Iterator[tu
         if names or levels == 0:
             continue
         storage, key = stores.resolve(location.uri)
-        below = sorted(basename(f.rstrip("/")) for f in storage.list_dir(key)[0])
+        below = sorted(basename(storage.uri(f)) for f in storage.list_dir(key)[0])
         queue += [(Location(join(location.uri, f)), levels - 1) for f in reversed(below) if f not in _INSIDE]
 
 

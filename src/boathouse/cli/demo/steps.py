@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import boathouse as bh
 from boathouse import registry
-from boathouse.cli.demo.frames import CANCELLED, Fingerprint, corrected, fingerprint
+from boathouse.cli.demo.frames import CANCELLED, DIVERTED, Fingerprint, corrected, fingerprint
 from boathouse.ops.result import WriteResult
 
 Tell = Callable[[str], None]
@@ -97,9 +97,11 @@ def correct_month(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
     tell("read, correct, overwrite")
     month = f"month = {inputs.fixed}"
     table = bh.open(place.uri("flights"), spark=inputs.spark)
+    wrong = table.scan(where=f"{month} AND {DIVERTED}").count()
     rows = corrected(table.scan(where=month).to_spark())
     done = table.overwrite(rows, where=month, message="delays of diverted flights")
-    return Outcome(f"{done.rows_added:,} rows replaced", _facts(done))
+    text = f"{wrong:,} delays in {done.rows_added:,} rows"
+    return Outcome(text, {"corrected": wrong, **_facts(done)})
 
 
 def take_fingerprint(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
