@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.encode_values import (
+    MAX_LOG_VALUES,
     Chunked,
     block_values,
     chunk_levels,
@@ -36,8 +37,8 @@ MAX_INLINE_CONSTANT = 32
 _DICTIONARY_SAMPLE = 1024
 
 
-class TooManyLevels(Exception):
-    """A mini-block chunk would hold more than 65,535 levels: the page must be cut at a row."""
+class TooLarge(Exception):
+    """A mini-block chunk would hold more levels or bytes than its header can tell: the page must be cut at a row."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,12 @@ class EncodedPage:
     """`length` in rows (of a fixed-size list of structs: times its size)."""
 
     buffers: list[bytes]
-    layout: m.PageLayout
+    layout: m.PageLayout | m.ArrayEncoding
     length: int
 
 
-def encode_leaf(leaf: Leaf) -> EncodedPage:
-    """The page that holds a leaf. Raises TooManyLevels if it must be cut into fewer rows."""
+def encode_leaf(leaf: Leaf, version: str = "2.2") -> EncodedPage:
+    """The page of 2.1 or 2.2 that holds a leaf. Raises TooLarge if it must be cut into fewer rows."""
     length = leaf.entries if leaf.rep is None else leaf.rows
     kind = leaf.values.type
     if pa.types.is_struct(kind):
@@ -58,20 +59,20 @@ def encode_leaf(leaf: Leaf) -> EncodedPage:
     if pa.types.is_null(kind) or leaf.values.null_count == len(leaf.values):
         return _absent(leaf, length)
     if pa.types.is_dictionary(kind):
-        return _mini_block(_dictionary_column(leaf), length)
+        return _mini_block(_dictionary_column(leaf), length, version)
     plain = plain_of(leaf.values)
     valid = None
     if leaf.values.null_count:
         valid = np.asarray(leaf.values.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
         if isinstance(plain, Var):
             plain = compact(plain, valid)
-    constant = _constant(leaf, plain, valid, length)
+    constant = _constant(leaf, plain, valid, length) if version != "2.1" else None
     if constant is not None:
         return constant
     if _mean_bytes(plain) >= FULL_ZIP_BYTES:
         return _full_zip(leaf, plain, length)
     parts = _low_cardinality(leaf, plain) or _Parts(leaf, plain, integers=_packs(kind))
-    return _mini_block(parts, length)
+    return _mini_block(parts, length, version)
 
 
 def _packs(kind: pa.DataType) -> bool:
@@ -179,9 +180,19 @@ def _low_cardinality(leaf: Leaf, plain: Plain) -> _Parts | None:
     return _Parts(leaf, plain_of(keys), integers=True, dictionary=plain_of(words))
 
 
-def _mini_block(parts: _Parts, length: int) -> EncodedPage:
+def _mini_block(parts: _Parts, length: int, version: str) -> EncodedPage:
+    """With as many values a chunk as fit, fewer where their levels or bytes are too many for its header."""
+    for most in (MAX_LOG_VALUES, 8, 4):
+        try:
+            return _mini_block_of(parts, length, version, most)
+        except TooLarge:
+            continue
+    return _mini_block_of(parts, length, version, 1)
+
+
+def _mini_block_of(parts: _Parts, length: int, version: str, most: int) -> EncodedPage:
     leaf = parts.leaf
-    chunked = chunk_values(parts.values, integers=parts.integers)
+    chunked = chunk_values(parts.values, integers=parts.integers, most=most)
     count = len(parts.values)
     chunks = max(-(-count >> chunked.log_values), 1)
     bounds = _level_bounds(leaf, chunked.log_values, chunks)
@@ -190,7 +201,7 @@ def _mini_block(parts: _Parts, length: int) -> EncodedPage:
         layers=leaf.layers,
         num_buffers=len(chunked.buffers),
         num_items=count,
-        has_large_chunk=True,
+        has_large_chunk=version != "2.1",
     )
     levels = []
     if leaf.rep is not None:
@@ -201,7 +212,7 @@ def _mini_block(parts: _Parts, length: int) -> EncodedPage:
         pieces, encoding = chunk_levels(leaf.defs, bounds)
         levels.append(pieces)
         layout = replace(layout, def_compression=encoding)
-    buffers = _assemble(chunked, levels, bounds)
+    buffers = _assemble(chunked, levels, bounds, 2 if version == "2.1" else 4)
     if parts.dictionary is not None:
         block, encoding = block_values(parts.dictionary)
         buffers.append(block)
@@ -220,14 +231,17 @@ def _level_bounds(leaf: Leaf, log_values: int, chunks: int) -> list[int]:
         starts[0] = 0
     bounds = [*starts.tolist(), leaf.entries]
     if (leaf.rep is not None or leaf.defs is not None) and max(b - a for a, b in pairwise(bounds)) > 0xFFFF:
-        raise TooManyLevels
+        raise TooLarge
     return bounds
 
 
-def _assemble(chunked: Chunked, levels: list[Any], bounds: list[int]) -> list[bytes]:
-    """[chunk words, chunks]: each chunk a header of sizes, then its parts, each padded to 8 bytes."""
+def _assemble(chunked: Chunked, levels: list[Any], bounds: list[int], word: int) -> list[bytes]:
+    """[chunk words, chunks]: each chunk a header of sizes, then its parts, each padded to 8 bytes.
+
+    Chunk words and sizes of values have `word` bytes, all other numbers 2.
+    """
     chunks = len(bounds) - 1
-    head = np.zeros((chunks, 2 + 2 * len(levels) + 4 * len(chunked.buffers)), np.uint8)
+    head = np.zeros((chunks, 2 + 2 * len(levels) + word * len(chunked.buffers)), np.uint8)
     columns = [np.diff(np.array(bounds)) if levels else np.zeros(chunks, np.int64)]
     columns += [np.fromiter(map(len, part), np.int64, chunks) for part in levels]
     at = 0
@@ -237,15 +251,17 @@ def _assemble(chunked: Chunked, levels: list[Any], bounds: list[int]) -> list[by
     for part in chunked.buffers:
         sizes = np.fromiter(map(len, part), np.int64, chunks)
         columns.append(sizes)
-        head[:, at : at + 4] = sizes.astype("<u4").view(np.uint8).reshape(-1, 4)
-        at += 4
+        head[:, at : at + word] = sizes.astype(f"<u{word}").view(np.uint8).reshape(-1, word)
+        at += word
     head = np.pad(head, ((0, 0), (0, -head.shape[1] % 8)))
     raw = memoryview(head.tobytes())
     width = head.shape[1]
     total = width + sum(((c + 7) // 8 * 8 for c in columns[1:]), np.zeros(chunks, np.int64))
+    if int(total.max()) > 8 << (8 * word - 4):
+        raise TooLarge
     log = np.full(chunks, chunked.log_values, np.int64)
     log[-1] = 0
-    words = ((total // 8 - 1) << 4 | log).astype("<u4").tobytes()
+    words = ((total // 8 - 1) << 4 | log).astype(f"<u{word}").tobytes()
     out: list[Any] = []
     for i, parts in enumerate(zip(*levels, *chunked.buffers)):
         out.append(raw[i * width : (i + 1) * width])
@@ -362,4 +378,4 @@ def _zip_variable(
     return b"".join(out), sizes
 
 
-__all__ = ["EncodedPage", "TooManyLevels", "encode_leaf", "flat_encoding"]
+__all__ = ["EncodedPage", "TooLarge", "encode_leaf", "flat_encoding"]

@@ -20,7 +20,7 @@ from boathouse.lance.file.plain import Bits, Bytes, Fixed, Plain, Var, Vectors
 
 CHUNK_BYTES = 8192
 STRING_CHUNK_BYTES = 4096
-MAX_CHUNK_VALUES = 4096
+MAX_LOG_VALUES = 12
 Buffers = Sequence[memoryview | bytes]
 
 
@@ -44,7 +44,7 @@ def variable_encoding(offset_bits: int = 32) -> m.CompressiveEncoding:
 def log_values_for(value_bytes: float, chunk_bytes: int) -> int:
     """The greatest k from 1 to 12 so that 2**k values of that mean size fit a chunk."""
     fitting = int(chunk_bytes / max(value_bytes, 1 / 8))
-    return min(max(fitting.bit_length() - 1, 1), MAX_CHUNK_VALUES.bit_length() - 1)
+    return min(max(fitting.bit_length() - 1, 1), MAX_LOG_VALUES)
 
 
 def pieces(data: npt.NDArray[Any], step: int) -> list[memoryview]:
@@ -53,20 +53,21 @@ def pieces(data: npt.NDArray[Any], step: int) -> list[memoryview]:
     return [flat[i : i + step] for i in range(0, len(flat), step)]
 
 
-def chunk_values(values: Plain, *, integers: bool) -> Chunked:
-    """Cut and encode; integers are bit-packed where that gains at least a tenth."""
+def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES) -> Chunked:
+    """Cut and encode, 2**most values a chunk at most; integers are bit-packed where that gains at least a tenth."""
     if isinstance(values, Var):
-        return _chunk_var(values)
+        return _chunk_var(values, most)
     if isinstance(values, Bits):
         packed = np.packbits(values.data, bitorder="little")
-        return Chunked(12, [pieces(packed, MAX_CHUNK_VALUES // 8)], flat_encoding(1))
+        log = max(most, 3)
+        return Chunked(log, [pieces(packed, 1 << (log - 3))], flat_encoding(1))
     if isinstance(values, Vectors):
-        return _chunk_vectors(values)
-    if integers and values.width in (1, 2, 4, 8):
+        return _chunk_vectors(values, most)
+    if integers and most >= 10 and values.width in (1, 2, 4, 8):
         packed_chunks = _bitpack(values.data.reshape(-1).view(f"u{values.width}"))
         if packed_chunks is not None:
             return packed_chunks
-    log = log_values_for(values.width, CHUNK_BYTES)
+    log = min(log_values_for(values.width, CHUNK_BYTES), most)
     return Chunked(log, [pieces(values.data, values.width << log)], flat_encoding(values.width * 8))
 
 
@@ -79,10 +80,10 @@ def vector_encoding(values: Plain) -> m.CompressiveEncoding:
     return flat_encoding(values.width * 8 if isinstance(values, Fixed) else 1)
 
 
-def _chunk_vectors(values: Vectors) -> Chunked:
+def _chunk_vectors(values: Vectors, most: int) -> Chunked:
     """Contiguous items, preceded by one bitmap buffer for each level that has nulls."""
     flat, per_row, masks = flatten_vectors(values)
-    log = log_values_for(flat.shape[1] + sum(count / 8 for count, _ in masks), CHUNK_BYTES)
+    log = min(log_values_for(flat.shape[1] + sum(count / 8 for count, _ in masks), CHUNK_BYTES), most)
     buffers: list[Buffers] = []
     for count, valid in masks:
         step = count << log
@@ -150,10 +151,10 @@ def _bitpack(values: npt.NDArray[Any]) -> Chunked | None:
     return Chunked(10, [chunks], encoding)
 
 
-def _chunk_var(values: Var) -> Chunked:
+def _chunk_var(values: Var, most: int) -> Chunked:
     """Offsets from the start of the buffer, then the bytes, padded to the width of an offset."""
     n, width = len(values), values.offset_bytes
-    log = log_values_for(width + len(values.data) / max(n, 1), STRING_CHUNK_BYTES)
+    log = min(log_values_for(width + len(values.data) / max(n, 1), STRING_CHUNK_BYTES), most)
     step = 1 << log
     data = np.ascontiguousarray(values.data).data
     starts = values.offsets[:-1:step] if n else np.zeros(1, np.int64)

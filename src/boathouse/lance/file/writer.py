@@ -1,4 +1,4 @@
-"""Lance data files of version 2.2, written as batches come: a page a column when about 8 MB are there.
+"""Lance data files of versions 2.0, 2.1 and 2.2, written as batches come: a page a column when about 8 MB are there.
 
 The file: page buffers, each on a 64-byte boundary; global buffer 0 with schema and row count; the
 metadata of the columns; the tables of where columns and global buffers lie; a footer of 40 bytes.
@@ -16,13 +16,16 @@ import pyarrow as pa
 from boathouse.bits.protobuf import Message
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance.file import messages as m
-from boathouse.lance.file.encode_page import EncodedPage, TooManyLevels, encode_leaf
+from boathouse.lance.file.encode_array import encode_arrays
+from boathouse.lance.file.encode_page import EncodedPage, TooLarge, encode_leaf
 from boathouse.lance.file.schema import Node, arrow_type, fields_of, flatten, tree
-from boathouse.lance.file.shred import Leaf, shred
+from boathouse.lance.file.shred import shred
 
 ALIGNMENT = 64
 PAGE_BYTES = 8 << 20
 MAGIC = b"LANC"
+# What the footer says; manifests say (2, 0) for the first.
+_FOOTER_VERSIONS = {"2.0": (0, 3), "2.1": (2, 1), "2.2": (2, 2)}
 
 
 class Sink(Protocol):
@@ -39,14 +42,15 @@ class FileSummary:
     size: int
     fields: list[int]
     column_indices: list[int]
-    version: str = "2.2"
+    version: str
 
 
 class LanceWriter:
     """One data file. `fields` gives the ids (the table's own, flat, depth first); else they count from 0.
 
     `close` returns the summary; the sink stays open and is the caller's. Raises UnsupportedTypeError for
-    types that Lance cannot hold, UnsupportedFeatureError for versions other than 2.2.
+    types that Lance cannot hold, UnsupportedFeatureError for what the version cannot (2.0: null structs, maps;
+    2.1: maps, fixed-size lists of structs) and for other versions.
     """
 
     def __init__(
@@ -58,7 +62,7 @@ class LanceWriter:
         version: str = "2.2",
         page_bytes: int = PAGE_BYTES,
     ) -> None:
-        if version != "2.2":
+        if version not in _FOOTER_VERSIONS:
             raise UnsupportedFeatureError(
                 f"writing Lance data files of version {version}", advice="rewrite the table with version 2.2"
             )
@@ -67,10 +71,24 @@ class LanceWriter:
         self._fields = tuple(fields) if fields is not None else fields_of(schema)
         self._nodes = tree(self._fields)
         self._schema = schema
-        self._columns = [_Column(node, arrow_type(node)) for node in self._nodes]
+        self._version = version
+        self._columns = [_Column(node, arrow_type(node), self._owners(node)) for node in self._nodes]
         self._page_bytes = page_bytes
         self._rows = 0
         self._closed = False
+
+    def _owners(self, node: Node) -> list[Node]:
+        """The fields of a tree that own a column."""
+        if self._version == "2.0":
+            return list(node.walk())
+        if self._version == "2.1":
+            for below in node.walk():
+                if below.logical_type == "map" or (below.children and below.logical_type.startswith("fixed_size_list")):
+                    raise UnsupportedFeatureError(
+                        f"`{node.name}`, a {below.logical_type}, in a file of version 2.1",
+                        advice="write the table with version 2.2",
+                    )
+        return list(node.leaves())
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Add rows; columns are matched by position and must have the schema's names."""
@@ -92,10 +110,12 @@ class LanceWriter:
             column.written += len(array)
 
     def _write_rows(self, column: _Column, array: pa.Array, first_row: int) -> None:
-        leaves = list(shred(column.node, array))
         try:
-            pages = [encode_leaf(leaf) for leaf in leaves]
-        except TooManyLevels:
+            if self._version == "2.0":
+                pages = list(encode_arrays(column.node, array))
+            else:
+                pages = [encode_leaf(leaf, self._version) for leaf in shred(column.node, array)]
+        except TooLarge:
             if len(array) == 1:
                 raise UnsupportedFeatureError(
                     f"more than 65,535 absent lists between two values in one row of `{column.node.name}`"
@@ -104,16 +124,19 @@ class LanceWriter:
             self._write_rows(column, array.slice(0, half), first_row)
             self._write_rows(column, array.slice(half), first_row + half)
             return
-        for i, (leaf, page) in enumerate(zip(leaves, pages)):
-            column.pages_of(i, leaf).append(self._write_page(page, first_row))
+        for done, page in zip(column.pages, pages):
+            if page.length:
+                done.append(self._write_page(page, first_row))
 
     def _write_page(self, page: EncodedPage, first_row: int) -> m.Page:
+        kind = "encodings.ArrayEncoding" if self._version == "2.0" else "encodings21.PageLayout"
+        url = f"/lance.{kind}"
         offsets = [self._write_aligned(data) for data in page.buffers]
         return m.Page(
             buffer_offsets=tuple(offsets),
             buffer_sizes=tuple(map(len, page.buffers)),
             length=page.length,
-            encoding=_direct("/lance.encodings21.PageLayout", page.layout.encode()),
+            encoding=_direct(url, page.layout.encode()),
             priority=first_row,
         )
 
@@ -142,15 +165,18 @@ class LanceWriter:
         global_at = self._write_aligned(descriptor)
         values = _direct("/lance.encodings.ColumnEncoding", m.ColumnEncoding(values=Message()).encode())
         table = []
-        for pages in (pages for column in self._columns for pages in column.leaf_pages()):
+        for pages in (pages for column in self._columns for pages in column.pages):
             raw = m.ColumnMetadata(encoding=values, pages=tuple(pages)).encode()
             table.append((self._write(raw), len(raw)))
         columns_at = table[0][0] if table else self._position
         table_at = self._write(b"".join(struct.pack("<QQ", *entry) for entry in table))
         globals_at = self._write(struct.pack("<QQ", global_at, len(descriptor)))
-        self._write(struct.pack("<QQQIIHH", columns_at, table_at, globals_at, 1, len(table), 2, 2) + MAGIC)
-        ids = [leaf.id for node in self._nodes for leaf in node.leaves()]
-        return FileSummary(self._rows, self._position, ids, list(range(len(ids))))
+        self._write(
+            struct.pack("<QQQIIHH", columns_at, table_at, globals_at, 1, len(table), *_FOOTER_VERSIONS[self._version])
+            + MAGIC
+        )
+        ids = [owner.id for column in self._columns for owner in column.owners]
+        return FileSummary(self._rows, self._position, ids, list(range(len(ids))), self._version)
 
 
 def _direct(type_url: str, value: bytes) -> m.Encoding:
@@ -161,14 +187,15 @@ def _direct(type_url: str, value: bytes) -> m.Encoding:
 class _Column:
     """Rows of one top-level column that wait for their page, and the pages of its leaves."""
 
-    def __init__(self, node: Node, kind: pa.DataType) -> None:
+    def __init__(self, node: Node, kind: pa.DataType, owners: list[Node]) -> None:
         self.node = node
         self.kind = kind
         self.waiting: list[pa.Array] = []
         self.rows = 0
         self.bytes = 0
         self.written = 0
-        self._pages: list[list[m.Page]] = [[] for _ in node.leaves()]
+        self.owners = owners
+        self.pages: list[list[m.Page]] = [[] for _ in owners]
 
     def add(self, array: pa.Array) -> None:
         if isinstance(array.type, pa.BaseExtensionType):
@@ -190,12 +217,6 @@ class _Column:
         self.waiting = [rest] if len(rest) else []
         self.rows, self.bytes = len(rest), rest.nbytes if len(rest) else 0
         return array.slice(0, rows)
-
-    def pages_of(self, index: int, leaf: Leaf) -> list[m.Page]:
-        return self._pages[index]
-
-    def leaf_pages(self) -> list[list[m.Page]]:
-        return self._pages
 
 
 def _concat(arrays: list[pa.Array]) -> pa.Array:
