@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.delta.partition_values import physical_array, timestamp_us
 from boathouse.delta.schema import physical_name
+from boathouse.delta.stats_json import NAN_COUNT
 from boathouse.table.units import column_stats_type
 from boathouse.types import (
     BooleanType,
@@ -130,7 +131,7 @@ def _document(text: str | None, exact: bool = False) -> dict[str, Any] | None:
 
 def _decode_column(documents: Sequence[dict[str, Any] | None], column: StatsColumn) -> pa.StructArray:
     reader = _reader(column.type)
-    lower, upper, lower_exact, upper_exact, nulls, values = ([] for _ in range(6))
+    lower, upper, lower_exact, upper_exact, nulls, nans, values = ([] for _ in range(7))
     for document in documents:
         document = document or {}
         bounds = _bounds(document, column.path, reader)
@@ -141,11 +142,12 @@ def _decode_column(documents: Sequence[dict[str, Any] | None], column: StatsColu
         rows = _count(document.get("numRecords"))
         values.append(rows)
         nulls.append(_nulls(document, column.path, rows))
+        nans.append(_count(_at(document.get(NAN_COUNT), column.path)))
     type = to_arrow_type(column.type)
     count = len(documents)
     bounds_arrays = [physical_array(v, column.type) if reader else pa.nulls(count, type) for v in (lower, upper)]
     exact = [pa.array(v, pa.bool_()) for v in (lower_exact, upper_exact)]
-    counts = [pa.array(nulls, pa.int64()), pa.nulls(count, pa.int64()), pa.array(values, pa.int64())]
+    counts = [pa.array(v, pa.int64()) for v in (nulls, nans, values)]
     return pa.StructArray.from_arrays([*bounds_arrays, *exact, *counts], fields=list(column_stats_type(type)))
 
 

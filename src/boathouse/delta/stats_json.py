@@ -31,6 +31,8 @@ from boathouse.types import (
 )
 
 PREFIX: Final = 32
+NAN_COUNT: Final = "nanCount"
+"""Beside the protocol's own keys, which readers that do not know it skip: without it no bound of a float is safe."""
 _HIGHEST: Final = "\U0010ffff"
 _DAY_US: Final = 86_400_000_000
 _NAME: Final = re.compile(r"`((?:[^`]|``)*)`|([^.,`\s]+)")
@@ -42,15 +44,20 @@ def stats_json(schema: Schema, leaves: Sequence[LeafStats], rows: int, options: 
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
+    nans: dict[str, Any] = {}
     for leaf in leaves:
         if leaf.path not in indexed:
             continue
+        if isinstance(leaf.type, FloatType) and leaf.nans is not None:
+            _put(nans, leaf.path, leaf.nans)
         if leaf.nulls is not None:
             _put(nulls, leaf.path, leaf.nulls)
         for values, text in zip((low, high), _bounds(leaf)):
             if text is not None:
                 _put(values, leaf.path, text)
     document: dict[str, Any] = {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+    if nans:
+        document[NAN_COUNT] = nans
     if options.get("tight"):
         document["tightBounds"] = True
     return _dump(document)

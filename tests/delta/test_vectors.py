@@ -1,0 +1,272 @@
+"""Deletion vectors: every storage, and every way to be wrong."""
+
+import json
+import struct
+import uuid
+import zlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import boathouse as bh
+from boathouse.bits import z85
+from boathouse.bits.roaring import Bitmap, serialize32, serialize64
+from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, parse, unique_id
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+
+PROTOCOL = {
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors", "appendOnly", "invariants"],
+    }
+}
+ROWS = pa.table({"x": list(range(10))})
+
+
+def payload(rows):
+    return struct.pack("<I", PORTABLE) + serialize64(Bitmap.of(rows))
+
+
+def stored(data):
+    return struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+
+
+def table_with(raw, delta, vector, protocol=PROTOCOL):
+    table = raw()
+    size = table.file("f.parquet", ROWS)
+    stats = json.dumps({"numRecords": 10, "minValues": {"x": 0}, "maxValues": {"x": 9}, "nullCount": {"x": 0}})
+    add = table.add("f.parquet", deletionVector=vector, stats=stats)
+    add["add"]["size"] = size
+    table.commit(0, protocol, delta.metadata([delta.field("x", "long")]), add)
+    return table
+
+
+def ids(table):
+    return bh.open(str(table)).to_arrow().column("x").to_pylist()
+
+
+def inline(rows):
+    data = payload(rows)
+    padded = data + b"\0" * (-len(data) % 4)
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": z85.encode(padded),
+        "sizeInBytes": len(data),
+        "cardinality": len(rows),
+    }
+
+
+def in_file(table, rows, kind="u", prefix="", offset=1, id=None):
+    data = payload(rows)
+    id = id or uuid.uuid4()
+    name = f"deletion_vector_{id}.bin"
+    where = table.path / prefix / name if prefix else table.path / name
+    where.parent.mkdir(exist_ok=True)
+    where.write_bytes(b"\x01" + b"\0" * (offset - 1) + stored(data))
+    path = prefix + z85.encode(id.bytes) if kind == "u" else where.as_uri()
+    return where, {
+        "storageType": kind,
+        "pathOrInlineDv": path,
+        "offset": offset,
+        "sizeInBytes": len(data),
+        "cardinality": len(rows),
+    }
+
+
+def test_inline(raw, delta):
+    table = table_with(raw, delta, inline([0, 9]))
+    assert ids(table) == list(range(1, 9))
+    assert bh.open(str(table)).count() == 8
+    assert len(delta.rows(table)) == 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix", "offset"), [("u", "", 1), ("u", "ab", 1), ("p", "", 1), ("p", "a b", 1), ("u", "", 77)]
+)
+def test_in_files(raw, delta, kind, prefix, offset):
+    table = raw()
+    _, vector = in_file(table, [3, 4], kind, prefix, offset)
+    size = table.file("f.parquet", ROWS)
+    add = table.add("f.parquet", deletionVector=vector)
+    add["add"]["size"] = size
+    table.commit(0, PROTOCOL, delta.metadata([delta.field("x", "long")]), add)
+    assert ids(table) == [0, 1, 2, 5, 6, 7, 8, 9]
+
+
+def test_tables_of_the_older_draft(raw, delta):
+    old = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}
+    assert ids(table_with(raw, delta, inline([1]), old)) == [0, *range(2, 10)]
+
+
+def test_wrong_vectors_are_refused(raw, delta):
+    base = raw()
+    where, vector = in_file(base, [3, 4])
+    size = base.file("f.parquet", ROWS)
+    good = where.read_bytes()
+
+    def check(vector, data):
+        where.write_bytes(data)
+        add = base.add("f.parquet", deletionVector=vector)
+        add["add"]["size"] = size
+        base.commit(0, PROTOCOL, delta.metadata([delta.field("x", "long")]), add)
+        with pytest.raises(CorruptTableError) as error:
+            bh.open(str(base)).to_arrow()
+        assert error.value.where
+
+    check(vector, good[:-1])
+    check(vector, good[:-4] + b"\0\0\0\0")
+    check(vector, good[:20] + bytes([good[20] ^ 1]) + good[21:])
+    check({**vector, "sizeInBytes": vector["sizeInBytes"] - 4}, good)
+    check({**vector, "cardinality": 3}, good)
+    check({**vector, "offset": 500}, good)
+    check({**vector, "pathOrInlineDv": "x"}, good)
+    check({**vector, "storageType": "q"}, good)
+    where.unlink()
+    with pytest.raises(CorruptTableError, match="missing"):
+        in_log = base.add("f.parquet", deletionVector=vector)
+        base.commit(0, PROTOCOL, delta.metadata([delta.field("x", "long")]), in_log)
+        bh.open(str(base)).to_arrow()
+
+
+def test_payloads():
+    rows = [0, 5, 2**32 + 1, 2**33]
+    assert parse(payload(rows), "t").positions().tolist() == rows
+    parts = [serialize32(Bitmap.of(np.array(p, np.int64))) for p in ([0, 5], [1], [0])]
+    native = struct.pack("<Ii", NATIVE, 3) + b"".join(struct.pack("<i", len(p)) + p for p in parts)
+    assert parse(native, "t").positions().tolist() == rows
+    for bad in (b"", b"abc", b"\0\0\0\0", struct.pack(">I", PORTABLE) + b"\0" * 8, native[:-3], payload(rows)[:-2]):
+        with pytest.raises(CorruptTableError):
+            parse(bad, "t")
+
+
+def test_identity_of_a_vector():
+    assert unique_id(None) is None
+    assert unique_id({"storageType": "u", "pathOrInlineDv": "p", "offset": 1}) == "up@1"
+    assert unique_id({"storageType": "i", "pathOrInlineDv": "p", "offset": None}) == "ip"
+
+
+def test_copy_on_write_of_a_file_with_a_vector(raw, delta):
+    vector = inline([0, 9])
+    table = table_with(raw, delta, vector)
+    bh.open(str(table)).delete("x = 5")
+    entry = delta.log(table)[1]
+    (remove,) = [a["remove"] for a in entry if "remove" in a]
+    assert remove["deletionVector"] == vector
+    assert ids(table) == [1, 2, 3, 4, 6, 7, 8]
+    assert sorted(r["x"] for r in delta.rows(table)) == [1, 2, 3, 4, 6, 7, 8]
+
+
+def test_one_file_with_two_vectors_in_one_commit(raw, delta):
+    table = table_with(raw, delta, inline([0]))
+    add = table.add("f.parquet", deletionVector=inline([0, 1]))
+    add["add"]["size"] = (table.path / "f.parquet").stat().st_size
+    remove = {
+        "remove": {"path": "f.parquet", "deletionTimestamp": 1, "dataChange": True, "deletionVector": inline([0])}
+    }
+    for version, actions in ((1, (remove, add)), (2, ())):
+        table.commit(version, {"commitInfo": {}}, *actions)
+    assert ids(table) == list(range(2, 10))
+    table.commit(1, add, remove)
+    assert ids(table) == list(range(2, 10))
+
+
+@pytest.mark.spec("D-147")
+def test_protocols_above_ours(raw, delta):
+    for protocol, said in (
+        (
+            {"minReaderVersion": 4, "minWriterVersion": 7, "readerFeatures": ["zap"], "writerFeatures": ["zap"]},
+            "version 4",
+        ),
+        ({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["zap"], "writerFeatures": ["zap"]}, "zap"),
+        (
+            {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["variantType"], "writerFeatures": []},
+            "variantType",
+        ),
+    ):
+        table = raw()
+        table.commit(0, {"protocol": protocol}, delta.metadata([delta.field("x", "long")]))
+        with pytest.raises(UnsupportedFeatureError) as error:
+            bh.open(str(table))
+        assert said in error.value.message and "upgrade" in error.value.advice
+    for protocol, said in (
+        ({"minReaderVersion": 1, "minWriterVersion": 8}, "version 8"),
+        ({"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["zap", "rowTracking"]}, "rowTracking, zap"),
+    ):
+        table = raw()
+        table.commit(0, {"protocol": protocol}, delta.metadata([delta.field("x", "long")]))
+        opened = bh.open(str(table))
+        assert opened.count() == 0
+        with pytest.raises(UnsupportedFeatureError) as error:
+            opened.append(pa.table({"x": [1]}))
+        assert said in error.value.message and "upgrade" in error.value.advice
+        assert list(delta.log(table)) == [0]
+
+
+def test_features_in_use_refuse_writes(raw, delta):
+    invariant = {"delta.invariants": json.dumps({"expression": {"expression": "x > 3"}})}
+    cases = [
+        ((1, 2), invariant, {}, "x > 3"),
+        ((1, 3), {}, {"delta.constraints.c": "x > 3"}, "checkConstraints"),
+        ((1, 4), {"delta.generationExpression": "y"}, {}, "generatedColumns"),
+        ((1, 4), {}, {"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
+        ((2, 5), {}, {"delta.columnMapping.mode": "name"}, "columnMapping"),
+        ((1, 6), {"delta.identity.start": 1}, {}, "identityColumns"),
+    ]
+    for (reader, writer), metadata, properties, said in cases:
+        for used in (True, False):
+            table = raw()
+            protocol = {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer}}
+            f = delta.field("x", "long", True, **(metadata if used else {}))
+            table.commit(0, protocol, delta.metadata([f], configuration=properties if used else {}))
+            if used:
+                with pytest.raises(UnsupportedFeatureError, match=said):
+                    bh.open(str(table)).append(pa.table({"x": [1]}))
+                assert list(delta.log(table)) == [0]
+            else:
+                bh.open(str(table)).append(pa.table({"x": [1]}))
+
+
+def test_properties_that_ask_for_features_are_refused(tmp_path):
+    path = str(tmp_path / "t")
+    for key, value in (
+        ("delta.enableDeletionVectors", "true"),
+        ("delta.columnMapping.mode", "name"),
+        ("delta.constraints.c", "x > 1"),
+        ("delta.zap", "1"),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=key):
+            bh.create(path, pa.schema([("x", pa.int64())]), properties={key: value})
+    bh.create(path, pa.schema([("x", pa.int64())]), properties={"delta.enableDeletionVectors": "false", "own": "1"})
+    with pytest.raises(UnsupportedFeatureError, match="delta.enableChangeDataFeed"):
+        bh.open(path).set_properties({"delta.enableChangeDataFeed": "true"})
+    assert bh.open(path).version == 0
+
+
+def test_mixed_writers(raw, delta):
+    import time
+
+    from boathouse.delta.adapter import FORMAT
+    from boathouse.errors import MixedWritersError
+    from boathouse.storage import Stores
+    from boathouse.table.location import Location
+
+    now = int(time.time() * 1000)
+    spark = "Apache-Spark/4.0.0 Delta-Lake/4.0.0"
+    for engine, made, refused in (
+        (spark, now, True),
+        (spark, now - 2 * 86_400_000, False),
+        ("delta-rs:py-1.6.6", now, False),
+    ):
+        table = raw()
+        info = {"commitInfo": {"timestamp": made, "engineInfo": engine}}
+        table.commit(0, info, delta.PROTOCOL, delta.metadata([delta.field("x", "long")]))
+        snapshot = FORMAT.load(Location(f"file://{table}"), Stores())
+        if refused:
+            with pytest.raises(MixedWritersError, match="Delta-Lake"):
+                FORMAT.writable(snapshot, Stores())
+            FORMAT.writable(snapshot, Stores(), allow_mixed_writers=True)
+        else:
+            FORMAT.writable(snapshot, Stores())
