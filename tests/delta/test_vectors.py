@@ -240,7 +240,7 @@ def test_properties_that_ask_for_features_are_refused(tmp_path):
         with pytest.raises(UnsupportedFeatureError, match=key):
             bh.create(path, pa.schema([("x", pa.int64())]), properties={key: value})
     bh.create(path, pa.schema([("x", pa.int64())]), properties={"delta.enableDeletionVectors": "false", "own": "1"})
-    with pytest.raises(UnsupportedFeatureError, match="delta.enableChangeDataFeed"):
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableChangeDataFeed"):
         bh.open(path).set_properties({"delta.enableChangeDataFeed": "true"})
     assert bh.open(path).version == 0
 
