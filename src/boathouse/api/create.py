@@ -11,7 +11,7 @@ from boathouse import registry
 from boathouse.api.engines import engine_for
 from boathouse.api.found import formats_at, locate, not_found
 from boathouse.api.open import open as open_table
-from boathouse.api.open import path_text
+from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import Table, write_options
 from boathouse.arrow.schema import from_arrow

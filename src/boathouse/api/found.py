@@ -93,7 +93,16 @@ def _describe(
     below = [f for f in folders if formats_at(Location(join(location.uri, f)), stores)][:3]
     if below:
         return f"tables lie below it: {', '.join(below)}", "open one of them, or use `boathouse inventory`"
-    return f"found {len(folders)} folders and {len(files)} files", "check the path"
+    advice = "check the path" + (", or look below it with `boathouse inventory`" if folders else "")
+    return f"found {_some('folder', folders)}{' and ' if folders and files else ''}{_some('file', files)}", advice
+
+
+def _some(what: str, names: list[str]) -> str:
+    """`3 folders (a, b, c)`, at most three named; nothing for none."""
+    if not names:
+        return ""
+    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'} ({listed})"
 
 
 def _table_above(location: Location, stores: Stores) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from boathouse.cli.progress import spinner
 
 if TYPE_CHECKING:
     from boathouse.api.table import Table
+    from boathouse.ops.handle import Handle
 
 Path = Annotated[str, typer.Argument(metavar="PATH", help="The table's folder, or an Iceberg *.metadata.json.")]
 Format = Annotated[str | None, typer.Option("--format", help="delta, iceberg or lance, where the path holds several.")]
@@ -54,12 +56,18 @@ def _open(
     return boathouse.open(path, format, version, timestamp, ref, storage_options(option))
 
 
+def _handle(path: str, format: str | None, *where: Any) -> Handle:
+    """As `_open`, without engines and operations: for commands that read metadata only."""
+    *at, option = where
+    return import_module("boathouse.api.opening").open_handle(path, format, *at, storage_options(option))
+
+
 def info(
     path: Path, format: Format = None, version: Version = None, timestamp: Timestamp = None, ref: Ref = None,
     option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """What the table is: format, version, size, rows, partitioning, protocol, properties."""
-    found = _open(path, format, version, timestamp, ref, option).detail()
+    found = import_module("boathouse.api.detail").detail(_handle(path, format, version, timestamp, ref, option))
     if json:
         show.as_json(found)
         return
@@ -74,7 +82,7 @@ def schema(
     option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """The columns, nested ones below their parents."""
-    found = _open(path, format, version, timestamp, ref, option).schema
+    found = _handle(path, format, version, timestamp, ref, option).snapshot.schema
     if json:
         show.as_json(
             [{"path": list(p), "type": str(f.type), "nullable": f.nullable, "id": f.id} for p, f in found.walk()]
@@ -89,7 +97,8 @@ def history(
     option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """The newest commits, newest first."""
-    entries = _open(path, format, option=option).history(limit)
+    handle = _handle(path, format, None, None, None, option)
+    entries = list(handle.format.history(handle.snapshot, handle.stores, limit))
     if json:
         names = ("version", "timestamp_ms", "operation", "parameters", "metrics", "engine", "write_id", "message")
         show.as_json([{n: getattr(e, n) for n in (*names, "metadata")} for e in entries])
@@ -106,7 +115,8 @@ def files(
     json: Json = False,
 ) -> None:  # fmt: skip
     """The data files: path, size, rows, deleted rows, partition."""
-    found = _open(path, format, version, timestamp, ref, option).files()
+    handle = _handle(path, format, version, timestamp, ref, option)
+    found = import_module("boathouse.api.detail").files_table(handle)
     rows = found.slice(0, limit if limit is not None else found.num_rows).to_pylist()
     if json:
         show.as_json(rows)

@@ -1,0 +1,56 @@
+"""The handle behind `boathouse.open`: which table, which version. It loads no engine and no operation."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from boathouse.api.found import choose, locate
+from boathouse.errors import InvalidArgumentError
+from boathouse.ops.handle import Handle
+from boathouse.storage import Stores
+from boathouse.table.location import At
+
+
+def open_handle(
+    uri: str,
+    format: str | None = None,
+    version: int | None = None,
+    timestamp: str | dt.datetime | None = None,
+    ref: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Handle:
+    """What `boathouse.open` opens; it says what the arguments mean and what is raised."""
+    at = At(version, None if timestamp is None else timestamp_ms(timestamp), ref)
+    if version is not None and timestamp is not None:
+        raise InvalidArgumentError("version= and timestamp= exclude each other", advice="pass one of them")
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+        raise InvalidArgumentError(f"version={version!r} is not a whole number")
+    location, stores = locate(path_text(uri)), Stores(storage_options)
+    chosen = choose(location, stores, format)
+    snapshot = chosen.load(location, stores, at)
+    return Handle(location, stores, chosen, snapshot, at.pinned or location.metadata is not None)
+
+
+def path_text(uri: object) -> str:
+    """A path as text; os.PathLike is taken. Raises InvalidArgumentError."""
+    text = uri.__fspath__() if hasattr(uri, "__fspath__") else uri
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidArgumentError(f"{uri!r} is not a path", advice="pass a path or URI as text")
+    return text
+
+
+def timestamp_ms(value: str | dt.datetime) -> int:
+    """Milliseconds since the epoch; without an offset UTC is meant."""
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value.strip())
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"timestamp {value!r} is not a time", advice="write it as 2026-11-20T10:00:00Z"
+            ) from error
+    if not isinstance(value, dt.datetime):
+        raise InvalidArgumentError(f"timestamp {value!r} is not a time", advice="pass ISO text or a datetime")
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=dt.UTC)
+    return (value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
