@@ -289,7 +289,8 @@ def test_missing_metrics_are_unknown(make):
     nan = struct.pack("<d", math.nan)
     changed = {
         "value_counts": None, "null_value_counts": [], "nan_value_counts": None, "split_offsets": [99, 3],
-        "lower_bounds": [{"key": f, "value": nan}], "upper_bounds": [{"key": f, "value": nan}], "file_format": "pArQuEt",
+        "lower_bounds": [{"key": f, "value": nan}],
+        "upper_bounds": [{"key": f, "value": nan}], "file_format": "pArQuEt",
     }  # fmt: skip
     entries[0]["data_file"].update(changed)
     keys = {k: v.encode() if isinstance(v, str) else v for k, v in found.items() if not k.startswith("avro.")}

@@ -213,7 +213,8 @@ def test_partition_paths_are_readable_and_encoded():
 
     cases = [
         (field("a b", STRING), "x/y z", "a+b=x%2Fy+z"), (field("p", STRING), None, "p=null"),
-        (field("p", DATE), dt.date(2017, 12, 1), "p=2017-12-01"), (field("p", TIMESTAMP_NTZ, "hour"), 420051, "p=2017-12-02-03"),
+        (field("p", DATE), dt.date(2017, 12, 1), "p=2017-12-01"),
+        (field("p", TIMESTAMP_NTZ, "hour"), 420051, "p=2017-12-02-03"),
         (field("p", TIMESTAMP_NTZ, "month"), -1, "p=1969-12"), (field("p", TIMESTAMP_NTZ, "year"), 47, "p=2017"),
         (field("p", BINARY), b"\x00\xff", "p=AP8%3D"), (field("p", DEC), Decimal("14.20"), "p=14.20"),
         (field("p", BOOLEAN), True, "p=true"),
@@ -308,3 +309,20 @@ def test_partition_summaries():
     assert of(STRING, ["b", "a"])["lower_bound"] == b"a"
     assert of(INT64, [7, 3], "bucket[16]")["upper_bound"] == b"\x07\x00\x00\x00"
     assert of(TIMESTAMP, [19000], "day")["lower_bound"] == (19000).to_bytes(4, "little")
+
+
+@pytest.mark.spec("I-310")
+def test_hashes_that_are_defined_though_nothing_buckets_by_them():
+    from boathouse.arrow.schema import to_arrow_type
+
+    def hashed(value, type):
+        return int(hash_array(pa.array([value], to_arrow_type(type)), type)[0])
+
+    assert hashed(True, BOOLEAN) == 1392991556
+    for type in (FLOAT, DOUBLE):
+        assert hashed(1.0, type) == -142385009
+        assert hashed(0.0, type) == hashed(-0.0, type) == 1669671676
+    import struct
+
+    nans = [struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF8000000000000, 0xFFF8000000000001)]
+    assert hashed(nans[0], DOUBLE) == hashed(nans[1], DOUBLE)

@@ -24,7 +24,8 @@ NESTED = {
     "schema-id": 3,
     "identifier-field-ids": [1],
     "fields": [
-        {"id": 1, "name": "id", "required": True, "type": "uuid", "initial-default": "0db3e2a8-9d1d-42b9-aa7b-74ebe558dceb",
+        {"id": 1, "name": "id", "required": True, "type": "uuid",
+         "initial-default": "0db3e2a8-9d1d-42b9-aa7b-74ebe558dceb",
          "write-default": "ec5911be-b0a7-458c-8438-c9a3e53cffae", "doc": "the id"},
         {"id": 2, "name": "list", "required": False, "type": {
             "type": "list", "element-id": 3, "element": "string", "element-required": True}},
