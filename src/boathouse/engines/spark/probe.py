@@ -64,7 +64,7 @@ def _compare(spark: SparkSession, uris: list[str]) -> str | None:
     )
     frame = read_parquet(spark, uris, struct)
     if sorted(frame.inputFiles()) != sorted(map(input_file, uris)):
-        return "it does not list the files that it was given (option __globPaths__)"
+        return "it does not list the files that it was given"
     meta = frame.metadataColumn("_metadata")
     entries = {file_key(u): {"u": i} for i, u in enumerate(uris)}
     unit = lookup(entries, {"u": "bigint"}, meta["file_path"])["u"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,9 +15,7 @@ _LISTED_IN_DRIVER = 32
 _PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 OPTIONS = {
-    "__globPaths__": "false",  # `[ { * ?` in names are names
-    # Otherwise the list is matched again as patterns: with such a name in it, other files are read twice.
-    "recursiveFileLookup": "true",
+    "recursiveFileLookup": "true",  # no columns are made up from names of folders
     "ignoredPathSegmentRegex": "(?!)",  # 4.3: names that begin with `_` or `.` are data
     "ignoreMissingFiles": "false",  # options win over session settings that drop rows in silence
     "ignoreCorruptFiles": "false",
@@ -25,12 +24,25 @@ OPTIONS = {
 }
 
 
+_GLOB = re.compile(r"([\\*?\[\]{}])")
+
+
+def literal(uri: str) -> str:
+    """The URI as a pattern that only it matches.
+
+    The internal option `__globPaths__` is no way: Connect ignores it, and with it other files of a list are read
+    twice where one name has such a character (seen on 4.0 to 4.3).
+    """
+    return _GLOB.sub(r"\\\1", uri)
+
+
 def read_parquet(spark: SparkSession, uris: Sequence[str], schema: S.StructType) -> DataFrame:
     """A frame over exactly these files (raw URIs); listed now, also on Connect."""
     reader = spark.read.schema(schema).options(**OPTIONS)
+    paths = [literal(uri) for uri in uris]
     if len(uris) <= _LISTED_IN_DRIVER:
-        return reader.parquet(*uris)
+        return reader.parquet(*paths)
     with settings(spark, {_PARALLELISM: max(2, 2 * cores(spark))}):
-        frame = reader.parquet(*uris)
+        frame = reader.parquet(*paths)
         _ = frame.schema  # Connect analyses, and so lists, when it is asked first
         return frame
