@@ -143,11 +143,17 @@ def test_variant_and_bad_names_are_refused():
 
 
 @pytest.mark.parametrize("extension", ["lance.json", "lance.bfloat16"])
-def test_extensions_that_are_not_read_are_named(extension):
+def test_extensions_that_are_not_written_are_named(extension):
     storage = "json" if extension == "lance.json" else "fixed_size_binary:2"
     field = LanceField(name="c", id=0, parent_id=-1, logical_type=storage, extension_name=extension)
-    with pytest.raises(UnsupportedFeatureError, match=rf"column `c`.*{extension}"):
-        to_schema([field], {}, where="t")
+    schema = to_schema([field], {}, where="t")
+    assert str(schema.fields[0].type) in ("string", "float")
+    with pytest.raises(UnsupportedTypeError, match=rf"column `c`.*{extension}"):
+        from_schema(schema)
+    struct = LanceField(name="s", id=0, parent_id=-1, logical_type="struct")
+    inner = LanceField(name="c", id=1, parent_id=0, logical_type=storage, extension_name=extension)
+    with pytest.raises(UnsupportedFeatureError, match=rf"column `s.c`.*{extension}"):
+        to_schema([struct, inner], {}, where="t")
 
 
 def test_fields_for_keeps_what_is_there():

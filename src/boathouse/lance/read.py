@@ -24,7 +24,8 @@ from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import Node, tree
-from boathouse.lance.options import FIELDS
+from boathouse.lance.jsonb import to_text
+from boathouse.lance.options import BFLOAT16, FIELDS, JSON
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask
 
 BATCH_BYTES = 4 << 20
@@ -157,8 +158,8 @@ class _Fragment:
             count = self._count(start)
             arrays = {name: pa.nulls(count, self.types[name]) for name in absent}
             for i, held in by_part.items():
-                for (name, _), column in zip(held, streams[i].rows(count).columns):
-                    arrays[name] = self._plain(name, column)
+                for (name, node), column in zip(held, streams[i].rows(count).columns):
+                    arrays[name] = self._plain(name, node, column)
             yield start, arrays
 
     def _grouped(self, columns: Sequence[ReadColumn]) -> tuple[dict[int, list[tuple[str, Node]]], list[str]]:
@@ -185,12 +186,17 @@ class _Fragment:
                 table = file.read(nodes, range(start, start + count))
                 if len(positions) < count:
                     table = table.take(pa.array(positions - start))
-            for (name, _), column in zip(held, table.columns):
-                arrays[name] = self._plain(name, column)
+            for (name, node), column in zip(held, table.columns):
+                arrays[name] = self._plain(name, node, column)
         return arrays
 
-    def _plain(self, name: str, column: pa.ChunkedArray) -> pa.Array:
+    def _plain(self, name: str, node: Node, column: pa.ChunkedArray) -> pa.Array:
         """A column in its plain type: dictionaries, large layouts and zones are Lance's own."""
+        if node.field.extension_name == JSON:
+            texts = [None if v is None else to_text(v, where=self.unit["path"]) for v in column.to_pylist()]
+            return pa.array(texts, pa.string())
+        if node.field.extension_name == BFLOAT16:
+            return floats_of(column)
         return plain_array(column, self.types[name])
 
     def _finish(self, arrays: Mapping[str, pa.Array], positions: Positions) -> pa.RecordBatch:
@@ -209,6 +215,14 @@ def plain_array(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], wanted)
+
+
+def floats_of(column: pa.ChunkedArray) -> pa.Array:
+    """16-bit brain floats, stored as two bytes, as the 32-bit floats whose upper half they are."""
+    array = plain_array(column, pa.binary(2))
+    halves = np.frombuffer(array.buffers()[1], "<u2", count=len(array), offset=2 * array.offset)
+    values = (halves.astype(np.uint32) << 16).view(np.float32)
+    return pa.array(values, pa.float32(), mask=np.asarray(array.is_null()) if array.null_count else None)
 
 
 def _batch(arrays: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:

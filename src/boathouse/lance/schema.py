@@ -14,7 +14,10 @@ from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, Unsu
 from boathouse.lance.file.messages import Dictionary
 from boathouse.lance.file.messages import Field as LanceField
 from boathouse.lance.file.schema import EXTENSION_NAME, Node, arrow_type, fields_of, leaf_type, logical_type, tree
+from boathouse.lance.options import BFLOAT16, JSON
 from boathouse.types import (
+    FLOAT,
+    STRING,
     UUID,
     DataType,
     Field,
@@ -30,8 +33,7 @@ from boathouse.types import (
 SPELLING = "lance:logical_type"
 """Key of a Field's metadata: the logical type, where it is not the usual one of the plain type."""
 UUID_EXTENSION = "arrow.uuid"
-_UNREAD = ("lance.json", "arrow.json", "lance.bfloat16")
-"""Extensions whose storage is no value that a user could read."""
+_CONVERTED: dict[str, DataType] = {JSON: STRING, BFLOAT16: FLOAT}
 
 
 def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where: str) -> Schema:
@@ -46,7 +48,8 @@ def _field(node: Node, path: str) -> Field:
     if own.extension_name and EXTENSION_NAME not in metadata:
         metadata[EXTENSION_NAME] = own.extension_name
     type = _type(node, path)
-    unusual = not node.children and not isinstance(type, UUIDType) and _usual(type, path) != own.logical_type
+    leaf = not node.children and not isinstance(type, UUIDType) and own.extension_name not in _CONVERTED
+    unusual = leaf and _usual(type, path) != own.logical_type
     if unusual or own.logical_type.startswith("large_list"):
         metadata[SPELLING] = own.logical_type
     return Field(own.name, type, own.nullable, own.id, None, metadata)
@@ -54,10 +57,12 @@ def _field(node: Node, path: str) -> Field:
 
 def _type(node: Node, path: str) -> DataType:
     own = node.field
-    if own.extension_name in _UNREAD:
-        raise UnsupportedFeatureError(
-            f"column `{path}` is of the type {own.extension_name}, which is not read", advice="use the pylance library"
-        )
+    if own.extension_name in _CONVERTED:
+        if own.parent_id >= 0:
+            raise UnsupportedFeatureError(
+                f"column `{path}` is of the type {own.extension_name}, which is read at the top level only"
+            )
+        return _CONVERTED[own.extension_name]
     if own.extension_name == UUID_EXTENSION and own.logical_type == "fixed_size_binary:16":
         return UUID
     if not node.children or node.is_blob:
@@ -82,6 +87,7 @@ def _usual(type: DataType, path: str) -> str:
 def from_schema(schema: Schema) -> tuple[LanceField, ...]:
     """Fields for a new table, ids from 0 depth first. Raises UnsupportedTypeError naming column and type."""
     for path, f in schema.walk():
+        check_written(str(f.metadata.get(EXTENSION_NAME, "")), ".".join(path))
         if isinstance(f.type, VariantType):
             raise UnsupportedTypeError(
                 f"column `{'.'.join(path)}` is of the type variant, which Lance cannot hold",
@@ -174,6 +180,14 @@ def to_metadata(schema: Schema) -> dict[str, bytes]:
         str(k): v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogateescape")
         for k, v in schema.metadata.items()
     }
+
+
+def check_written(extension: str, path: str) -> None:
+    """Raises UnsupportedTypeError for an extension whose values are read only."""
+    if extension in _CONVERTED:
+        raise UnsupportedTypeError(
+            f"column `{path}` is of the type {extension}, which is not written", advice="use the pylance library"
+        )
 
 
 def no_partitions(where: str) -> UnsupportedFeatureError:

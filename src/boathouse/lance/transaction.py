@@ -15,7 +15,7 @@ from boathouse.lance.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
 from boathouse.lance.properties import properties_of
 from boathouse.lance.snapshot import LanceSnapshot, open_version, read_manifest
-from boathouse.lance.versions import list_versions, manifest_uri, newest
+from boathouse.lance.versions import VersionFile, list_versions, manifest_uri, newest
 from boathouse.storage import PutMode, Stores, join
 from boathouse.table.change import (
     AddColumn,
@@ -40,10 +40,12 @@ def head(change: Change, stores: Stores) -> LanceSnapshot | None:
     file = newest(change.location, stores)
     if file is None:
         return None
-    found = open_version(change.location, stores, file)
     planned = change.planned
     if not isinstance(planned, LanceSnapshot):
-        return found
+        return open_version(change.location, stores, file)
+    if _same(file, planned.file):
+        return planned
+    found = open_version(change.location, stores, file)
     if _replaced(planned, found, stores):
         return replace(found, replaced=f"#{found.manifest.transaction_file}")
     return found
@@ -54,7 +56,14 @@ def _replaced(planned: LanceSnapshot, found: LanceSnapshot, stores: Stores) -> b
         return found.version < planned.version or found.document != planned.document
     kept = {v.version: v for v in list_versions(planned.location, stores)}
     now = kept.get(planned.version)
-    return now is not None and read_manifest(planned.location, stores, now) != planned.document
+    if now is None or _same(now, planned.file):
+        return False
+    return read_manifest(planned.location, stores, now) != planned.document
+
+
+def _same(a: VersionFile, b: VersionFile) -> bool:
+    """Whether it is surely the same object: manifests never change, and the store tags each with its own tag."""
+    return a == b and a.etag is not None
 
 
 def writable(snapshot: LanceSnapshot, stores: Stores) -> None:

@@ -7,7 +7,7 @@ versions (`d...`), staged names (`....manifest-{uuid}`) and the version hint are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -34,6 +34,7 @@ class VersionFile:
     version: int
     scheme: Scheme
     key: str
+    etag: str | None = None
 
 
 def manifest_name(version: int, scheme: Scheme) -> str:
@@ -44,7 +45,7 @@ def manifest_uri(location: Location, version: int, scheme: Scheme) -> str:
     return join(location.uri, VERSIONS, manifest_name(version, scheme))
 
 
-def parse_name(key: str) -> VersionFile | None:
+def parse_name(key: str, etag: str | None = None) -> VersionFile | None:
     """The version that a key of `_versions` names; None if it is none of the main line."""
     found = _NAME.fullmatch(key.rpartition("/")[2])
     if found is None:
@@ -52,14 +53,14 @@ def parse_name(key: str) -> VersionFile | None:
     digits = found[1]
     if len(digits) == _V2_DIGITS:
         version = _MAX - int(digits)
-        return VersionFile(version, "V2", key) if version >= 0 else None
-    return VersionFile(int(digits), "V1", key)
+        return VersionFile(version, "V2", key, etag) if version >= 0 else None
+    return VersionFile(int(digits), "V1", key, etag)
 
 
 def list_versions(location: Location, stores: Stores) -> tuple[VersionFile, ...]:
     """Every version kept, newest first. Raises CorruptTableError if both naming schemes are in use."""
     storage, folder = _folder(location, stores)
-    found = [v for v in map(parse_name, _keys(storage, folder)) if v is not None]
+    found = _parsed(storage.list(folder))
     _one_scheme(found, location)
     return tuple(sorted(found, key=lambda v: -v.version))
 
@@ -71,15 +72,12 @@ def newest(location: Location, stores: Stores) -> VersionFile | None:
     names hide behind it is asked only where the page is full.
     """
     storage, folder = _folder(location, stores)
-    keys = _keys(storage, folder)
-    page = [*islice(keys, _PEEK)]
-    found = [v for v in map(parse_name, page) if v is not None]
+    infos = storage.list(folder)
+    page = [*islice(infos, _PEEK)]
+    found = _parsed(page)
     if len(page) == _PEEK:
-        if any(v.scheme == "V1" for v in found) or not found:
-            found += [v for v in map(parse_name, keys) if v is not None]
-        else:
-            behind = storage.list(folder, start_after=f"{folder}/{_AFTER_V2}")
-            found += [v for v in (parse_name(info.key) for info in behind) if v is not None]
+        alone = found and all(v.scheme == "V2" for v in found)
+        found += _parsed(storage.list(folder, start_after=f"{folder}/{_AFTER_V2}") if alone else infos)
     _one_scheme(found, location)
     return max(found, key=lambda v: v.version, default=None)
 
@@ -97,9 +95,8 @@ def _folder(location: Location, stores: Stores) -> tuple[Storage, str]:
     return stores.resolve(join(location.uri, VERSIONS))
 
 
-def _keys(storage: Storage, folder: str) -> Iterator[str]:
-    infos: Iterator[ObjectInfo] = storage.list(folder)
-    return (info.key for info in infos)
+def _parsed(infos: Iterable[ObjectInfo]) -> list[VersionFile]:
+    return [v for v in (parse_name(info.key, info.etag) for info in infos) if v is not None]
 
 
 def _one_scheme(found: list[VersionFile], location: Location) -> None:

@@ -1,0 +1,122 @@
+"""Every type that pylance writes, end to end: read as pylance reads it; appended to, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedTypeError
+from boathouse.lance.jsonb import to_text
+
+TEXTS = [
+    '{"a":1,"b":[1,-2,300,-70000,5000000000,1.5,true,false,null,"x\\"é"],"c":{}}',
+    "[]", '"s"', "1", "-1", "0", "1.25", "null", "true", "false", "1e300", "0.1", "[[],[[]]]", '""', "255", "256",
+    "-0.0", "12345.678901234567", "18446744073709551615", "-129", '{"":{"":[]}}',
+]  # fmt: skip
+ARRAYS = {
+    "null": pa.nulls(3),
+    "bool": pa.array([True, None, False]),
+    **{str(t): pa.array([1, None, 3], t) for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    **{str(t): pa.array([1, None, 3], t) for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())},
+    "halffloat": pa.array([np.float16(1.5), None, np.float16(-2)], pa.float16()),
+    "float": pa.array([1.5, None, float("inf")], pa.float32()),
+    "double": pa.array([1.5, None, -0.0]),
+    "string": pa.array(["a", None, "é"]),
+    "large_string": pa.array(["a", None, "é"], pa.large_string()),
+    "binary": pa.array([b"a", None, b""]),
+    "large_binary": pa.array([b"a", None, b""], pa.large_binary()),
+    "date32": pa.array([-1, None, 20_000], pa.date32()),
+    "date64": pa.array([86_400_000, None, 0], pa.date64()),
+    "time32": pa.array([1, None, 3], pa.time32("ms")),
+    "time64": pa.array([1, None, 3], pa.time64("ns")),
+    **{f"timestamp {u}": pa.array([1, None, -3], pa.timestamp(u)) for u in ("s", "ms", "us", "ns")},
+    "zone": pa.array([1, None, -3], pa.timestamp("us", "Asia/Tokyo")),
+    "utc": pa.array([1, None, -3], pa.timestamp("us", "UTC")),
+    **{f"duration {u}": pa.array([1, None, -3], pa.duration(u)) for u in ("s", "ms", "us", "ns")},
+    "decimal128": pa.array([Decimal("1.25"), None, Decimal("-99")], pa.decimal128(20, 2)),
+    "decimal256": pa.array([Decimal("1.25"), None, Decimal("-99")], pa.decimal256(60, 2)),
+    "fixed_size_binary": pa.array([b"abc", None, b"xyz"], pa.binary(3)),
+    "fixed_size_list": pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+    "nested fixed_size_list": pa.array([[[1.0, 2.0]], None, [[3.0, 4.0]]], pa.list_(pa.list_(pa.float32(), 2), 1)),
+    "list": pa.array([[1, None], None, []], pa.list_(pa.int16())),
+    "large_list": pa.array([[1, None], None, []], pa.large_list(pa.int16())),
+    "struct": pa.array([{"x": 1, "y": None}, None, {"x": None, "y": "q"}]),
+    "list.struct": pa.array([[{"x": 1}, None], None, []]),
+    "map": pa.array([[("a", 1), ("b", None)], None, []], pa.map_(pa.string(), pa.int32())),
+    "dict": pa.array(["a", None, "a"]).dictionary_encode(),
+    "dict of int": pa.array([7, None, 7]).dictionary_encode(),
+    "json": pa.array(['{"a":[1,null]}', None, '"x"'], pa.json_()),
+    "uuid": pa.array([bytes(range(16)), None, bytes(16)], pa.uuid()),
+}
+
+
+@pytest.mark.spec("L-040")
+@pytest.mark.parametrize("name", ARRAYS)
+def test_read_and_appended(kit, name):
+    kit.pylance(pa.table({"id": [1, 2, 3], "c": ARRAYS[name]}))
+    theirs = kit.dataset().to_table()
+    ours = kit.read()
+    wanted = theirs.column("c")
+    if isinstance(wanted.type, pa.BaseExtensionType):
+        wanted = wanted.combine_chunks().storage
+    assert ours.column("c").to_pylist() == wanted.cast(ours.schema.field("c").type).to_pylist()
+    assert kit.read(columns=["c"], where="id = 1").to_pylist() == ours.select(["c"]).slice(0, 1).to_pylist()
+    if name == "json":
+        with pytest.raises(UnsupportedTypeError, match=r"`c`.*lance.json"):
+            kit.open().append(ours)
+        return
+    kit.open().append(ours)
+    after = kit.dataset().to_table()
+    assert after.schema == theirs.schema
+    assert after.column("c").to_pylist() == theirs.column("c").to_pylist() * 2
+    kit.dataset().validate()
+
+
+@pytest.mark.spec("L-040")
+def test_brain_floats(kit):
+    from lance.arrow import bfloat16_array
+
+    kit.pylance(pa.table({"c": bfloat16_array([1.1, None, -3.0, 1e30])}))
+    assert kit.read().column("c").to_pylist()[1:3] == [None, -3.0]
+    assert abs(kit.read().column("c").to_pylist()[0] - 1.1) < 0.01
+    with pytest.raises(UnsupportedTypeError, match="bfloat16"):
+        kit.open().append(kit.read())
+
+
+def test_json_values(kit):
+    kit.pylance(pa.table({"j": pa.array([*TEXTS, None], pa.json_())}))
+    ours = kit.read().column("j").to_pylist()
+    theirs = kit.dataset().to_table().column("j").to_pylist()
+    assert ours[-1] is None
+    for mine, other, text in zip(ours, theirs, TEXTS):
+        assert json.loads(mine) == json.loads(other) == json.loads(text)
+    assert kit.read(where="j = '[]'").num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x80", b"\x80\0\0\1", b"\0\0\0\0", b"\x80\0\0\0x", b"\x20\0\0\0\x20\0\0\x09\x60"]
+)
+def test_broken_json(data):
+    with pytest.raises(CorruptTableError, match="JSON"):
+        to_text(data, where="f")
+
+
+def test_deep_json_is_refused():
+    data = b"\x80\0\0\0"
+    for _ in range(600):
+        data = b"\x80\0\0\1" + (0x50000000 + len(data)).to_bytes(4, "big") + data
+    with pytest.raises(UnsupportedFeatureError, match="deep"):
+        to_text(data, where="f")
+
+
+def test_blob_columns_are_read_as_descriptors_and_not_written(kit):
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    kit.pylance(pa.table([pa.array([b"a" * 10, None, b"c" * 100], pa.large_binary())], pa.schema([field])))
+    theirs = kit.dataset().to_table().column("b").to_pylist()
+    assert [v and v["size"] for v in kit.read().column("b").to_pylist()] == [v and v["size"] for v in theirs]
+    with pytest.raises(UnsupportedFeatureError, match="`b`"):
+        kit.open().append(kit.read())
