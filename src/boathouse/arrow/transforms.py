@@ -14,7 +14,17 @@ from boathouse.bits.murmur3 import decimal_bytes, hash_bytes, hash_longs
 from boathouse.errors import EvaluationError
 from boathouse.expr import transforms
 from boathouse.expr.text import UNITS_PER_SECOND
-from boathouse.types import DataType, DateType, DecimalType, IntegerType, TimestampType, TimeType, Transform
+from boathouse.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    TimestampType,
+    TimeType,
+    Transform,
+)
 
 
 def transform(array: pa.Array, transform: Transform, source: DataType) -> pa.Array:
@@ -53,8 +63,20 @@ def hash_array(array: pa.Array, source: DataType) -> np.ndarray[tuple[int, ...],
             words = [decimal_bytes(transforms.unscaled(v, scale)) for v in coded.dictionary.to_pylist()]
             hashes = hash_bytes(*_bytes(pa.array(words, pa.binary())))
             return hashes[integers(coded.indices)[0]] if len(words) else np.zeros(len(array), np.int32)
+        case BooleanType():
+            return hash_longs(np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), np.int64))
+        case FloatType():
+            return hash_longs(_float_bits(array))
     data, offsets = _bytes(array)
     return hash_bytes(data, offsets)
+
+
+def _float_bits(array: pa.Array) -> Ints:
+    """The bits of each value as a double, with one NaN and one zero: hashed by the specification, never bucketed."""
+    values = np.array(array.fill_null(0.0).to_numpy(zero_copy_only=False), np.float64)
+    values[values == 0] = 0.0
+    values[np.isnan(values)] = np.nan
+    return values.view(np.int64)
 
 
 def _bytes(array: pa.Array) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.uint8]], Ints]:
