@@ -1,0 +1,104 @@
+"""The part of README.md that says what each format reads and writes, generated from the code that decides it.
+
+    python tools/readme_state.py            writes it
+    python tools/readme_state.py --check    fails where it is not current
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from boathouse import registry
+from boathouse.api.table import Table
+from boathouse.delta import features as delta
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.iceberg import metadata as iceberg
+from boathouse.lance import features as lance
+from boathouse.lance import paths as lance_files
+
+README = Path(__file__).parent.parent / "README.md"
+BEGIN, END = "<!-- state: begin -->\n", "<!-- state: end -->\n"
+OPERATIONS = {
+    "append": "append", "overwrite": "overwrite, also of the rows that a condition picks", "delete": "delete",
+    "add_column": "add columns", "set_properties": "set properties", "update": "update", "merge": "merge",
+    "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed", "optimize": "compaction",
+    "vacuum": "vacuum", "restore": "restore",
+}  # fmt: skip
+_DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}
+
+
+def state() -> str:
+    """The section between the marks."""
+    there = [words for name, words in OPERATIONS.items() if hasattr(Table, name)]
+    missing = [words for name, words in OPERATIONS.items() if not hasattr(Table, name)]
+    formats = {name: registry.load(name) for name in ("delta", "iceberg", "lance")}
+    rows = [
+        ("detected, opened, read, time travel by version and time", *("yes",) * 3),
+        (", ".join(there), *("yes",) * 3),
+        ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
+        ("deleted rows", *(_DELETES[f.capabilities.deletes] for f in formats.values())),
+        ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),
+        ("written", f"writer versions 2 to {delta.MAX_WRITER}", "format version 2", f"data files {lance_files.V2_2}"),
+        ("read and written", _delta(True, True), "Parquet data files", _lance(lance.READ & lance.WRITE)),
+        ("read; not written where in use", _delta(True, False), "position delete files, tables of a catalog, moved tables",
+         _lance(lance.READ & ~lance.WRITE)),
+        ("refused by name", _delta(False, False), "equality deletes, v3 deletion vectors, ORC and Avro data, encryption",
+         _lance(~(lance.READ | lance.WRITE))),
+    ]  # fmt: skip
+    lines = ["| | Delta | Iceberg | Lance |", "| --- | --- | --- | --- |"]
+    lines += [f"| {' | '.join(cells)} |" for cells in rows]
+    lines += ["", f"Not offered yet, for any format: {', '.join(missing)}, translation between formats, Variant, catalogs."]
+    return "\n".join(lines) + "\n"
+
+
+def _partitions(capabilities: object) -> str:
+    if not capabilities.partitions:  # type: ignore[attr-defined]
+        return "the format has none"
+    return "columns and transforms" if capabilities.transforms else "columns"  # type: ignore[attr-defined]
+
+
+def _delta(read: bool, write: bool) -> str:
+    names = [f.name for f in delta.FEATURES.values() if f.read == read and f.write == write and "-preview" not in f.name]
+    return ", ".join(names) or "none"
+
+
+def _iceberg_read() -> str:
+    versions = []
+    for version in range(1, 9):
+        try:
+            iceberg._check_version({"format-version": version}, "")
+        except UnsupportedFeatureError:
+            continue
+        versions.append(str(version))
+    return f"format versions {' and '.join(versions)}"
+
+
+def _lance_read() -> str:
+    return f"data files {', '.join(lance_files._READ)}"
+
+
+def _lance(flags: int) -> str:
+    return ", ".join(name for bit, name in lance.NAMES.items() if flags & bit and name != "reserved") or "none"
+
+
+def updated(text: str) -> str:
+    """README's text with the section renewed."""
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return head + BEGIN + state() + END + tail
+
+
+def main() -> int:
+    text = README.read_text()
+    if "--check" in sys.argv[1:]:
+        if updated(text) != text:
+            print("README.md is not current: run python tools/readme_state.py", file=sys.stderr)
+            return 1
+        return 0
+    README.write_text(updated(text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
