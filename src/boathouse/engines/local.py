@@ -29,19 +29,29 @@ from boathouse.table.tasks import ScanTask, WriteContext
 from boathouse.types import Schema
 
 TASK_BYTES = 64 << 20
+SINK_BYTES = 128 << 20
+"""Arrow memory worth a sink of its own: below it, a second file costs readers more than the threads give."""
 _WORKERS = max(2, os.cpu_count() or 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Lazy rows: `open` starts a fresh pass, but only once if `once` (a reader, a generator)."""
+    """Lazy rows: `open` starts a fresh pass, but only once if `once` (a reader, a generator).
+
+    `whole` is the table that they come from, where they are all in memory already.
+    """
 
     schema: pa.Schema
     open: Callable[[], Iterator[pa.RecordBatch]]
     once: bool = False
+    whole: pa.Table | None = None
+
+    @staticmethod
+    def of(table: pa.Table) -> Batches:
+        return Batches(table.schema, lambda: iter(table.to_batches()), whole=table)
 
     def table(self) -> pa.Table:
-        return pa.Table.from_batches(list(self.open()), self.schema)
+        return pa.Table.from_batches(list(self.open()), self.schema) if self.whole is None else self.whole
 
 
 class LocalEngine:
@@ -61,8 +71,7 @@ class LocalEngine:
     def pin(self, rel: Batches) -> Batches:
         if not rel.once:
             return rel
-        table = rel.table()
-        return Batches(rel.schema, lambda: iter(table.to_batches()))
+        return Batches.of(rel.table())
 
     def scan(self, plan: ScanPlan) -> Batches:
         return Batches(plan.read.schema, lambda: self.batches(plan))
@@ -85,15 +94,22 @@ class LocalEngine:
     def join(
         self, left: Batches, right: Batches, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]
     ) -> Batches:
-        table = join_tables(left.table(), right.table(), on, how)
-        return Batches(table.schema, lambda: iter(table.to_batches()))
+        return Batches.of(join_tables(left.table(), right.table(), on, how))
 
     def summary(self, rel: Batches, aggregates: Sequence[tuple[str, Agg, str]]) -> pa.Table:
         return summarize(rel.open(), rel.schema, aggregates)
 
     def sink(self, rel: Batches, context: WriteContext, spread: Spread) -> pa.Table:
+        """Rows in memory for a table without partitions go through a sink a thread, each with rows that follow
+        one another: files keep the rows' order and their narrow bounds."""
         schema = registry.tasks(context.format).outcomes_schema(context)
-        return settle(sink_batches(rel.open(), context), schema, context)
+        whole = rel.whole
+        sinks = 1 if whole is None or context.spec.fields else min(_WORKERS, whole.nbytes // SINK_BYTES)
+        if whole is None or sinks < 2:
+            return settle(sink_batches(rel.open(), context), schema, context)
+        size = -(-whole.num_rows // sinks)
+        parts = [whole.slice(i * size, size) for i in range(sinks)]
+        return settle(self.map(lambda part: sink_batches(part.to_batches(), context), parts), schema, context)
 
     def map(
         self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None
@@ -135,8 +151,7 @@ def from_data(data: object) -> Batches:
     if type(data).__module__.startswith("pandas"):
         data = pa.Table.from_pandas(data, preserve_index=False)
     if isinstance(data, pa.Table):
-        table = data
-        return Batches(table.schema, lambda: iter(table.to_batches()))
+        return Batches.of(data)
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
         return from_data(pa.Table.from_pylist(data))
     if hasattr(data, "to_reader") and hasattr(data, "schema"):
