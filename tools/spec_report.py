@@ -72,9 +72,8 @@ def report(all_lines: list[Line], proved: dict[str, list[str]], status: dict[str
     print(f"{'document':<10}{'lines':>7}{'proved':>8}{'refused':>9}{'open':>7}   House: lines proved refused open")
     for document in DOCUMENTS:
         mine = [x for x in all_lines if x.document == document]
-        print(
-            f"{document:<10}{_counts(mine, proved, refused)}   {_counts([x for x in mine if x.where == 'House'], proved, refused)}"
-        )
+        house = [x for x in mine if x.where == "House"]
+        print(f"{document:<10}{_counts(mine, proved, refused)}   {_counts(house, proved, refused)}")
     print("\nHouse, not proved:")
     for line in all_lines:
         if line.where == "House" and line.id not in proved:

@@ -32,7 +32,7 @@ def load(name: str) -> TableFormat:
 
 def tasks(name: str) -> TaskModule:
     """The executor side of a format; imports no object store, parser or metadata code."""
-    return import_module(f"{_package(name)}.tasks")  # type: ignore[return-value]
+    return import_module(f"{_package(name)}.tasks")
 
 
 def _package(name: str) -> str:

@@ -12,7 +12,7 @@ from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.result import WriteResult
 from boathouse.ops.run import Planned, new_write_id, run
-from boathouse.table.change import AddFiles, Change
+from boathouse.table.change import AddFiles, Change, Edit
 from boathouse.table.engine import Engine, Rel, Spread
 from boathouse.table.format import Snapshot
 from boathouse.table.tasks import WriteContext
@@ -76,7 +76,12 @@ def spread_of(context: WriteContext) -> Spread:
 
 
 def base_change(
-    handle: Handle, planned: Snapshot | None, operation: str, write_id: str, options: WriteOptions, edits: tuple
+    handle: Handle,
+    planned: Snapshot | None,
+    operation: str,
+    write_id: str,
+    options: WriteOptions,
+    edits: tuple[Edit, ...],
 ) -> Change:
     """A change with what every write carries."""
     return Change(

@@ -55,10 +55,11 @@ def run(
     skipped = _already_applied(handle, options)
     if skipped is not None:
         return handle.snapshot, WriteResult(operation, None, skipped=skipped)
-    snapshot = handle.snapshot
-    turns = 0
-    planned = plan(snapshot, None)
-    while planned is not None:
+    snapshot, lost = handle.snapshot, None
+    for turn in range(MAX_PLANS):
+        planned = plan(snapshot, lost)
+        if planned is None:
+            break
         if planned.change is None or options.dry_run:
             planned.discard()
             return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run)
@@ -66,15 +67,20 @@ def run(
         if isinstance(outcome, Committed):
             seconds = entropy.current().monotonic() - started
             result = replace(_result(operation, planned, outcome.version), seconds=seconds)
-            after = handle.format.load(handle.location, handle.stores)
-            return after, replace(result, retries=turns + outcome.turns - 1)
+            return _reload(handle), replace(result, retries=turn + outcome.turns - 1)
         if not isinstance(outcome, Conflicted):
             raise unknown_error(planned.change)
-        lost, turns = planned, turns + 1
-        snapshot = handle.format.load(handle.location, handle.stores)
-        planned = plan(snapshot, lost) if outcome.replan and turns < MAX_PLANS else None
+        lost, error = planned, conflict_error(handle, planned.change, outcome)
+        if not outcome.replan:
+            break
+        snapshot = _reload(handle)
+    assert lost is not None  # a first plan is never None
     lost.discard()
-    raise conflict_error(handle, lost.change, outcome)
+    raise error
+
+
+def _reload(handle: Handle) -> Snapshot:
+    return handle.format.load(handle.location, handle.stores, At(ref=handle.snapshot.ref))
 
 
 def _commit(handle: Handle, planned: Planned, change: Change) -> CommitOutcome:
@@ -91,7 +97,7 @@ def newest(handle: Handle) -> Handle:
     was dropped and made anew since the handle was opened."""
     if handle.pinned:
         return handle
-    snapshot = handle.format.load(handle.location, handle.stores, At(ref=handle.snapshot.ref))
+    snapshot = _reload(handle)
     if snapshot.identity != handle.snapshot.identity:
         raise CommitConflictError(
             "the table was dropped and made anew since it was opened",
