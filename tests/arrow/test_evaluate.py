@@ -66,6 +66,8 @@ def test_values_that_raise_are_computed_only_where_needed():
     assert evaluate(parse("CASE WHEN x = 0 THEN -1 ELSE 10 div x END"), batch).to_pylist() == [-1, 5, None]
     assert evaluate(parse("coalesce(x, CAST(s AS BIGINT))"), batch).to_pylist() == [0, 2, 3]
     assert evaluate(parse("if(s = 'x', 0, CAST(s AS INT))"), batch).to_pylist() == [0, 0, 3]
+    assert evaluate(parse("nullif(x, 0) > 10 / x"), batch).to_pylist() == [None, False, None]
+    assert evaluate(parse("(10 / x) / nullif(x, 0)"), batch).to_pylist() == [None, 2.5, None]
     with pytest.raises(EvaluationError, match=r"division by zero in .*x"):
         evaluate(parse("10 / x"), batch)
     with pytest.raises(EvaluationError, match="'x' is no int"):

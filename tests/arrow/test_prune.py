@@ -135,7 +135,7 @@ def stats_array(files, styles, names):
     return pa.StructArray.from_arrays([a for _, a in fields], [n for n, _ in fields])
 
 
-@pytest.mark.spec("I-206", "D-266", "D-269", "D-270")
+@pytest.mark.spec("I-206")
 @settings(max_examples=400, deadline=None)
 @given(
     sql=EXPRESSIONS,
@@ -224,7 +224,6 @@ def test_integers(sql, known, expected):
         ("isnan(x)", {"nans": 0}, (False, False)),
     ],
 )
-@pytest.mark.spec("I-159", "D-270")
 def test_floats(sql, known, expected):
     assert one(sql, pa.float64(), **known) == expected
 
@@ -242,7 +241,6 @@ def test_floats(sql, known, expected):
         ("upper(x) = 'A'", {"lower": "z", "upper": "z"}, (True, False)),
     ],
 )
-@pytest.mark.spec("D-269")
 def test_strings(sql, known, expected):
     assert one(sql, pa.string(), **known) == expected
 

@@ -39,7 +39,7 @@ from boathouse.types import (
 DEC = DecimalType(9, 2)
 
 
-@pytest.mark.spec("I-302", "I-303", "I-116")
+@pytest.mark.spec("I-301", "I-302", "I-303", "I-304", "I-305", "I-307", "I-308", "I-309")
 @pytest.mark.parametrize(
     ("type", "value", "expected"),
     [
@@ -52,6 +52,8 @@ DEC = DecimalType(9, 2)
         (TIMESTAMP_NTZ, dt.datetime(2017, 11, 16, 22, 31, 8, 1), -1207196810),
         (TIMESTAMP, dt.datetime(2017, 11, 16, 14, 31, 8, tzinfo=dt.timezone(dt.timedelta(hours=-8))), -2047944441),
         (STRING, "iceberg", 1210000089),
+        (STRING, "", 0),
+        (STRING, "é\U0001f389", 1751253523),
         (UUID, uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7").bytes, 1488055340),
         (BINARY, b"\x00\x01\x02\x03", -188683207),
         (FixedType(4), b"\x00\x01\x02\x03", -188683207),
@@ -64,7 +66,7 @@ def test_hash_vectors(type, value, expected):
     assert hash_array(array.slice(2), type).tolist() == [expected]
 
 
-@pytest.mark.spec("I-116")
+@pytest.mark.spec("I-306")
 def test_nanoseconds_hash_as_floored_microseconds():
     nanos = pa.array([1510871468000001001, -1], pa.int64()).view(pa.timestamp("ns"))
     micros = pa.array([1510871468000001, -1], pa.int64()).view(pa.timestamp("us"))

@@ -160,7 +160,17 @@ def plain(array: pa.Array, type: DataType) -> pa.Array:
 
 
 def _comparison(e: Comparison, batch: pa.RecordBatch) -> Value:
-    return kernels.compare(e.op, _run(e.left, batch), _run(e.right, batch))
+    if e.op == "<=>":
+        return kernels.compare(e.op, _run(e.left, batch), _run(e.right, batch))
+    return kernels.compare(e.op, *_pair(e.left, e.right, batch))
+
+
+def _pair(first: Expr, second: Expr, batch: pa.RecordBatch) -> tuple[Value, Value]:
+    """Both operands; one that can raise is not computed where the first is null, as in Spark."""
+    value = _run(first, batch)
+    if not can_raise(second):
+        return value, _run(second, batch)
+    return value, _where(second, batch, pc.is_valid(value))
 
 
 def _logical(e: And | Or, batch: pa.RecordBatch) -> Value:
@@ -252,23 +262,28 @@ def _cast(e: Cast, batch: pa.RecordBatch) -> Value:
 
 
 def _arithmetic(e: Arithmetic, batch: pa.RecordBatch) -> Value:
-    return _spread(lambda a: arithmetic.apply(e.op, a[0], a[1], _type(e)), [e.left, e.right], batch, e)
+    if e.op in ("/", "%", "div"):
+        # Spark looks at the divisor first.
+        right, left = _pair(e.right, e.left, batch)
+    else:
+        left, right = _pair(e.left, e.right, batch)
+    return _spread(lambda a: arithmetic.apply(e.op, a[0], a[1], _type(e)), [left, right], e)
 
 
 def _function(e: Function, batch: pa.RecordBatch) -> Value:
     if e.name == "coalesce":
         return _coalesce(e, batch)
     kernel = functions.KERNELS[e.name]
-    return _spread(lambda a: kernel(a, _type(e)), list(e.args), batch, e)
+    return _spread(lambda a: kernel(a, _type(e)), [_run(a, batch) for a in e.args], e)
 
 
 def _like(e: Like, batch: pa.RecordBatch) -> Value:
-    return _spread(lambda a: functions.like(a[0], a[1], e.escape, e.ignore_case), [e.value, e.pattern], batch, e)
+    values = [_run(e.value, batch), _run(e.pattern, batch)]
+    return _spread(lambda a: functions.like(a[0], a[1], e.escape, e.ignore_case), values, e)
 
 
-def _spread(kernel: Callable[[list[Value]], Value], args: list[Expr], batch: pa.RecordBatch, e: Expr) -> Value:
+def _spread(kernel: Callable[[list[Value]], Value], values: list[Value], e: Expr) -> Value:
     """`kernel` of the arguments, at least one of them an array; constants are computed once."""
-    values = [_run(a, batch) for a in args]
     constant = all(isinstance(v, pa.Scalar) for v in values)
     if constant:
         values[0] = as_array(values[0], 1)

@@ -250,6 +250,8 @@ def cast_literal(e: Literal, to: DataType) -> Literal | None:
     """CAST of a constant; None where it fails or is left to the evaluator."""
     if e.value is None:
         return Literal(None, type=to)
+    if e.type == to:
+        return e
     assert e.type is not None
     value = _from_text(e.value, to) if isinstance(e.value, str) else _from_value(e.value, e.type, to)
     return None if value is None else Literal(value, type=to)  # type: ignore[arg-type]

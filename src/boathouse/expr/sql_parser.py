@@ -50,6 +50,7 @@ from boathouse.types import (
     TIMESTAMP_NTZ,
     DataType,
     DecimalType,
+    IntegerType,
 )
 
 
@@ -261,7 +262,8 @@ class _Reader:
             if folded is not None:
                 return folded
             # `200Y` and DATE'x' fail here; CAST('x' AS INT) would fail at run time, so it may as well fail now.
-            raise self.refuse(f"{arg} is no {to}")
+            if isinstance(arg.value, str) or (isinstance(arg.value, int) and isinstance(to, IntegerType)):
+                raise self.refuse(f"{arg} is no {to}")
         return Cast(arg, to, safe)
 
     def type(self, node: exp.Expression) -> DataType:
