@@ -20,15 +20,17 @@ def open(
     ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     spark: Any = None,
+    allow_mixed_writers: bool = False,
 ) -> Table:
     """Opens a table by path, its format detected; pinned to a version if `version` or `timestamp` is given.
 
     `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is ISO text or a datetime, and
     means UTC where it has no offset: the newest version not after it. `ref` is a branch or tag. With `spark`,
-    operations without data run there. Raises TableNotFoundError (saying what is at the path),
+    operations without data run there. `allow_mixed_writers` lets this handle write although a library that cannot
+    put-if-absent here was seen to write too (docs/writers.md). Raises TableNotFoundError (saying what is at the path),
     VersionNotFoundError, AmbiguousFormatError, CorruptTableError, UnsupportedFeatureError.
     """
-    return Table(open_handle(uri, format, version, timestamp, ref, storage_options), spark)
+    return Table(open_handle(uri, format, version, timestamp, ref, storage_options, allow_mixed_writers), spark)
 
 
 def detect(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:

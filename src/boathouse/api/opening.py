@@ -19,6 +19,7 @@ def open_handle(
     timestamp: str | dt.datetime | None = None,
     ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    allow_mixed_writers: bool = False,
 ) -> Handle:
     """What `boathouse.open` opens; it says what the arguments mean and what is raised."""
     at = At(version, None if timestamp is None else timestamp_ms(timestamp), ref)
@@ -29,7 +30,8 @@ def open_handle(
     location, stores = locate(path_text(uri)), Stores(storage_options)
     chosen = choose(location, stores, format)
     snapshot = chosen.load(location, stores, at)
-    return Handle(location, stores, chosen, snapshot, at.pinned or location.metadata is not None)
+    pinned = at.pinned or location.metadata is not None
+    return Handle(location, stores, chosen, snapshot, pinned, allow_mixed_writers)
 
 
 def path_text(uri: object) -> str:

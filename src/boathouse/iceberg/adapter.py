@@ -62,7 +62,7 @@ class IcebergFormat:
     ) -> ScanPlan:
         return scan.plan(_own(snapshot), stores, columns, where, hidden, map)
 
-    def writable(self, snapshot: Snapshot, stores: Stores) -> None:
+    def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
         check_writable(_own(snapshot), stores)
 
     def create(

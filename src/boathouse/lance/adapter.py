@@ -41,7 +41,7 @@ class LanceFormat:
     ) -> ScanPlan:
         return scan.plan(cast(LanceSnapshot, snapshot), stores, columns, where, hidden, map)
 
-    def writable(self, snapshot: Snapshot, stores: Stores) -> None:
+    def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
         transaction.writable(cast(LanceSnapshot, snapshot), stores)
 
     def create(

@@ -21,6 +21,7 @@ class Handle:
     format: TableFormat
     snapshot: Snapshot
     pinned: bool = False
+    allow_mixed_writers: bool = False
 
     def check_writable(self) -> None:
         """Raises before any request if writes are off, or this table may not be written."""
@@ -31,7 +32,7 @@ class Handle:
                 where=str(self.location),
                 advice="open it without version= or timestamp= to write",
             )
-        self.format.writable(self.snapshot, self.stores)
+        self.format.writable(self.snapshot, self.stores, self.allow_mixed_writers)
 
 
 def check_read_only(where: str) -> None:

@@ -150,8 +150,11 @@ class TableFormat(Protocol):
     ) -> ScanPlan:
         """What is read for these columns (None: all) and this bound predicate; row deletes are resolved."""
 
-    def writable(self, snapshot: Snapshot, stores: Stores) -> None:
-        """Raises if this version of the library may not write this table: features, storage, mixed writers."""
+    def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
+        """Raises if this version of the library may not write this table: features, storage, mixed writers.
+
+        MixedWritersError, where a library without our guarantees writes too, unless `allow_mixed_writers`.
+        """
 
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None

@@ -144,7 +144,7 @@ class Toy:
         units, deletes = _resolve(snapshot, read, units, map)
         return ScanPlan(snapshot, read, units, deletes, where, tally)
 
-    def writable(self, snapshot: Any, stores: Any) -> None: ...
+    def writable(self, snapshot: Any, stores: Any, allow_mixed_writers: bool = False) -> None: ...
 
     def create(self, location: Location, create: ch.CreateTable, snapshot: Any = None) -> tuple[Schema, PartitionSpec]:
         return create.schema, PartitionSpec(
