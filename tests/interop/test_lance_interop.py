@@ -417,3 +417,22 @@ def test_row_addresses(uri):
     addresses = [(u << 32) | p for u, p in zip(ours.column("_unit").to_pylist(), ours.column("_pos").to_pylist())]
     assert addresses == theirs.column("_rowaddr").to_pylist()
     assert ours.column("a").to_pylist() == theirs.column("a").to_pylist()
+
+
+@pytest.mark.spark
+def test_spark_writes_reads_and_deletes(spark, uri):
+    frame = spark.range(200).selectExpr(
+        "id",
+        "concat('n', id) AS s",
+        "array(id, id + 1) AS l",
+        "named_struct('x', id) AS st",
+        "timestamp_seconds(id) AS ts",
+    )
+    bh.write(frame, uri, format="lance")
+    assert sorted(lance.dataset(uri).to_table().column("id").to_pylist()) == list(range(200))
+    table = bh.open(uri, spark=spark)
+    table.delete("id % 10 = 3")
+    lance.dataset(uri).delete("id = 4")
+    assert table.refresh().to_spark(spark).count() == lance.dataset(uri).count_rows() == 179
+    rows = table.scan(["s", "l"], "id > 190").to_spark(spark).collect()
+    assert sorted((r.s, r.l) for r in rows) == [(f"n{i}", [i, i + 1]) for i in range(191, 200) if i != 193]

@@ -35,7 +35,7 @@ def test_a_new_dataset_holds_data_manifest_and_transaction(kit, numbers):
         assert sum(re.fullmatch(pattern, f) is not None for f in files) == 1
 
 
-@pytest.mark.spec("L-015", "L-062")
+@pytest.mark.spec("L-015", "L-062", "L-128")
 def test_the_transaction_is_recorded_twice(kit, numbers):
     table = kit.create(numbers)
     table.append(numbers, message="hello", metadata={"who": "me"}, txn=("app", 7))
@@ -396,3 +396,40 @@ def test_referenced_names_every_file(kit, numbers):
     assert {f"{kit.location.uri}/{f}" for f in kit.files()} == referenced
     (kit.root / "data/orphan.lance").write_bytes(b"x")
     assert f"{kit.location.uri}/data/orphan.lance" not in set(FORMAT.referenced(kit.location, kit.stores))
+
+
+@pytest.mark.spec("L-004", "L-005")
+def test_a_copy_elsewhere_is_a_whole_table(kit, numbers, tmp_path):
+    import boathouse as bh
+
+    table = kit.create(numbers)
+    table.append(numbers)
+    table.delete("a = 3")
+    for name in (
+        "notes.txt",
+        "_latest.manifest",
+        "_weird/x",
+        "data/unknown.blob",
+        "_versions/latest_version_hint.json",
+    ):
+        path = kit.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"?")
+    shutil.copytree(kit.root, tmp_path / "moved here %20")
+    copy = bh.open(str(tmp_path / "moved here %20"), format="lance")
+    assert copy.to_arrow() == kit.read()
+    copy.append(numbers)
+    shutil.rmtree(kit.root)
+    assert copy.count() == copy.to_arrow().num_rows == 28
+
+
+def test_a_table_in_memory(numbers):
+    import boathouse as bh
+
+    uri = "memory://lance-room/a table"
+    bh.write(numbers, uri, format="lance")
+    table = bh.open(uri)
+    table.append(numbers)
+    table.delete("a >= 5")
+    assert table.to_arrow().column("a").to_pylist() == [0, 1, 2, 3, 4] * 2
+    assert [e.operation for e in table.history()] == ["delete", "append", "create"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from boathouse.bits.entropy import current
-from boathouse.errors import InvalidArgumentError, UnsafeStorageError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.lance import features
 from boathouse.lance.build import Build, Built
 from boathouse.lance.conflict import kind_of
@@ -67,9 +67,17 @@ def _same(a: VersionFile, b: VersionFile) -> bool:
 
 
 def writable(snapshot: LanceSnapshot, stores: Stores) -> None:
-    """Raises if the table may not be written here. UnsupportedFeatureError, UnsafeStorageError."""
+    """Raises if the table may not be written here. UnsupportedFeatureError, UnsafeStorageError, CorruptTableError."""
     where = snapshot.location.uri
     features.check_writable(snapshot.manifest, where)
+    ids = [f.id for f in snapshot.manifest.fragments]
+    if len(set(ids)) != len(ids):
+        twice = next(i for i in ids if ids.count(i) > 1)
+        raise CorruptTableError(
+            f"fragment id {twice} is there twice, so that rows cannot be named",
+            where=where,
+            advice="copy the rows into a new table",
+        )
     storage, _ = stores.resolve(where)
     if not storage.atomic_create:
         raise UnsafeStorageError("this store cannot create a file atomically", where=where)
