@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from boathouse.delta.schema import parse_schema
+from boathouse.delta.schema import parse_schema, without_mapping
 from boathouse.errors import CorruptTableError
 from boathouse.types import Schema
 
@@ -58,7 +58,9 @@ class Metadata:
 
     @cached_property
     def schema(self) -> Schema:
-        return parse_schema(self.raw["schemaString"], self.where)
+        text = self.raw["schemaString"]
+        found = parse_schema(text, self.where)
+        return without_mapping(found) if self.column_mapping == "none" and "delta.columnMapping" in text else found
 
     @cached_property
     def partition_columns(self) -> tuple[str, ...]:

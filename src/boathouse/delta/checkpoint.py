@@ -53,43 +53,53 @@ class RangeFile(io.RawIOBase):
         return data
 
 
-def open_parquet(storage: Storage, key: str, size: int) -> pq.ParquetFile:
+def open_parquet(storage: Storage, key: str, size: int, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """Opens a Parquet file of the log. Raises CorruptTableError, NotFoundError."""
     uri = storage.uri(key)
     with damage("not a readable checkpoint file", uri):
         if uri.startswith("file:///"):
             try:
-                return pq.ParquetFile(pa.OSFile(uri[len("file://") :]))
+                return pq.ParquetFile(pa.OSFile(uri[len("file://") :]), metadata=metadata)
             except FileNotFoundError as error:
                 raise NotFoundError("the checkpoint file is missing", where=uri) from error
-        return pq.ParquetFile(pa.PythonFile(RangeFile(storage, key, size), mode="r"), pre_buffer=True)
+        source = pa.PythonFile(RangeFile(storage, key, size), mode="r")
+        return pq.ParquetFile(source, metadata=metadata, pre_buffer=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Parquet file with actions; `first` is the number of its first row in the checkpoint."""
+    """One Parquet file with actions, known by its footer; `first` is the number of its first row in the checkpoint."""
 
-    uri: str
-    file: pq.ParquetFile
+    storage: Storage
+    key: str
+    size: int
+    metadata: pq.FileMetaData
     first: int
 
     @property
+    def uri(self) -> str:
+        return self.storage.uri(self.key)
+
+    @property
     def rows(self) -> int:
-        return int(self.file.metadata.num_rows)
+        return int(self.metadata.num_rows)
+
+    def open(self) -> pq.ParquetFile:
+        """Opened anew for every reader: listings may run at once."""
+        return open_parquet(self.storage, self.key, self.size, self.metadata)
 
     def leaf(self, *path: str) -> int | None:
         """The number of a leaf column."""
         wanted = ".".join(path)
-        schema = self.file.schema
+        schema = self.metadata.schema
         return next((i for i in range(len(schema.names)) if schema.column(i).path == wanted), None)
 
     def groups(self, leaf: int | None) -> Iterator[int]:
         """Row groups in which the leaf is not null throughout, as far as statistics tell."""
         if leaf is None:
             return
-        metadata = self.file.metadata
-        for i in range(metadata.num_row_groups):
-            group = metadata.row_group(i)
+        for i in range(self.metadata.num_row_groups):
+            group = self.metadata.row_group(i)
             stats = group.column(leaf).statistics
             if stats is not None and stats.has_null_count and stats.null_count >= group.num_rows:
                 continue
@@ -134,7 +144,8 @@ def _sidecar_key(log: Log, path: str) -> str:
 def _open(log: Log, files: Sequence[tuple[str, int]]) -> list[Part]:
     parts, first = [], 0
     for key, size in files:
-        part = Part(log.uri(key), open_parquet(log.storage, key, size), first)
+        with open_parquet(log.storage, key, size) as file:
+            part = Part(log.storage, key, size, file.metadata, first)
         parts.append(part)
         first += part.rows
     return parts
@@ -143,10 +154,10 @@ def _open(log: Log, files: Sequence[tuple[str, int]]) -> list[Part]:
 def _small(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for part in parts:
-        for kind, leaf in _SMALL.items():
-            for group in part.groups(part.leaf(kind, leaf)):
-                with damage("broken checkpoint data", part.uri):
-                    column = part.file.read_row_group(group, columns=[kind]).column(kind)
+        with part.open() as file, damage("broken checkpoint data", part.uri):
+            for kind, leaf in _SMALL.items():
+                for group in part.groups(part.leaf(kind, leaf)):
+                    column = file.read_row_group(group, columns=[kind]).column(kind)
                     for action in column.filter(pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy"):
                         found.setdefault(kind, []).append({k: v for k, v in action.items() if v is not None})
     return found
@@ -160,26 +171,27 @@ def read_files(
     With `choose`, partition values are read first, and the rest only of row groups with a row to keep.
     """
     for part in checkpoint.parts:
-        starts = np.cumsum([0] + [part.file.metadata.row_group(i).num_rows for i in range(part.file.num_row_groups)])
-        for group in part.groups(part.leaf(kind, "path")):
-            first = part.first + int(starts[group])
-            with damage("broken checkpoint data", part.uri):
-                yield from _group(part, group, first, kind, schema, choose)
+        starts = np.cumsum([0] + [part.metadata.row_group(i).num_rows for i in range(part.metadata.num_row_groups)])
+        with part.open() as file:
+            for group in part.groups(part.leaf(kind, "path")):
+                first = part.first + int(starts[group])
+                with damage("broken checkpoint data", part.uri):
+                    yield from _group(file, group, first, kind, schema, choose)
 
 
 def _group(
-    part: Part, group: int, first: int, kind: str, schema: pa.Schema, choose: Choose | None
+    file: pq.ParquetFile, group: int, first: int, kind: str, schema: pa.Schema, choose: Choose | None
 ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
     keep = None
     if choose is not None:
-        keep = _chosen(part, group, kind, choose)
+        keep = _chosen(file, group, kind, choose)
         if not keep.any():
             return
-    struct = part.file.schema_arrow.field(kind).type
+    struct = file.schema_arrow.field(kind).type
     names = [f.name for f in schema if struct.get_field_index(f.name) >= 0]
     columns = [f"{kind}.{n}" for n in names]
     at = 0
-    for batch in part.file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=True):
+    for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=True):
         actions = batch.column(0)
         rows = np.arange(at, at + batch.num_rows)
         mask = keep[at : at + batch.num_rows] if keep is not None else _valid(actions)
@@ -196,9 +208,9 @@ def _valid(actions: pa.StructArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(found.to_numpy(zero_copy_only=False), bool)
 
 
-def _chosen(part: Part, group: int, kind: str, choose: Choose) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _chosen(file: pq.ParquetFile, group: int, kind: str, choose: Choose) -> np.ndarray[Any, np.dtype[np.bool_]]:
     masks = []
-    for batch in part.file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{kind}.partitionValues"]):
+    for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{kind}.partitionValues"]):
         actions = batch.column(0)
         valid = np.asarray(pc.is_valid(actions).to_numpy(zero_copy_only=False), bool)
         masks.append(valid & choose(actions.field("partitionValues")))

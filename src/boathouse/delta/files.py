@@ -140,11 +140,13 @@ class Lister:
         coded = [t.dictionary_encode(null_encoding="encode") for t in self.partition_texts(values)]
         codes = np.zeros(len(values), np.int64)
         for c in coded:
+            if len(codes) and codes.max() > 1 << 31:  # many columns of many values: the product would overflow
+                codes = _distinct(codes)[1].astype(np.int64)
             codes = codes * (len(c.dictionary) + 1) + np.asarray(c.indices.to_numpy(zero_copy_only=False), np.int64)
-        _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        firsts, inverse = _distinct(codes)
         rows = values.take(pa.array(firsts))
         mask = self.by_partition.may_match(self._exact(self._values(rows)), pa.nulls(len(rows), pa.int64()))
-        kept: Mask = as_mask(mask)[inverse.reshape(-1)]
+        kept: Mask = as_mask(mask)[inverse]
         self.tally.skip(self.words[0], int(len(kept) - kept.sum()))
         return kept
 
@@ -234,6 +236,20 @@ def map_columns(maps: pa.MapArray, names: Sequence[str]) -> list[pa.Array]:
             columns = {n: items if at is None else items.take(at) for n, at in zip(order, lanes)}
             return [columns[n] for n in names]
     return [pc.map_lookup(maps, pa.scalar(n), "first") for n in names]
+
+
+def _distinct(codes: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Any, Any]:
+    """A row of each distinct code, and for every row the number of its code; without sorting where codes are dense."""
+    top = int(codes.max()) + 1 if len(codes) else 0
+    if top > 4 * len(codes) + 1024:
+        _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        return firsts, inverse.reshape(-1)
+    row_of = np.full(top, -1, np.int64)
+    row_of[codes] = np.arange(len(codes))
+    present = np.flatnonzero(row_of >= 0)
+    number_of = np.zeros(top, np.int64)
+    number_of[present] = np.arange(len(present))
+    return row_of[present], number_of[codes]
 
 
 def as_mask(mask: Any) -> Mask:

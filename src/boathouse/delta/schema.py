@@ -64,6 +64,24 @@ def parse_schema(text: str, where: str) -> Schema:
     return Schema(fields)
 
 
+def without_mapping(schema: Schema) -> Schema:
+    """The schema of a table that maps no columns: names and ids that a mapping left behind mean nothing."""
+    return Schema(tuple(_unmapped(f) for f in schema), schema.metadata)
+
+
+def _unmapped(f: Field) -> Field:
+    kept = {k: v for k, v in f.metadata.items() if k not in (PHYSICAL_NAME, FIELD_ID)}
+    type: DataType = f.type
+    match type:
+        case StructType(fields):
+            type = StructType(tuple(_unmapped(c) for c in fields))
+        case ListType(element):
+            type = ListType(_unmapped(element))
+        case MapType(key, value):
+            type = MapType(_unmapped(key), _unmapped(value))
+    return Field(f.name, type, f.nullable, None, f.doc, kept)
+
+
 def _fields(struct: Mapping[str, Any], where: str) -> tuple[Field, ...]:
     return tuple(_field(f, where) for f in struct["fields"])
 

@@ -10,7 +10,7 @@ from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, Protocol, text_of
 from boathouse.delta.features import check_write, lowest_protocol, supports
 from boathouse.delta.log import LOG, Log
-from boathouse.delta.schema import FIELD_ID, PHYSICAL_NAME, parse_schema, schema_json
+from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
 from boathouse.delta.tasks import data_schema, settings
 from boathouse.errors import (
@@ -54,7 +54,7 @@ def create(
     if table.profile is not None:
         raise UnsupportedFeatureError(f"the profile {table.profile!r} of Delta tables is not offered", where=where)
     check_names(table.schema.fields, "", where)
-    schema = parse_schema(schema_json(_without_mapping(table.schema)), where)
+    schema = parse_schema(schema_json(without_mapping(table.schema)), where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
     stored = to_parquet_schema(data_schema(schema, spec))
     if not len(stored):
@@ -93,16 +93,6 @@ def check_types(schema: Schema, snapshot: DeltaSnapshot) -> None:
                 where=snapshot.location.uri,
                 advice="cast it to timestamp, or create a table with such a column",
             )
-
-
-def _without_mapping(schema: Schema) -> Schema:
-    """A new table maps no columns: what another one kept in the fields' metadata does not follow."""
-    from_other = (PHYSICAL_NAME, FIELD_ID)
-    fields = []
-    for f in schema:
-        kept = {k: v for k, v in f.metadata.items() if k not in from_other}
-        fields.append(f if len(kept) == len(f.metadata) else type(f)(f.name, f.type, f.nullable, None, f.doc, kept))
-    return Schema(tuple(fields), schema.metadata)
 
 
 def _partition_columns(schema: Schema, fields: Iterable[PartitionField], where: str) -> tuple[str, ...]:
