@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -44,3 +45,16 @@ def corpora() -> Path:
     if not found.is_dir():
         pytest.skip("no corpora: set BOATHOUSE_CORPORA to the folder that holds them")
     return found
+
+
+@pytest.fixture(scope="session")
+def tool():
+    """Loads a module of tools/ by its name."""
+
+    def load(name: str):
+        spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load

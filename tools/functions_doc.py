@@ -1,7 +1,7 @@
 """docs/functions.md, generated from the closed list in boathouse.expr.functions.
 
-    python tools/functions_doc.py            writes it
-    python tools/functions_doc.py --check    fails where it is not current
+python tools/functions_doc.py            writes it
+python tools/functions_doc.py --check    fails where it is not current
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Conditions (`where=`, `--where`, `delete`) are Spark SQL text and mean what Spar
 NaN equals NaN and is the greatest number, `-0.0 = 0.0`, `/` on whole numbers is a double, overflow and bad casts are
 errors, names resolve ignoring case.
 
-Operators: `=`, `==`, `!=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `AND`, `OR`, `NOT`, `IN (...)`, `BETWEEN`, `LIKE`, `ILIKE`,
-`IS [NOT] NULL`, `IS [NOT] TRUE`, `+`, `-`, `*`, `/`, `%`, `DIV`, `||`, `CASE`, `CAST(x AS type)`, `TRY_CAST`,
+Operators: `=`, `==`, `!=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `AND`, `OR`, `NOT`, `IN (...)`, `BETWEEN`, `LIKE`,
+`ILIKE`, `IS [NOT] NULL`, `IS [NOT] TRUE`, `+`, `-`, `*`, `/`, `%`, `DIV`, `||`, `CASE`, `CAST(x AS type)`, `TRY_CAST`,
 `DATE '2026-11-20'`, `TIMESTAMP '...'`, `a.b` for members of structs.
 
 This list is closed: another name is refused, and the nearest ones are named. (On Spark, `t.to_spark()` gives a

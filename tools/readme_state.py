@@ -1,7 +1,7 @@
 """The part of README.md that says what each format reads and writes, generated from the code that decides it.
 
-    python tools/readme_state.py            writes it
-    python tools/readme_state.py --check    fails where it is not current
+python tools/readme_state.py            writes it
+python tools/readme_state.py --check    fails where it is not current
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ BEGIN, END = "<!-- state: begin -->\n", "<!-- state: end -->\n"
 OPERATIONS = {
     "append": "append", "overwrite": "overwrite, also of the rows that a condition picks", "delete": "delete",
     "add_column": "add columns", "set_properties": "set properties", "update": "update", "merge": "merge",
-    "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed", "optimize": "compaction",
-    "vacuum": "vacuum", "restore": "restore",
+    "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
+    "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",
 }  # fmt: skip
 _DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}
 
@@ -41,14 +41,19 @@ def state() -> str:
         ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),
         ("written", f"writer versions 2 to {delta.MAX_WRITER}", "format version 2", f"data files {lance_files.V2_2}"),
         ("read and written", _delta(True, True), "Parquet data files", _lance(lance.READ & lance.WRITE)),
-        ("read; not written where in use", _delta(True, False), "position delete files, tables of a catalog, moved tables",
+        ("read; not written where in use", _delta(True, False),
+         "position delete files, tables of a catalog, moved tables",
          _lance(lance.READ & ~lance.WRITE)),
-        ("refused by name", _delta(False, False), "equality deletes, v3 deletion vectors, ORC and Avro data, encryption",
+        ("refused by name", _delta(False, False),
+         "equality deletes, v3 deletion vectors, ORC and Avro data, encryption",
          _lance(~(lance.READ | lance.WRITE))),
     ]  # fmt: skip
     lines = ["| | Delta | Iceberg | Lance |", "| --- | --- | --- | --- |"]
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
-    lines += ["", f"Not offered yet, for any format: {', '.join(missing)}, translation between formats, Variant, catalogs."]
+    lines += [
+        "",
+        f"Not offered yet, for any format: {', '.join(missing)}, translation between formats, Variant, catalogs.",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -59,7 +64,9 @@ def _partitions(capabilities: object) -> str:
 
 
 def _delta(read: bool, write: bool) -> str:
-    names = [f.name for f in delta.FEATURES.values() if f.read == read and f.write == write and "-preview" not in f.name]
+    names = [
+        f.name for f in delta.FEATURES.values() if f.read == read and f.write == write and "-preview" not in f.name
+    ]
     return ", ".join(names) or "none"
 
 

@@ -1,0 +1,69 @@
+"""The README keeps its word: its Python runs, what it says of the formats is so, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+
+
+def block(marker: str) -> str:
+    (found,) = [b for b in blocks("python") if marker in b]
+    return found
+
+
+@pytest.mark.spark
+def test_the_pyspark_block_runs(spark, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"spark": spark}
+    exec(compile(block("spark.createDataFrame"), "README.md", "exec"), names)
+    assert "EWR" in capsys.readouterr().out
+    assert names["bh"].open("lake/flights").count() == 3
+    duckdb = pytest.importorskip("duckdb")
+    files = names["bh"].open("lake/flights").scan().files()
+    paths = [f.removeprefix("file://") for f in files]
+    assert duckdb.sql(f"SELECT count(*) FROM read_parquet({paths})").fetchone() == (3,)
+
+
+def test_the_python_block_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(compile(block("pa.table"), "README.md", "exec"), names)
+    assert sorted(names["t"].to_arrow().column("id").to_pylist()) == [1, 2, 4]
+    lance = pytest.importorskip("lance")
+    assert lance.dataset("lake/cities").to_table().num_rows == 3
+
+
+def test_the_state_of_the_formats_is_current(tool):
+    assert tool("readme_state").updated(TEXT) == TEXT
+
+
+def test_the_page_of_functions_is_current(tool):
+    functions = tool("functions_doc")
+    assert functions.PAGE.read_text() == functions.page()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_every_command_of_the_shell_block_is_there():
+    from typer.main import get_command
+
+    from boathouse.cli.app import app
+
+    known = set(get_command(app).commands)
+    named = set(re.findall(r"^boathouse (\w+)", "\n".join(blocks("bash")), re.MULTILINE))
+    assert named
+    assert named <= known
