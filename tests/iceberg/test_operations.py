@@ -240,7 +240,7 @@ def delete_rows(eyes, deletes, *, sequence=None, spell=lambda p: p, spec=None, r
         pq.write_table(
             pa.table({"file_path": [spell(f) for f, _ in found], "pos": [n for _, n in found]}, schema), path
         )
-        bound = [{"key": FILE_PATH_ID, "value": spell(found[0][0]).encode()}]
+        bound = {FILE_PATH_ID: spell(found[0][0]).encode()}
         entries.append({
             "status": 1, "snapshot_id": None, "sequence_number": sequence, "file_sequence_number": None, "data_file": {
                 "content": content, "file_path": f"file://{path}", "file_format": "PARQUET",

@@ -1,23 +1,24 @@
 """Avro object container files as Iceberg uses them: fields are found by field id, values stay raw.
 
 Logical types are left out while decoding, so that dates and timestamps are plain integers (no calendar limits,
-no conversion) and decimals bytes. Each block is decoded by one call, as an array of records.
+no conversion) and decimals bytes.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import fastavro
 import pyarrow as pa
 
 from boathouse.bits import entropy
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.iceberg.avro_codec import read_long, reader, write_long, writer
 
 MAGIC: Final = b"Obj\x01"
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -50,22 +51,22 @@ def parse(data: bytes, where: str) -> Container:
     if bytes(view[:4]) != MAGIC:
         raise CorruptTableError("this is no Avro file", where=where)
     try:
-        metadata, at = _metadata(view, 4)
+        metadata, at = _metadata(data, 4)
         sync, at = bytes(view[at : at + 16]), at + 16
         blocks: list[tuple[int, memoryview]] = []
         while at < len(view):
-            count, at = read_long(view, at)
-            size, at = read_long(view, at)
+            count, at = read_long(data, at)
+            size, at = read_long(data, at)
             if count < 0 or size < 0 or bytes(view[at + size : at + size + 16]) != sync:
                 raise CorruptTableError(f"the Avro block at byte {at} does not end where it says", where=where)
             blocks.append((count, view[at : at + size]))
             at += size + 16
-    except IndexError:
-        raise CorruptTableError("the Avro file ends too early", where=where) from None
+    except (IndexError, UnicodeDecodeError):
+        raise CorruptTableError("the Avro file is cut short, or its header is damaged", where=where) from None
     return Container(metadata, tuple(blocks), where)
 
 
-def _metadata(view: memoryview, at: int) -> tuple[dict[str, bytes], int]:
+def _metadata(view: bytes, at: int) -> tuple[dict[str, bytes], int]:
     found: dict[str, bytes] = {}
     while True:
         count, at = read_long(view, at)
@@ -80,33 +81,17 @@ def _metadata(view: memoryview, at: int) -> tuple[dict[str, bytes], int]:
             found[key.decode()] = value
 
 
-def _bytes(view: memoryview, at: int) -> tuple[bytes, int]:
+def _bytes(view: bytes, at: int) -> tuple[bytes, int]:
     size, at = read_long(view, at)
     if size < 0 or at + size > len(view):
         raise IndexError(at)
     return bytes(view[at : at + size]), at + size
 
 
-def read_long(view: memoryview | bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint and the place after it."""
-    value = shift = 0
-    while True:
-        byte = view[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-
-
 def long_bytes(value: int) -> bytes:
     """A zigzag varint."""
-    n = (value << 1) ^ (value >> 63)
     out = bytearray()
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
+    write_long(value, out)
     return bytes(out)
 
 
@@ -140,21 +125,27 @@ def _snappy(block: memoryview) -> bytes:
     return bytes(pa.decompress(bytes(block), size, codec="snappy", asbytes=True))
 
 
-def records(container: Container, writer: Schema, reader: Schema | None = None) -> Iterator[list[dict[str, Any]]]:
-    """The records of each block. `writer` is `by_ids(...)` of the file's schema, `reader` a `pruned` one."""
-    as_array = fastavro.parse_schema({"type": "array", "items": writer})
-    wanted = None if reader is None else fastavro.parse_schema({"type": "array", "items": reader})
+def records(
+    container: Container, schema: Schema, unwanted: frozenset[str] = frozenset()
+) -> Iterator[list[dict[str, Any]]]:
+    """The records of each block. `schema` is `by_ids(...)` of the file's; fields called `unwanted` are passed over."""
+    try:
+        read = reader(schema, unwanted)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptTableError(f"the Avro schema cannot be read: {error!r}", where=container.where) from None
     for count, block in container.blocks:
-        if count == 0:
-            continue
-        data = long_bytes(count) + payload(container, block) + b"\x00"
+        data = payload(container, block)
+        found: list[dict[str, Any]] = []
+        at = 0
         try:
-            decoded: Any = fastavro.schemaless_reader(io.BytesIO(data), as_array, wanted)
-        except Exception as error:
+            for _ in range(count):
+                record, at = read(data, at)
+                found.append(record)
+        except (IndexError, UnicodeDecodeError, struct.error) as error:
             raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=container.where) from None
-        if len(decoded) != count:
-            raise CorruptTableError(f"an Avro block holds {len(decoded)} records, not {count}", where=container.where)
-        yield decoded
+        if at != len(data):
+            raise CorruptTableError(f"an Avro block is {len(data) - at} bytes too long", where=container.where)
+        yield found
 
 
 def by_ids(schema: Schema, names: Mapping[int, str], where: str) -> Schema:
@@ -162,7 +153,10 @@ def by_ids(schema: Schema, names: Mapping[int, str], where: str) -> Schema:
 
     Fields without an id keep their name. Named types get names of their own, references are written out.
     """
-    return _Renamer(names, where).type(schema)
+    try:
+        return _Renamer(names, where).type(schema)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CorruptTableError(f"the Avro schema cannot be read: {error!r}", where=where) from None
 
 
 class _Renamer:
@@ -213,19 +207,6 @@ class _Renamer:
         return f"n{self.count}"
 
 
-def pruned(schema: Schema, path: Sequence[str], keep: frozenset[str]) -> Schema:
-    """A record schema where the record at `path`, within unions too, has only the fields in `keep`."""
-    if isinstance(schema, list):
-        return [pruned(s, path, keep) if isinstance(s, dict) else s for s in schema]
-    fields = []
-    for f in schema["fields"]:
-        if path and f["name"] == path[0]:
-            fields.append({**f, "type": pruned(f["type"], path[1:], keep)})
-        elif path or f["name"] in keep:
-            fields.append(f)
-    return {**schema, "fields": fields}
-
-
 def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, str], codec: str) -> bytes:
     """A container file; `rows` hold raw values under the names of `schema`. `codec`: null, deflate or zstandard."""
     out = io.BytesIO()
@@ -238,22 +219,15 @@ def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[s
     out.write(b"\x00")
     sync = entropy.current().uuid4().bytes
     out.write(sync)
-    plain = fastavro.parse_schema({"type": "array", "items": _plain(schema)})
+    encode = writer(schema)
     for start in range(0, len(rows), 4000):
-        part_rows = rows[start : start + 4000]
-        buffer = io.BytesIO()
-        fastavro.schemaless_writer(buffer, plain, part_rows)
-        body = _compress(buffer.getvalue()[len(long_bytes(len(part_rows))) : -1], codec)
-        out.write(long_bytes(len(part_rows)) + long_bytes(len(body)) + body + sync)
+        chunk = rows[start : start + 4000]
+        block = bytearray()
+        for row in chunk:
+            encode(row, block)
+        body = _compress(bytes(block), codec)
+        out.write(long_bytes(len(chunk)) + long_bytes(len(body)) + body + sync)
     return out.getvalue()
-
-
-def _plain(schema: Schema) -> Schema:
-    if isinstance(schema, list):
-        return [_plain(s) for s in schema]
-    if isinstance(schema, dict):
-        return {k: _plain(v) for k, v in schema.items() if k != "logicalType"}
-    return schema
 
 
 def _compress(data: bytes, codec: str) -> bytes:
@@ -269,9 +243,3 @@ def _compress(data: bytes, codec: str) -> bytes:
                 stream.write(data)
             return bytes(sink.getvalue().to_pybytes())
     raise UnsupportedFeatureError(f"Avro codec {codec} is not offered")
-
-
-def record_in(schema: Schema) -> Mapping[str, Any]:
-    """The record of a schema that may be a union with null."""
-    branches = schema if isinstance(schema, list) else [schema]
-    return next(s for s in branches if isinstance(s, dict) and s["type"] == "record")

@@ -346,10 +346,10 @@ def column_stats(entries: Sequence[Entry], fields: Sequence[Field]) -> list[pa.S
 def _collect(entries: Sequence[Entry], name: str, ids: Mapping[int, int]) -> list[list[Any]]:
     columns: list[list[Any]] = [[None] * len(entries) for _ in ids]
     for row, entry in enumerate(entries):
-        for pair in entry["data_file"].get(name) or ():
-            column = ids.get(pair["key"])
-            if column is not None:
-                columns[column][row] = pair["value"]
+        found = manifests.map_of(entry["data_file"], name)
+        if found:
+            for id, column in ids.items():
+                columns[column][row] = found.get(id)
     return columns
 
 

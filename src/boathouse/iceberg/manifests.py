@@ -100,24 +100,18 @@ def read_entries(
     Metric maps that are not in `metrics` are skipped over. Raises CorruptTableError.
     """
     container = avro.parse(data, where)
-    writer = avro.by_ids(container.schema, ENTRY_NAMES, where)
-    reader = None if metrics == METRICS else _without(writer, METRICS - metrics)
+    schema = avro.by_ids(container.schema, ENTRY_NAMES, where)
     found: list[Entry] = []
     try:
-        for block in avro.records(container, writer, reader):
+        for block in avro.records(container, schema, METRICS - metrics):
             for entry in block:
                 if live_only and entry["status"] == DELETED:
                     continue
                 inherit(entry, source, where)
                 found.append(entry)
-    except (KeyError, TypeError, StopIteration) as error:
+    except (KeyError, TypeError) as error:
         raise CorruptTableError(f"a manifest entry lacks {error}", where=where) from None
     return found
-
-
-def _without(writer: avro.Schema, names: frozenset[str]) -> avro.Schema:
-    fields = next(avro.record_in(f["type"])["fields"] for f in writer["fields"] if f["name"] == "data_file")
-    return avro.pruned(writer, ("data_file",), frozenset(f["name"] for f in fields) - names)
 
 
 def inherit(entry: Entry, source: ManifestFile, where: str) -> None:
@@ -133,19 +127,10 @@ def inherit(entry: Entry, source: ManifestFile, where: str) -> None:
             entry[name] = source.sequence
 
 
-def map_of(data_file: Row, name: str) -> dict[int, Any] | None:
+def map_of(data_file: Mapping[str, Any], name: str) -> Mapping[int, Any] | None:
     """A metric map of a data file; None if the file has none (unknown, which is not zero)."""
-    pairs = data_file.get(name)
-    if pairs is None:
-        return None
-    if isinstance(pairs, dict):
-        return {int(k): v for k, v in pairs.items()}
-    return {p["key"]: p["value"] for p in pairs}
-
-
-def pairs_of(values: Mapping[int, Any]) -> list[Row]:
-    """A metric map as Avro holds it."""
-    return [{"key": k, "value": v} for k, v in sorted(values.items())]
+    found: Mapping[int, Any] | None = data_file.get(name)
+    return found
 
 
 def partition_values(data_file: Row, spec: PartitionSpec) -> dict[int, Physical]:

@@ -261,6 +261,6 @@ def _referenced(data_file: Mapping[str, Any]) -> str | None:
     named = data_file.get("referenced_data_file")
     if named:
         return str(named)
-    lower = (manifests.map_of(dict(data_file), "lower_bounds") or {}).get(FILE_PATH_ID)
-    upper = (manifests.map_of(dict(data_file), "upper_bounds") or {}).get(FILE_PATH_ID)
+    lower = (manifests.map_of(data_file, "lower_bounds") or {}).get(FILE_PATH_ID)
+    upper = (manifests.map_of(data_file, "upper_bounds") or {}).get(FILE_PATH_ID)
     return bytes(lower).decode("utf-8", "replace") if lower is not None and lower == upper else None

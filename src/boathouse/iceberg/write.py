@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.iceberg.manifests import ADDED, Entry, pairs_of, partition_row
+from boathouse.iceberg.manifests import ADDED, Entry, partition_row
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, bind_spec
 from boathouse.iceberg.schemas import Ids, fresh_schema, merged_ids
@@ -210,7 +210,7 @@ def _metrics(files: pa.Table, leaves: Sequence[_Leaf]) -> list[dict[str, Any]]:
                 maps[row]["column_sizes"][id] = per_leaf[kept.index]
         if kept.bounds:
             _bounds(maps, kept, id, s)
-    return [{n: pairs_of(m[n]) for n in names} for m in maps]
+    return [dict(m) for m in maps]
 
 
 def _bounds(maps: list[dict[str, dict[int, Any]]], kept: _Leaf, id: int, stats: pa.StructArray) -> None:

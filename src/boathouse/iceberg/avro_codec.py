@@ -1,0 +1,310 @@
+"""Avro's binary encoding as functions made for one schema: what manifests need, faster than a general decoder.
+
+Values are raw: int, float, bool, str, bytes, dict (record), list (array). An array of (key, value) records, which
+is how Iceberg writes maps, is a dict.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from boathouse.errors import CorruptTableError
+
+Schema = Any
+Read = Callable[[bytes, int], tuple[Any, int]]
+"""(data, place) -> (value, the place after it). IndexError, UnicodeDecodeError or struct.error for broken data."""
+Write = Callable[[Any, bytearray], None]
+_DOUBLE = struct.Struct("<d")
+_FLOAT = struct.Struct("<f")
+
+
+def read_long(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag varint."""
+    byte = data[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    value = byte & 0x7F
+    shift = 7
+    while True:
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at + 1
+        shift += 7
+
+
+def write_long(value: int, out: bytearray) -> None:
+    n = (value << 1) ^ (value >> 63)
+    while n > 0x7F:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = read_long(data, at)
+    if size < 0 or at + size > len(data):
+        raise IndexError(at)
+    return data[at : at + size], at + size
+
+
+def _read_string(data: bytes, at: int) -> tuple[str, int]:
+    size, at = read_long(data, at)
+    if size < 0 or at + size > len(data):
+        raise IndexError(at)
+    return data[at : at + size].decode(), at + size
+
+
+def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
+    return data[at] != 0, at + 1
+
+
+def _read_null(data: bytes, at: int) -> tuple[None, int]:
+    return None, at
+
+
+def _read_float(data: bytes, at: int) -> tuple[float, int]:
+    return _FLOAT.unpack_from(data, at)[0], at + 4
+
+
+def _read_double(data: bytes, at: int) -> tuple[float, int]:
+    return _DOUBLE.unpack_from(data, at)[0], at + 8
+
+
+_READ: dict[str, Read] = {
+    "null": _read_null, "boolean": _read_boolean, "int": read_long, "long": read_long, "float": _read_float,
+    "double": _read_double, "bytes": _read_bytes, "string": _read_string,
+}  # fmt: skip
+
+
+def reader(schema: Schema, unwanted: frozenset[str] = frozenset()) -> Read:
+    """What decodes one value of the schema; record fields called one of `unwanted` are skipped and None."""
+    if isinstance(schema, str):
+        return _READ[schema]
+    if isinstance(schema, list):
+        return _union_reader([reader(s, unwanted) for s in schema], schema)
+    match schema["type"]:
+        case "record":
+            fields = [
+                (f["name"], _skipper(f["type"]) if f["name"] in unwanted else reader(f["type"], unwanted))
+                for f in schema["fields"]
+            ]
+            return _record_reader(fields)
+        case "array":
+            return _array_reader(schema["items"], unwanted)
+        case "map":
+            pair = {"type": "record", "fields": [{"name": "key", "type": "string"}, _value(schema["values"])]}
+            return _array_reader(pair, unwanted)
+        case "fixed":
+            return _fixed_reader(int(schema["size"]))
+        case "enum":
+            symbols = schema["symbols"]
+            return lambda data, at: (symbols[(found := read_long(data, at))[0]], found[1])
+    raise CorruptTableError(f"Avro type {schema['type']!r} is none")
+
+
+def _value(type: Schema) -> Mapping[str, Schema]:
+    return {"name": "value", "type": type}
+
+
+def _union_reader(branches: list[Read], schema: Schema) -> Read:
+    if len(branches) == 2 and "null" in schema:
+        null_at = schema.index("null")
+        null_tag, tag, inner = null_at * 2, (1 - null_at) * 2, branches[1 - null_at]
+
+        def optional(data: bytes, at: int) -> tuple[Any, int]:
+            found = data[at]
+            if found == null_tag:
+                return None, at + 1
+            if found != tag:
+                raise IndexError(at)
+            return inner(data, at + 1)
+
+        return optional
+
+    def union(data: bytes, at: int) -> tuple[Any, int]:
+        index, at = read_long(data, at)
+        if index < 0:
+            raise IndexError(at)
+        return branches[index](data, at)
+
+    return union
+
+
+def _record_reader(fields: list[tuple[str, Read]]) -> Read:
+    def record(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+        found = {}
+        for name, read in fields:
+            found[name], at = read(data, at)
+        return found, at
+
+    return record
+
+
+def _fixed_reader(size: int) -> Read:
+    def fixed(data: bytes, at: int) -> tuple[bytes, int]:
+        if at + size > len(data):
+            raise IndexError(at)
+        return data[at : at + size], at + size
+
+    return fixed
+
+
+def is_pair(schema: Schema) -> bool:
+    """Whether a record schema is an entry of a map, its two fields in any order."""
+    return (
+        isinstance(schema, dict)
+        and schema["type"] == "record"
+        and sorted(f["name"] for f in schema["fields"]) == ["key", "value"]
+    )
+
+
+def _array_reader(items: Schema, unwanted: frozenset[str]) -> Read:
+    if is_pair(items) and items["fields"][0]["name"] == "key":
+        key, value = (reader(f["type"]) for f in items["fields"])
+        return _pairs_reader(key, value)
+    read = reader(items, unwanted)
+    branches = items if isinstance(items, list) else [items]
+    pairs = any(is_pair(b) for b in branches)
+
+    def array(data: bytes, at: int) -> tuple[Any, int]:
+        found: list[Any] = []
+        while True:
+            count, at = _block(data, at)
+            if count == 0:
+                return ({p["key"]: p["value"] for p in found if p is not None} if pairs else found), at
+            for _ in range(count):
+                item, at = read(data, at)
+                found.append(item)
+
+    return array
+
+
+def _pairs_reader(key: Read, value: Read) -> Read:
+    def pairs(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
+        found: dict[Any, Any] = {}
+        while True:
+            count, at = _block(data, at)
+            if count == 0:
+                return found, at
+            for _ in range(count):
+                k, at = key(data, at)
+                found[k], at = value(data, at)
+
+    return pairs
+
+
+def _block(data: bytes, at: int) -> tuple[int, int]:
+    """How many items follow; a negative count has the block's size in bytes after it."""
+    count, at = read_long(data, at)
+    if count < 0:
+        count = -count
+        _, at = read_long(data, at)
+    return count, at
+
+
+@lru_cache(maxsize=4096)
+def _varints(count: int) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:[\x80-\xff]*[\x00-\x7f]){%d}" % count)
+
+
+_NUMBERS = frozenset({"int", "long"})
+
+
+def _skipper(schema: Schema) -> Read:
+    """Passes over a value; maps of numbers, which are most of a manifest, in one step."""
+    if isinstance(schema, list):
+        return _union_reader([_skipper(s) for s in schema], schema)
+    plain = isinstance(schema, dict) and schema["type"] == "array" and is_pair(schema["items"])
+    if not plain or any(f["type"] not in _NUMBERS for f in schema["items"]["fields"]):
+        return _forgetful(reader(schema))
+
+    def skip(data: bytes, at: int) -> tuple[None, int]:
+        while True:
+            count, at = _block(data, at)
+            if count == 0:
+                return None, at
+            # A count beyond the data is damage; a regular expression cannot take any number either.
+            found = _varints(2 * count).match(data, at) if count < 30_000 else None
+            if found is None:
+                raise IndexError(at)
+            at = found.end()
+
+    return skip
+
+
+def _forgetful(read: Read) -> Read:
+    def skip(data: bytes, at: int) -> tuple[None, int]:
+        return None, read(data, at)[1]
+
+    return skip
+
+
+def writer(schema: Schema) -> Write:
+    """What encodes one value of the schema."""
+    if isinstance(schema, str):
+        return _WRITE[schema]
+    if isinstance(schema, list):
+        return _optional_writer(schema)
+    match schema["type"]:
+        case "record":
+            fields = [(f["name"], writer(f["type"])) for f in schema["fields"]]
+            return lambda value, out: _write_record(fields, value, out)
+        case "array":
+            item = writer(schema["items"])
+            pairs = is_pair(schema["items"])
+            return lambda value, out: _write_array(item, _as_pairs(value) if pairs else value, out)
+        case "fixed":
+            return lambda value, out: out.extend(value)
+    return writer(schema["type"])
+
+
+def _as_pairs(value: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    return [{"key": k, "value": v} for k, v in value.items()]
+
+
+def _write_record(fields: list[tuple[str, Write]], value: Mapping[str, Any], out: bytearray) -> None:
+    for name, write in fields:
+        write(value[name], out)
+
+
+def _write_array(item: Write, values: list[Any], out: bytearray) -> None:
+    if values:
+        write_long(len(values), out)
+        for value in values:
+            item(value, out)
+    out.append(0)
+
+
+def _optional_writer(schema: Schema) -> Write:
+    inner = writer(next(s for s in schema if s != "null"))
+
+    def optional(value: Any, out: bytearray) -> None:
+        if value is None:
+            out.append(0)
+        else:
+            out.append(2)
+            inner(value, out)
+
+    return optional
+
+
+def _write_bytes(value: bytes, out: bytearray) -> None:
+    write_long(len(value), out)
+    out.extend(value)
+
+
+_WRITE: dict[str, Write] = {
+    "boolean": lambda value, out: out.append(1 if value else 0),
+    "int": write_long,
+    "long": write_long,
+    "float": lambda value, out: out.extend(_FLOAT.pack(value)),
+    "double": lambda value, out: out.extend(_DOUBLE.pack(value)),
+    "bytes": _write_bytes,
+    "string": lambda value, out: _write_bytes(value.encode(), out),
+}
