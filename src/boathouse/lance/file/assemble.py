@@ -102,8 +102,6 @@ class _Cursor:
         if self._defs is not None:
             seen = self._defs if self._visible is None else self._defs[self._visible]
             valid = seen <= self._taken
-        elif layer == m.NULLABLE_ITEM:
-            raise Broken("a nullable layer without definition levels")
         self._taken += _width(layer)
         return valid
 

@@ -84,7 +84,7 @@ def _leaf(array: pa.Array, buffers: list[bytes]) -> m.ArrayEncoding:
     plain = plain_of(array)
     if isinstance(plain, Var):
         return _strings(plain, valid, buffers)
-    if valid is not None and not valid.any():
+    if not len(array) or (valid is not None and not valid.any()):
         return m.ArrayEncoding(nullable=m.Nullable(all_nulls=Message()))
     return _values(plain, valid, buffers)
 

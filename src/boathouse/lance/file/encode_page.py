@@ -293,7 +293,7 @@ def _repetition_index(rep: Levels, bounds: list[int]) -> bytes:
 def _control_words(leaf: Leaf) -> tuple[npt.NDArray[np.uint8], int, int]:
     """(n, width) bytes of rep << bits_def | def, and the two widths in bits."""
     bits_rep = int(leaf.rep.max()).bit_length() if leaf.rep is not None else 0
-    bits_def = int(leaf.defs.max()).bit_length() if leaf.defs is not None else 0
+    bits_def = int(leaf.defs.max()).bit_length() or 1 if leaf.defs is not None else 0
     total = bits_rep + bits_def
     width = 0 if total == 0 else 1 if total <= 8 else 2 if total <= 16 else 4
     words = np.zeros(leaf.entries, np.uint32)

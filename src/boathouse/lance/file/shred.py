@@ -89,7 +89,7 @@ def _shred(node: Node, array: pa.Array, state: _State) -> Iterator[Leaf]:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         yield from _shred_list(node, array, state)
         return
-    state = _item(array, state)
+    state = _item(array, state, always=node.field.nullable and _has_list(node))
     if pa.types.is_struct(kind) and node.children:
         for i, child in enumerate(node.children):
             yield from _shred(child, array.field(i), state)
@@ -114,8 +114,18 @@ def _width(layer: int) -> int:
     return 2 if layer == NULL_AND_EMPTY_LIST else 1
 
 
-def _item(array: pa.Array, state: _State) -> _State:
-    if array.null_count == 0:
+def _has_list(node: Node) -> bool:
+    return any(
+        below.logical_type == "map" or below.logical_type.startswith(("list", "large_list")) for below in node.walk()
+    )
+
+
+def _item(array: pa.Array, state: _State, *, always: bool) -> _State:
+    """An item layer: with nulls if there are any, or `always`.
+
+    pylance 14 cannot read a struct of lists of which some pages have null structs and others a layer without.
+    """
+    if array.null_count == 0 and not always:
         return replace(state, layers=(*state.layers, ALL_VALID_ITEM))
     codes = state.marked(_nulls(array), _codes_used(state.layers) + 1)
     return replace(state, layers=(*state.layers, NULLABLE_ITEM), codes=codes)
@@ -141,8 +151,9 @@ def _shred_list(node: Node, array: pa.Array, state: _State) -> Iterator[Leaf]:
     live = present & ~nulls
     lengths = np.where(live, lengths, 0)
     empty = live & (lengths == 0)
-    # Below a null struct a list counts as null too: pylance cannot read it back from a layer without nulls.
-    has_null, has_empty = bool(nulls.any()) or not present.all(), bool(empty.any())
+    # Below anything absent a list counts as null too: pylance cannot read it back from a layer without nulls.
+    absent = state.codes is not None and bool(state.codes.any())
+    has_null, has_empty = bool(nulls.any()) or absent, bool(empty.any())
     layer = {
         (False, False): ALL_VALID_LIST,
         (True, False): NULLABLE_LIST,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -125,7 +125,9 @@ class LanceWriter:
             self._write_rows(column, array.slice(half), first_row + half)
             return
         for done, page in zip(column.pages, pages):
-            if page.length:
+            if done and isinstance(page.layout, m.ArrayEncoding) and page.layout.struct is not None:
+                done[0] = replace(done[0], length=done[0].length + page.length)  # a struct of 2.0 has one page
+            elif page.length:
                 done.append(self._write_page(page, first_row))
 
     def _write_page(self, page: EncodedPage, first_row: int) -> m.Page:
@@ -159,6 +161,10 @@ class LanceWriter:
         self._closed = True
         for column in self._columns:
             self._flush(column, every=True)
+            if self._version == "2.0" and self._rows:  # readers look for a page even where no list has an item
+                for done, page in zip(column.pages, encode_arrays(column.node, pa.array([], column.kind))):
+                    if not done:
+                        done.append(self._write_page(page, 0))
         metadata = {k.decode(): v for k, v in (self._schema.metadata or {}).items()}
         schema = m.SchemaMessage(fields=flatten(self._nodes), metadata=metadata)
         descriptor = m.FileDescriptor(schema=schema, length=self._rows).encode()
