@@ -1,5 +1,6 @@
 """Commits: who wins, who follows, what is written, and what a crash leaves."""
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -297,13 +298,11 @@ def test_a_writer_that_fails_at_any_write_leaves_the_old_or_the_new_table(make, 
     table.append(rows(50))
     expected = ids(table)
     for at in range(1, 12):
-        stores, made = logged(Plan.script(fault, at=at, of="put"))
-        try:
+        stores, _made = logged(Plan.script(fault, at=at, of="put"))
+        with contextlib.suppress(BoathouseError):
             through(eyes.root, stores).delete("id = 1 OR id >= 50") if at % 2 else through(eyes.root, stores).append(
                 rows(100 + at, 1)
             )
-        except BoathouseError:
-            pass
         found = ids(bh.open(str(eyes.root)))
         after = [i for i in expected if i != 1 and i < 50] if at % 2 else sorted([*expected, 100 + at])
         assert found in (expected, after), at
@@ -348,7 +347,7 @@ def test_a_writer_that_dies_at_any_write_leaves_the_old_or_the_new_table(make, f
     ("threads_count", "processes"), [(10, 4), pytest.param(100, 8, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_many_threads_and_processes_append(make, threads_count, processes):
-    table, eyes = make(DATA, append=False)
+    _table, eyes = make(DATA, append=False)
     root = str(eyes.root)
     threads = [threading.Thread(target=_appender, args=(root, 1000 * t, 2)) for t in range(threads_count)]
     for t in threads:
@@ -456,3 +455,25 @@ def test_a_moved_table_is_read_and_not_written(make, tmp_path):
     assert ids(table) == list(range(6))
     with pytest.raises(UnsupportedFeatureError, match="moved"):
         table.append(rows(10))
+
+
+def test_a_commit_to_a_branch_moves_that_branch_only(make):
+    from boathouse.table.location import At
+
+    _, eyes = make(DATA)
+    document = eyes.document()
+    main = document["current-snapshot-id"]
+    document["refs"]["dev"] = {"snapshot-id": main, "type": "branch"}
+    document["refs"]["tag"] = {"snapshot-id": main, "type": "tag"}
+    eyes.head().write_text(json.dumps(document))
+    location, format, stores = Location(absolute(str(eyes.root))), registry.load("iceberg"), Stores()
+    Table(Handle(location, stores, format, format.load(location, stores, At(ref="dev")))).append(rows(10))
+    bh.open(str(eyes.root)).append(rows(20))
+    after = eyes.document()
+    assert len(after["snapshot-log"]) == 2 and after["last-sequence-number"] == 3
+    assert sorted(eyes.rows()["id"].to_pylist()) == [*range(6), 20, 21]
+    dev = eyes.pyiceberg().scan().use_ref("dev").to_arrow()
+    assert sorted(dev["id"].to_pylist()) == [*range(6), 10, 11]
+    assert after["refs"]["tag"]["snapshot-id"] == main
+    with pytest.raises(BoathouseError, match="tag"):
+        Table(Handle(location, stores, format, format.load(location, stores, At(ref="tag")))).append(rows(30))

@@ -130,7 +130,7 @@ def test_predicates_are_converted_with_each_manifests_own_spec(catalog):
         ("t > TIMESTAMP_NTZ '2024-01-30' AND t <= TIMESTAMP_NTZ '2024-02-11'", 30, 42), ("i = 45", 45, 46),
     ):  # fmt: skip
         found = scan.plan(snap, Stores(), None, bind_predicate(parse(where), snap.schema))
-        expected = [i for i in range(low, high)] if "2024-01-30" not in where else list(range(30, 42))
+        expected = list(range(low, high)) if "2024-01-30" not in where else list(range(30, 42))
         assert sorted(read(found)["i"].to_pylist()) == expected, where
         assert found.units.num_rows < 23
 
@@ -276,7 +276,7 @@ def placed(eyes):
 
 @pytest.mark.parametrize("referenced", [False, True])
 def test_position_deletes(make, referenced):
-    table, eyes = make(DATA, partition_by=["p"])
+    _table, eyes = make(DATA, partition_by=["p"])
     at = placed(eyes)
     delete_rows(eyes, {"a": [at[0][:2], at[4][:2], at[0][:2]], "b": [at[7][:2], (at[7][0], 99)]}, referenced=referenced)
     expected = [1, 2, 3, 5, 6]
