@@ -125,3 +125,16 @@ def test_the_zone_of_spark_shifts_nothing(tmp_path, spark):
             assert (row.p, row.x) == (1_577_836_800_123_456,) * 2
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_a_table_in_memory():
+    """Every byte through `Storage`, checkpoints too."""
+    path = "memory://delta-history/t"
+    bh.create(path, pa.schema([("p", pa.string()), ("x", pa.int64())]), partition_by=["p"])
+    table = bh.open(path)
+    for i in range(12):
+        table.append(pa.table({"p": ["a b"], "x": [i]}))
+    table.delete("x < 3")
+    found = bh.open(path)
+    assert found._handle.snapshot.checkpoint.version == 10
+    assert sorted(found.to_arrow().column("x").to_pylist()) == list(range(3, 12))
