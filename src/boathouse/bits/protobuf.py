@@ -198,7 +198,7 @@ def _resolve(spec: _Spec) -> type[Message]:
 def _decode(cls: type[M], data: bytes, pos: int, end: int, depth: int) -> M:
     if depth > _MAX_DEPTH:
         raise _Malformed(f"more than {_MAX_DEPTH} nested messages")
-    plan = _plan(cls)
+    plan = cls.__dict__.get("_plan") or _plan(cls)
     readers = plan.readers
     values: dict[str, Any] = {name: {} for name in plan.maps}
     many: dict[str, list[Any]] = {}
@@ -216,11 +216,18 @@ def _decode(cls: type[M], data: bytes, pos: int, end: int, depth: int) -> M:
             continue
         name, spec, wire = found
         if wire == 2:
-            size, pos = _varint_at(data, pos, end)
+            size = data[pos]
+            if size > 0x7F:
+                size, pos = _varint_at(data, pos, end)
+            else:
+                pos += 1
             stop = pos + size
             if stop > end:
                 raise _Malformed(f"field {spec.number} ends at {stop}, its message at {end}")
-            _take_bytes(name, spec, data, pos, stop, depth, values, many)
+            if spec.kind == "string" and spec.shape == "one":
+                values[name] = data[pos:stop].decode()
+            else:
+                _take_bytes(name, spec, data, pos, stop, depth, values, many)
             pos = stop
         else:
             value, pos = _scalar_at(spec.kind, data, pos, end)
@@ -231,6 +238,10 @@ def _decode(cls: type[M], data: bytes, pos: int, end: int, depth: int) -> M:
         if spec.oneof:
             for other in plan.siblings[name]:
                 values.pop(other, None)
+    return _made(cls, values, many, unknown)
+
+
+def _made(cls: type[M], values: dict[str, Any], many: dict[str, list[Any]], unknown: list[bytes]) -> M:
     for name, items in many.items():
         values[name] = tuple(items)
     if unknown:

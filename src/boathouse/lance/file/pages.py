@@ -157,17 +157,7 @@ class MiniBlockPage:
         head = 2 + 2 * len(levels) + width * layout.num_buffers
         rows = Segments(data, starts, sizes).rows(head).astype(np.int64)
         num_levels = rows[:, 0] | rows[:, 1] << 8
-        at = (starts + head + 7) // 8 * 8
-        parts = []
-        for i in range(len(levels) + layout.num_buffers):
-            first, size = (
-                (2 + 2 * i, 2) if i < len(levels) else (2 + 2 * len(levels) + width * (i - len(levels)), width)
-            )
-            length = sum((rows[:, first + b] << (8 * b) for b in range(size)), np.zeros(len(rows), np.int64))
-            if (at + length > starts + sizes).any():
-                raise Broken("a buffer of a chunk reaches beyond the chunk")
-            parts.append(Segments(data, at, length))
-            at = (at + length + 7) // 8 * 8
+        parts = self._parts(data, starts, sizes, rows, len(levels))
         if levels and not self._repeated and (num_levels != counts).any():
             raise Broken("a chunk with more or fewer levels than values")
         decoded_levels = [decode_levels(e, part, num_levels) for e, part in zip(levels, parts)]
@@ -186,6 +176,20 @@ class MiniBlockPage:
             entries=int(num_levels.sum()) if levels else int(counts.sum()),
         )
         return decoded, numbers
+
+    def _parts(self, data: Bytes, starts: Ints, sizes: Ints, rows: Ints, levels: int) -> list[Segments]:
+        """The buffers of the chunks, levels first, from the headers in `rows`."""
+        width = 4 if self._layout.has_large_chunk else 2
+        at = (starts + rows.shape[1] + 7) // 8 * 8
+        parts = []
+        for i in range(levels + self._layout.num_buffers):
+            first, size = (2 + 2 * i, 2) if i < levels else (2 + 2 * levels + width * (i - levels), width)
+            length = sum((rows[:, first + b] << (8 * b) for b in range(size)), np.zeros(len(rows), np.int64))
+            if (at + length > starts + sizes).any():
+                raise Broken("a buffer of a chunk reaches beyond the chunk")
+            parts.append(Segments(data, at, length))
+            at = (at + length + 7) // 8 * 8
+        return parts
 
     def _number(self, rep: Levels, chunks: Ints, first_rows: Ints, num_levels: Ints) -> tuple[Levels, Ints]:
         """Number the decoded rows; what is left of a row at the start of a run of chunks becomes row -1."""
