@@ -118,6 +118,8 @@ def varint(value: int) -> bytes:
 
 
 def _varint_at(data: bytes, pos: int, end: int) -> tuple[int, int]:
+    if pos < end and data[pos] < 0x80:
+        return data[pos], pos + 1
     result = shift = 0
     while pos < end:
         byte = data[pos]
@@ -216,11 +218,7 @@ def _decode(cls: type[M], data: bytes, pos: int, end: int, depth: int) -> M:
             continue
         name, spec, wire = found
         if wire == 2:
-            size = data[pos]
-            if size > 0x7F:
-                size, pos = _varint_at(data, pos, end)
-            else:
-                pos += 1
+            size, pos = _varint_at(data, pos, end)
             stop = pos + size
             if stop > end:
                 raise _Malformed(f"field {spec.number} ends at {stop}, its message at {end}")
