@@ -477,3 +477,35 @@ def test_a_commit_to_a_branch_moves_that_branch_only(make):
     assert after["refs"]["tag"]["snapshot-id"] == main
     with pytest.raises(BoathouseError, match="tag"):
         Table(Handle(location, stores, format, format.load(location, stores, At(ref="tag")))).append(rows(30))
+
+
+@pytest.mark.parametrize("action", ["append", "properties"])
+def test_a_put_below_a_head_that_ran_away_is_lost_not_won(make, monkeypatch, action):
+    """While the commit is prepared, others go past its version and clean that version's file away."""
+    table, eyes = make(DATA)
+    from boathouse.iceberg import adapter
+
+    inner, left = adapter.transaction.prepare, [1]
+
+    def prepare(change, head, stores):
+        attempt = inner(change, head, stores)
+        if left[0]:
+            left[0] = 0
+            for i in range(3):
+                bh.open(str(eyes.root)).append(rows(50 + 10 * i))
+            for path in eyes.files("v*.metadata.json")[:-1]:
+                path.unlink()
+        return attempt
+
+    monkeypatch.setattr(adapter.transaction, "prepare", prepare)
+    everything = [*range(6), 50, 51, 60, 61, 70, 71]
+    if action == "append":
+        assert table.append(rows(100)).retries == 1
+        everything += [100, 101]
+    else:
+        try:
+            table.set_properties({"new": "1"})
+            assert eyes.document()["properties"]["new"] == "1"
+        except CommitUnknownError:
+            assert "new" not in eyes.document()["properties"]
+    assert ids(bh.open(str(eyes.root))) == everything == sorted(eyes.rows()["id"].to_pylist())

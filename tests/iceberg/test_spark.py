@@ -55,7 +55,7 @@ def test_rows_written_by_spark(spark, tmp_path, seen):
     (row,) = eyes.rows().to_pylist()
     assert (row["i"], row["wall"], row["u"]) == (7, dt.datetime(2017, 11, 16, 17, 10, 34), id)
     assert row["instant"] == dt.datetime(2017, 11, 17, 1, 10, 34, tzinfo=dt.UTC)
-    assert read.i == 7 and read.wall == dt.datetime(2017, 11, 16, 17, 10, 34) and bytes(read.u) == id.bytes
+    assert read.i == 7 and read.wall == dt.datetime(2017, 11, 16, 17, 10, 34) and uuid.UUID(read.u) == id
     file = eyes.live()[0]
     assert next(iter(file["partition"].values())) == dt.date(2017, 11, 17)
     stored = pq.read_metadata(file["file_path"].removeprefix("file://")).schema

@@ -15,12 +15,12 @@ from boathouse.errors import (
 )
 from boathouse.expr.tree import Expr
 from boathouse.iceberg import conflict, history, scan, snapshot, transaction, write
+from boathouse.iceberg.committer import FileSystemCommitter
 from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import Stores, join
 from boathouse.table.change import Change, CreateTable, Verdict
-from boathouse.table.commit import FileCommitter
 from boathouse.table.format import Attempt, Capabilities, Committer, HistoryEntry, MapFunction, Snapshot, Winner
 from boathouse.table.location import NEWEST, At, Location, Version
 from boathouse.table.plan import ScanPlan
@@ -84,7 +84,7 @@ class IcebergFormat:
         return write.write_context(location, stores, schema, spec, properties, write_id, found)
 
     def committer(self, location: Location, stores: Stores) -> Committer:
-        return FileCommitter(stores)
+        return FileSystemCommitter(location, stores)
 
     def head(self, change: Change, stores: Stores) -> IcebergSnapshot | None:
         try:

@@ -178,6 +178,11 @@ def storable(type: DataType, path: str) -> DataType:
     Raises UnsupportedTypeError naming the column.
     """
     match type:
+        case StructType(()):
+            raise UnsupportedTypeError(
+                f"column `{path}` is a struct without members, which Parquet files cannot hold",
+                advice="leave it out, or give it a member",
+            )
         case StructType(fields):
             _check_names(fields, path)
             return StructType(tuple(f.with_type(storable(f.type, f"{path}.{f.name}")) for f in fields))
