@@ -72,9 +72,7 @@ class PlanMaker:
         units = pa.Table.from_pylist(self.units, schema=files_schema(partition, pa.struct([]), pa.struct([])))
         deletes = pa.Table.from_pylist(self.deletes, schema=deletes_schema())
         names = tuple(c.name for c in columns) if output is None else tuple(output)
-        read = ReadSpec(
-            format, data_files(Stores()), tuple(columns), names, tuple(hidden), where, dict(options or {})
-        )
+        read = ReadSpec(format, data_files(Stores()), tuple(columns), names, tuple(hidden), where, dict(options or {}))
         return ScanPlan(None, read, units, deletes, where, Tally())  # type: ignore[arg-type]
 
 

@@ -103,7 +103,7 @@ def test_batches_travel_as_bytes():
 
 
 def test_paths_are_spelled_as_spark_spells_them():
-    assert encode_path("a b%20/ü#?[x]{y}^`|\\<>\"") == "a%20b%2520/ü%23%3F%5Bx%5D%7By%7D%5E%60%7C%5C%3C%3E%22"
+    assert encode_path('a b%20/ü#?[x]{y}^`|\\<>"') == "a%20b%2520/ü%23%3F%5Bx%5D%7By%7D%5E%60%7C%5C%3C%3E%22"
     assert file_key("file:///tmp/a b") == "file:/tmp/a%20b"
     assert input_file("file:///tmp/a b") == "file:///tmp/a%20b"
     assert file_key("s3a://bucket/k=1/ü +") == "s3a://bucket/k=1/ü%20+"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -34,8 +34,17 @@ class SparkEngine:
         self.spark = spark
 
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
-        """Spark evaluates all that it parses; names are resolved when the frame is made, before anything is written."""
-        return [text for text in sql if not _parses(text)]
+        """Spark evaluates what it parses, with functions that it knows; names are resolved when the frame is made."""
+        return [text for text in sql if not self._known(text)]
+
+    def _known(self, text: Sql) -> bool:
+        try:
+            _ = self.spark.range(0).select(F.expr(text)).schema
+        except ParseException:
+            return False
+        except AnalysisException as error:
+            return error.getCondition() != "UNRESOLVED_ROUTINE"
+        return True
 
     def source(self, data: object) -> DataFrame:
         return to_frame(self.spark, data)
@@ -82,11 +91,3 @@ def _aggregate(kind: Agg, column: str) -> Column:
         return F.count(F.lit(1))
     functions = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
     return functions[kind](F.col(quoted(column)))
-
-
-def _parses(text: Sql) -> bool:
-    try:
-        F.expr(text)
-    except ParseException:
-        return False
-    return True

@@ -8,13 +8,12 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
 from boathouse.engines.spark.constants import carrier
 from boathouse.engines.spark.probe import reader_fault
-from boathouse.engines.spark.reader import read_parquet
+from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.schema import native_obstacle
 from boathouse.engines.spark.session import facts, flag
 from boathouse.engines.spark.shape import by_id, nested_obstacle
@@ -78,6 +77,8 @@ def _of_path(uri: str, version: tuple[int, int]) -> str | None:
         return f"Spark cannot read a file called {name!r}"
     if name.startswith(("_", ".")) and version < _READS_HIDDEN:
         return f"Spark before 4.3 skips a file called {name!r}"
+    if ":" in key and literal(key) != key:
+        return f"Spark cannot read the path {key!r}: a colon beside one of * ? [ ] {{ }} \\"
     if "//" in key or any(part in (".", "..") for part in key.split("/")):
         return f"Spark would change the path {key!r}"
     return None
@@ -134,6 +135,6 @@ def _of_scheme(spark: SparkSession, place: tuple[str, str], uri: str) -> str | N
         try:
             _ = read_parquet(spark, [uri], S.StructType([])).schema
             known[place] = None
-        except PySparkException as error:
+        except Exception as error:  # py4j's own on classic, PySpark's on Connect
             known[place] = f"Spark does not reach {place[0]}://{place[1]}: {str(error).splitlines()[0][:160]}"
     return known[place]

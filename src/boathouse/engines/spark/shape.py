@@ -23,7 +23,7 @@ from boathouse.expr.text import sql_literal
 from boathouse.expr.tree import Literal
 from boathouse.parquet.resolve import Matching
 from boathouse.table.tasks import ReadColumn, ReadSpec
-from boathouse.types import DataType, Field, ListType, MapType, StructType
+from boathouse.types import BinaryType, DataType, Field, FixedType, ListType, MapType, StructType
 
 FIELD_ID = "parquet.field.id"
 READ_BY_ID = "spark.sql.parquet.fieldId.read.enabled"
@@ -161,7 +161,7 @@ def _physical_field(f: Field, path: str, rules: Matching, ids: bool) -> S.Struct
 
 
 def default_sql(c: ReadColumn) -> str | None:
-    """A column's default as SQL text for EXISTS_DEFAULT; None for a nested type."""
-    if isinstance(c.type, (StructType, ListType, MapType)):
+    """A column's default as SQL text for EXISTS_DEFAULT; None for types that Spark's vectorised reader cannot fill in."""
+    if isinstance(c.type, (StructType, ListType, MapType, BinaryType, FixedType)):
         return None
     return sql_literal(Literal.of(c.default).value, c.type)

@@ -1,0 +1,76 @@
+"""The engine in other processes: Spark Connect, and workers that have only numpy, pandas and pyarrow."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4")
+builder = builder.config("spark.driver.memory", "1g").config("spark.sql.session.timeZone", "Asia/Kolkata")
+target = sys.argv[1]
+builder = builder.remote("local[2]") if target == "connect" else builder.master(target)
+spark = builder.getOrCreate()
+import boathouse as bh
+
+folder = sys.argv[2]
+query = "id", "CAST(id % 3 AS int) AS p", "timestamp_micros(id) AS ts", "CAST(id AS string) AS s"
+for format in sys.argv[3:]:
+    path = f"{folder}/{format} [a]{{b}}%20 ü"
+    made = bh.write(spark.range(0, 1000, 1, 3).selectExpr(*query), path, format=format, partition_by=[] if format == "lance" else ["p"])
+    assert made.rows_added == 1000, made
+    table = bh.open(path, spark=spark)
+    table.append(spark.range(1000, 1010).selectExpr(*query))
+    frame = table.to_spark(spark)
+    assert frame.selectExpr("sum(id)", "count(DISTINCT p)", "max(unix_micros(ts))").collect()[0] == (1010 * 1009 // 2, 3, 1009)
+    assert table.scan(where="p = 1 AND id < 10").to_spark(spark).count() == 3
+    table.delete("id < 10")
+    assert table.to_spark(spark).count() == 1000
+    explained = str(table.scan().explain())
+    assert ("tasks:" if format == "lance" else "native:") in explained, explained
+    assert spark.read.format("boathouse").load(path).where("id = 500").count() == 1
+    print("done", format)
+"""
+
+
+def run(tmp_path, target: str, python: str = sys.executable, **env: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, str(program), target, str(tmp_path), "delta", "iceberg", "lance"],
+        env={**os.environ, "PYSPARK_PYTHON": python, "PYTHONWARNINGS": "ignore", **env},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.split("\n")[:3] == ["done delta", "done iceberg", "done lance"]
+
+
+def test_connect(tmp_path):
+    run(tmp_path, "connect")
+
+
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_workers_without_boathouse(tmp_path, master):
+    folder = os.environ.get("BOATHOUSE_WORKER_ENV", str(tmp_path / "worker"))
+    made = subprocess.run(
+        [str(ROOT / "tools" / "worker_env.sh"), folder],
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    if made.returncode:
+        pytest.skip(f"no worker environment: {made.stderr[-300:]}")
+    python = made.stdout.split()[-1]
+    lacking = subprocess.run([python, "-c", "import boathouse"], capture_output=True)
+    assert lacking.returncode != 0
+    run(tmp_path, master, python)
