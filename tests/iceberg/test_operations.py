@@ -349,3 +349,25 @@ def test_a_schema_may_be_replaced(make):
     )
     old = bh.open(str(eyes.root), version=eyes.document()["snapshots"][0]["snapshot-id"])
     assert old.to_arrow().sort_by("id").to_pydict() == DATA.to_pydict()
+
+
+def test_delete_files_are_read_through_the_engines_map(make):
+    import pickle
+
+    from boathouse.engines.local import LocalEngine
+
+    _, eyes = make(DATA, partition_by=["p"])
+    at = placed(eyes)
+    delete_rows(eyes, {"a": [at[0][:2]], "b": [at[1][:2]]})
+    delete_rows(eyes, {"a": [at[2][:2], at[0][:2]]})
+    sent = []
+
+    def run(fn, work):
+        sent.extend(pickle.loads(pickle.dumps(list(work))))
+        return LocalEngine().map(pickle.loads(pickle.dumps(fn)), sent)
+
+    snap = plan(eyes.root).snapshot
+    found = scan.plan(snap, Stores(), map=run)
+    assert len(sent) == 3 and sorted(read(found)["id"].to_pylist()) == [3, 4, 5, 6, 7]
+    task = pickle.loads(pickle.dumps(found.tasks()))
+    assert sum(b.num_rows for t in task for b in tasks.read(t)) == 5
