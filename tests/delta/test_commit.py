@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from boathouse.arrow.schema import from_arrow
 from boathouse.delta.adapter import FORMAT
 from boathouse.errors import AlreadyExistsError, ConstraintViolationError, SchemaError, UnsafeStorageError
 from boathouse.storage import PutMode, Stores
-from boathouse.table.change import AddFiles, Change, Committed
+from boathouse.table.change import AddFiles, Change, Committed, CreateTable, SetProperties
 from boathouse.table.commit import commit
 from boathouse.table.location import Location
 from boathouse.table.tasks import WriteContext
@@ -161,18 +162,18 @@ def test_a_store_without_put_if_absent_is_only_read(tmp_path):
         FORMAT.writable(snapshot, stores)
 
 
-@pytest.mark.spec("D-083", "D-089", "D-091", "D-093", "D-094", "D-095")
+@pytest.mark.spec("D-083", "D-089", "D-091", "D-093", "D-095")
 def test_the_first_entry(tmp_path, delta):
     path = str(tmp_path / "t")
     schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("x", pa.int64())])
-    bh.create(path, schema, partition_by=["b", "a"], properties={"n": 5, "f": True, "t": "x"})
+    bh.create(path, schema, partition_by=["b", "a"], properties={"t": "x"})
     entry = delta.log(path)[0]
     (metadata,) = only(entry, "metaData")
     (protocol,) = only(entry, "protocol")
     assert protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
     assert metadata["format"] == {"provider": "parquet", "options": {}}
     assert metadata["partitionColumns"] == ["b", "a"]
-    assert metadata["configuration"] == {"n": "5", "f": "true", "t": "x"}
+    assert metadata["configuration"] == {"t": "x"}
     assert 1_600_000_000_000 < metadata["createdTime"] < 10_000_000_000_000
     assert str(uuid.UUID(metadata["id"])) == metadata["id"]
     table = bh.open(path)
@@ -365,3 +366,18 @@ def test_a_second_create_finds_the_table(tmp_path):
     bh.create(path, X.schema)
     with pytest.raises(AlreadyExistsError):
         bh.create(path, X.schema)
+
+
+@pytest.mark.spec("D-094")
+def test_properties_are_written_as_text(tmp_path, delta):
+    path = str(tmp_path / "t")
+    table = CreateTable(from_arrow(X.schema), (), {"n": 5, "f": True, "t": "x", "d": 1.5})
+    change = Change("delta", Location(f"file://{path}"), None, str(uuid.uuid4()), "create", (table,))
+    assert commit(FORMAT, change, Stores()) == Committed(0, 1)
+    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
+    assert dict(snapshot.properties) == {"n": "5", "f": "true", "t": "x", "d": "1.5"}
+    edits = (SetProperties({"n": 6, "f": False}),)
+    changed = Change("delta", snapshot.location, snapshot, str(uuid.uuid4()), "set-properties", edits)
+    assert commit(FORMAT, changed, Stores()) == Committed(1, 1)
+    (metadata,) = only(delta.log(path)[1], "metaData")
+    assert metadata["configuration"] == {"n": "6", "f": "false", "t": "x", "d": "1.5"}

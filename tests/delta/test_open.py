@@ -268,3 +268,32 @@ def test_files_that_lack_columns(raw, delta):
     assert bh.open(str(table)).to_arrow().to_pylist() == [
         {"x": 1, "s": {"a": 1, "b": None}, "l": [{"a": 2, "b": None}], "m": [("k", {"a": 3, "b": None})], "n": None}
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        ("protocol", "readerFeatures"),
+        ("protocol", "minReaderVersion"),
+        ("metaData", "partitionColumns"),
+        ("metaData", "configuration"),
+        ("metaData", "schemaString"),
+        ("add", "path"),
+        ("add", "partitionValues"),
+        ("add", "size"),
+        ("add", "deletionVector"),
+    ],
+)
+@pytest.mark.parametrize("value", [7, [7], "x", {"a": 7}])
+def test_values_of_the_wrong_kind_are_errors_of_the_table(raw, delta, kind, key, value):
+    table = raw()
+    table.file("f.parquet", X)
+    fields = [delta.field("x", "long"), delta.field("p", "string")]
+    actions = [delta.PROTOCOL, delta.metadata(fields, ["p"]), table.add("f.parquet", {"p": "a"})]
+    actions = [json.loads(json.dumps(a)) for a in actions]
+    next(a for a in actions if kind in a)[kind][key] = value
+    table.commit(0, *actions)
+    try:
+        bh.open(str(table)).to_arrow()
+    except BoathouseError as error:
+        assert error.where

@@ -29,7 +29,7 @@ class Protocol:
         except (KeyError, TypeError, ValueError) as error:
             text = "the protocol action has no minReaderVersion and minWriterVersion"
             raise CorruptTableError(text, where=where) from error
-        return cls(reader, writer, tuple(raw.get("readerFeatures") or ()), tuple(raw.get("writerFeatures") or ()), raw)
+        return cls(reader, writer, _names(raw, "readerFeatures", where), _names(raw, "writerFeatures", where), raw)
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,9 @@ class Metadata:
         for key, kind in (("id", str), ("schemaString", str)):
             if not isinstance(raw.get(key), kind):
                 raise CorruptTableError(f"the metaData action has no {key}", where=where)
+        _names(raw, "partitionColumns", where)
+        if not isinstance(raw.get("configuration") or {}, Mapping):
+            raise CorruptTableError("the configuration of the metaData action is no map", where=where)
         found = cls(dict(raw), where)
         names = found.schema.names
         missing = [c for c in found.partition_columns if c not in names]
@@ -89,6 +92,14 @@ class Metadata:
             return int(self.configuration[key])
         except (KeyError, ValueError):
             return default
+
+
+def _names(raw: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    """A list of texts, absent or null being empty."""
+    found = raw.get(key) or []
+    if not isinstance(found, list | tuple) or not all(isinstance(n, str) for n in found):
+        raise CorruptTableError(f"{key} is no list of names: {found!r}", where=where)
+    return tuple(found)
 
 
 def text_of(value: object) -> str:

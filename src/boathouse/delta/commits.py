@@ -84,7 +84,19 @@ class Entry:
                     if (action := document.get(kind)) is not None:
                         if not isinstance(action, dict) or not isinstance(action.get("path"), str):
                             raise CorruptTableError(f"an {kind} action has no path", where=self.uri)
+                        _check_vector(action.get("deletionVector"), self.uri)
                         yield kind == "add", action
+
+
+def _check_vector(vector: Any, uri: str) -> None:
+    """Raises CorruptTableError for a descriptor without the texts that name a vector."""
+    if vector is None or vector == {}:
+        return
+    names = ("storageType", "pathOrInlineDv")
+    if not isinstance(vector, dict) or not all(isinstance(vector.get(n), str) for n in names):
+        raise CorruptTableError(f"{vector!r} describes no deletion vector", where=uri)
+    if not isinstance(vector.get("sizeInBytes"), int):
+        raise CorruptTableError("a deletion vector has no sizeInBytes", where=uri)
 
 
 def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> Entry:

@@ -26,7 +26,7 @@ from boathouse.storage import Stores
 from boathouse.table.change import CreateTable
 from boathouse.table.location import Location
 from boathouse.table.tasks import WriteContext
-from boathouse.types import NullType, PartitionField, PartitionSpec, Schema
+from boathouse.types import NullType, PartitionField, PartitionSpec, Schema, VariantType
 from boathouse.types.data_types import TIMESTAMP_NTZ, children
 
 DAY_MS: Final = 86_400_000
@@ -63,6 +63,7 @@ def create(
             where=where,
             advice="leave a column out of partition_by",
         )
+    _check_variant(schema, where)
     if snapshot is None:
         check_properties(table.properties, where)
         metadata = Metadata.parse({"id": "", "schemaString": schema_json(schema)}, where)
@@ -86,12 +87,23 @@ def check_names(fields: Iterable[Any], above: str, where: str) -> None:
 
 def check_types(schema: Schema, snapshot: DeltaSnapshot) -> None:
     """Raises UnsupportedFeatureError for a type that the table's protocol does not hold."""
+    _check_variant(schema, snapshot.location.uri)
     for path, f in schema.walk():
         if f.type == TIMESTAMP_NTZ and not supports(snapshot.protocol, "timestampNtz"):
             raise UnsupportedFeatureError(
                 f"column `{'.'.join(path)}` is timestamp_ntz, which needs the Delta feature timestampNtz",
                 where=snapshot.location.uri,
                 advice="cast it to timestamp, or create a table with such a column",
+            )
+
+
+def _check_variant(schema: Schema, where: str) -> None:
+    for path, f in schema.walk():
+        if isinstance(f.type, VariantType):
+            raise UnsupportedFeatureError(
+                f"column `{'.'.join(path)}` is a variant: writing the Delta feature variantType is not offered",
+                where=where,
+                advice="store it as a string of JSON",
             )
 
 
