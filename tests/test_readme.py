@@ -31,7 +31,7 @@ def test_the_pyspark_block_runs(spark, tmp_path, monkeypatch, capsys):
     duckdb = pytest.importorskip("duckdb")
     files = names["bh"].open("lake/flights").scan().files()
     paths = [f.removeprefix("file://") for f in files]
-    assert duckdb.sql(f"SELECT count(*) FROM read_parquet({paths})").fetchone() == (3,)
+    assert duckdb.sql(f"SELECT count(*) FROM read_parquet({paths})").fetchall() == [(3,)]
 
 
 def test_the_python_block_runs(tmp_path, monkeypatch):

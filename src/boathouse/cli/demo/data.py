@@ -123,7 +123,7 @@ import types
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    name = "{project}-{version}.dist-info"
+    name = "{project}-{version}.dist-info".replace("-", "_", "{project}".count("-"))
     os.makedirs(os.path.join(metadata_directory, name))
     with open(os.path.join(metadata_directory, name, "METADATA"), "w") as file:
         file.write("Metadata-Version: 2.1\\nName: {project}\\nVersion: {version}\\n")
