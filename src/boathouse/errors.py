@@ -33,15 +33,17 @@ from __future__ import annotations
 class BoathouseError(Exception):
     """Root of the tree: what was found, where, and what to do next.
 
-    `code` is stable across releases; `where` is a path or URI; `advice` is one imperative sentence.
+    `code` is stable across releases; `where` is a path or URI; `advice` is one imperative sentence, the class's
+    `general` one where the error has none of its own.
     """
 
     code = "BOATHOUSE"
+    general = "see the message for what was found"
 
     def __init__(self, message: str, *, where: str | None = None, advice: str | None = None) -> None:
         self.message = message
         self.where = where
-        self.advice = advice
+        self.advice = advice or self.general
         super().__init__(message, where, advice)
 
     def __str__(self) -> str:
@@ -64,95 +66,119 @@ def _rebuild(kind: type[BoathouseError], message: str, where: str | None, advice
 
 class InvalidArgumentError(BoathouseError, ValueError):
     code = "INVALID_ARGUMENT"
+    general = "see the documentation of the function for what it takes"
 
 
 class NotFoundError(BoathouseError, LookupError, FileNotFoundError):
     code = "NOT_FOUND"
+    general = "check the path"
 
 
 class TableNotFoundError(NotFoundError):
     code = "TABLE_NOT_FOUND"
+    general = "check the path, or create a table there"
 
 
 class VersionNotFoundError(NotFoundError):
     code = "VERSION_NOT_FOUND"
+    general = "ask history() which versions there are"
 
 
 class AlreadyExistsError(BoathouseError, FileExistsError):
     code = "ALREADY_EXISTS"
+    general = "choose another place, or remove what is there"
 
 
 class AmbiguousFormatError(BoathouseError, ValueError):
     code = "AMBIGUOUS_FORMAT"
+    general = "say which with format="
 
 
 class CorruptTableError(BoathouseError, ValueError):
     code = "CORRUPT_TABLE"
+    general = "restore the file from a copy, or open an older version"
 
 
 class UnsupportedFeatureError(BoathouseError, NotImplementedError):
     code = "UNSUPPORTED_FEATURE"
+    general = "use the engine that wrote the table for this"
 
 
 class SchemaError(BoathouseError, ValueError):
     code = "SCHEMA"
+    general = "compare the columns with the schema of the table"
 
 
 class SchemaMismatchError(SchemaError):
     code = "SCHEMA_MISMATCH"
+    general = "select, rename or cast the columns to those of the table"
 
 
 class UnsupportedTypeError(SchemaError, TypeError):
     code = "UNSUPPORTED_TYPE"
+    general = "cast the column to another type"
 
 
 class ExpressionError(BoathouseError, ValueError):
     code = "EXPRESSION"
+    general = "write a condition in Spark SQL, for example id > 5 AND day = date '2026-01-31'"
 
 
 class ColumnNotFoundError(ExpressionError, LookupError):
     code = "COLUMN_NOT_FOUND"
+    general = "ask the schema for the names of the columns"
 
 
 class UnsupportedFunctionError(ExpressionError):
     code = "UNSUPPORTED_FUNCTION"
+    general = "use operators and common functions, or filter on Spark"
 
 
 class EvaluationError(BoathouseError, ArithmeticError):
     code = "EVALUATION"
+    general = "use try_cast, try_divide or a condition that leaves such rows out"
 
 
 class ConstraintViolationError(BoathouseError, ValueError):
     code = "CONSTRAINT_VIOLATION"
+    general = "leave such rows out, or change them"
 
 
 class StorageError(BoathouseError, OSError):
     code = "STORAGE"
+    general = "check that the store is reachable and permits this"
 
 
 class UndecidedError(StorageError):
     code = "STORAGE_UNDECIDED"
+    general = "look again once the store answers"
 
 
 class UnsafeStorageError(StorageError):
     code = "STORAGE_UNSAFE"
+    general = "write to a store that can put if absent"
 
 
 class ReadOnlyError(BoathouseError, PermissionError):
     code = "READ_ONLY"
+    general = "open the newest version where writes are allowed"
 
 
 class MixedWritersError(BoathouseError, RuntimeError):
     code = "MIXED_WRITERS"
+    general = "write with one library only"
 
 
 class MissingRequirementError(BoathouseError, RuntimeError):
     code = "MISSING_REQUIREMENT"
+    general = "install what is missing"
 
 
 class CommitConflictError(BoathouseError, RuntimeError):
     code = "COMMIT_CONFLICT"
+    general = "refresh() the table and run the write again if it still makes sense"
 
 
 class CommitUnknownError(BoathouseError, RuntimeError):
     code = "COMMIT_UNKNOWN"
+    general = "ask find_write() once the store answers"

@@ -36,7 +36,7 @@ def tasks(name: str) -> TaskModule:
 
 
 def _package(name: str) -> str:
-    package = FORMATS.get(name.lower() if isinstance(name, str) else name)
+    package = FORMATS.get(name.lower()) if isinstance(name, str) else None
     if package is None:
         raise InvalidArgumentError(f"there is no table format {name!r}", advice=f"the formats are {', '.join(FORMATS)}")
     return package

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from boathouse import registry
+from boathouse.api.checks import errors_at, flag, texts
 from boathouse.api.engines import engine_for
 from boathouse.api.found import formats_at, locate, not_found
 from boathouse.api.open import open as open_table
@@ -23,6 +24,7 @@ from boathouse.ops.handle import Handle, WriteOptions, check_read_only
 from boathouse.ops.result import WriteResult
 from boathouse.storage import Stores
 from boathouse.table.change import CreateTable
+from boathouse.table.location import Location
 from boathouse.types import Field, Schema
 from boathouse.types.text import parse_schema
 
@@ -46,12 +48,27 @@ def create(
     The table gets the lowest protocol that holds it. Raises AlreadyExistsError, UnsupportedTypeError,
     UnsupportedFeatureError.
     """
-    location, stores = locate(path_text(uri)), Stores(storage_options)
-    table_format = registry.load(format)
-    logical = as_schema(schema)
-    table = CreateTable(logical, partition_fields(partition_by, logical), dict(properties or {}), profile)
-    snapshot, _ = _create.create(table_format, location, stores, table, write_options(options))
-    return Table(Handle(location, stores, table_format, snapshot), spark)
+    with errors_at(path_text(uri)):
+        location, stores = locate(path_text(uri)), Stores(storage_options)
+        table_format = registry.load(format)
+        logical = as_schema(schema)
+        if profile is not None and not isinstance(profile, str):
+            raise InvalidArgumentError(f"profile={profile!r} is not a name", advice="leave it out")
+        partitions = partition_fields(partition_by, logical)
+        table = CreateTable(logical, partitions, texts("properties", properties), profile)
+        given = write_options(options)
+        if given.dry_run:
+            raise InvalidArgumentError("an empty table is not created dry", advice="leave dry_run out")
+        _check_free(location, stores)
+        snapshot, _ = _create.create(table_format, location, stores, table, given)
+        return Table(Handle(location, stores, table_format, snapshot), spark)
+
+
+def _check_free(location: Location, stores: Stores) -> None:
+    """Two tables under one root would be one too many for whoever opens it. Raises AlreadyExistsError."""
+    check_read_only(str(location))
+    if formats_at(location, stores):
+        raise already_there(location)
 
 
 def write(
@@ -72,28 +89,27 @@ def write(
     `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
     for which it is true. Raises AlreadyExistsError (mode error), and what append and overwrite raise.
     """
-    if mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
-        raise InvalidArgumentError(f"mode={mode!r}", advice="it is one of error, append, overwrite, ignore")
-    location, stores = locate(path_text(uri)), Stores(storage_options)
-    check_read_only(str(location))
-    found = formats_at(location, stores)
-    if not found:
-        if where is not None:
-            raise not_found(location, stores)
-        make = _create_with(data, location, stores, format or "delta", partition_by, properties)
-        return make(write_options(options))
-    if mode in ("error", "errorifexists"):
-        raise already_there(location)
-    if mode == "ignore":
-        return WriteResult("write", None, skipped="there is a table already")
-    table = open_table(uri, format=format, storage_options=storage_options)
-    if mode == "append":
-        _check_partitioning(table, partition_by)
-        return table.append(data, merge_schema=merge_schema, **options)
-    by = partition_by if partition_by and overwrite_schema else None
-    if by is None:
-        _check_partitioning(table, partition_by)
-    return table.overwrite(data, where=where, overwrite_schema=overwrite_schema, partition_by=by, **options)
+    with errors_at(path_text(uri)):
+        if mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
+            raise InvalidArgumentError(f"mode={mode!r}", advice="it is one of error, append, overwrite, ignore")
+        given, replaced = write_options(options), flag("overwrite_schema", overwrite_schema)
+        location, stores = locate(path_text(uri)), Stores(storage_options)
+        check_read_only(str(location))
+        if not formats_at(location, stores):
+            if where is not None:
+                raise not_found(location, stores)
+            return _create_with(data, location, stores, format or "delta", partition_by, properties)(given)
+        if mode in ("error", "errorifexists"):
+            raise already_there(location)
+        if mode == "ignore":
+            return WriteResult("write", None, skipped="there is a table already")
+        table = open_table(uri, format=format, storage_options=storage_options)
+        by = partition_by if partition_by and replaced else None
+        if mode == "append" or by is None:
+            _check_partitioning(table, partition_by)
+        if mode == "append":
+            return table.append(data, merge_schema=merge_schema, **options)
+        return table.overwrite(data, where=where, overwrite_schema=replaced, partition_by=by, **options)
 
 
 def _create_with(
@@ -109,9 +125,12 @@ def _create_with(
     engine = engine_for(data)
     rel = engine.source(data)
     schema = engine.schema(rel)
-    table = CreateTable(schema, partition_fields(partition_by, schema), dict(properties or {}))
+    table = CreateTable(schema, partition_fields(partition_by, schema), texts("properties", properties))
 
     def make(options: WriteOptions) -> WriteResult:
+        if options.dry_run:
+            table_format.create(location, table)
+            return WriteResult("create", None, dry_run=True)
         return _create.create(table_format, location, stores, table, options, rel, engine)[1]
 
     return make
@@ -138,7 +157,7 @@ def as_schema(schema: Any) -> Schema:
         return parse_schema(schema)
     if isinstance(schema, pa.Schema):
         return from_arrow(schema)
-    if hasattr(schema, "__arrow_c_schema__"):
+    if hasattr(schema, "__arrow_c_schema__") and not isinstance(schema, pa.DataType | pa.Field):
         return from_arrow(pa.schema(schema))
     if type(schema).__module__.startswith("pyspark.sql"):
         return parse_schema(_spark_ddl(schema))

@@ -41,6 +41,8 @@ def spark_engine(spark: Any) -> Engine:
 def session(spark: Any = None) -> Any:
     """The given session, else the active one. Raises InvalidArgumentError if there is none."""
     if spark is not None:
+        if not any(k.__name__ == "SparkSession" for k in type(spark).__mro__):
+            raise InvalidArgumentError(f"{spark!r} is not a Spark session", advice="pass spark=SparkSession")
         return spark
     if "pyspark" in sys.modules:
         active = import_module("pyspark.sql").SparkSession.getActiveSession()

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
+from boathouse.api.checks import errors_at
 from boathouse.api.found import formats_at, locate
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.table import Table
@@ -35,4 +36,5 @@ def open(
 
 def detect(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The formats that have a table at the path: none, one, or more than one."""
-    return formats_at(locate(path_text(uri)), Stores(storage_options))
+    with errors_at(path_text(uri)):
+        return formats_at(locate(path_text(uri)), Stores(storage_options))

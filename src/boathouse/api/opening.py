@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
+from boathouse.api.checks import errors_at
 from boathouse.api.found import choose, locate
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
@@ -22,16 +23,25 @@ def open_handle(
     allow_mixed_writers: bool = False,
 ) -> Handle:
     """What `boathouse.open` opens; it says what the arguments mean and what is raised."""
-    at = At(version, None if timestamp is None else timestamp_ms(timestamp), ref)
+    with errors_at(path_text(uri)):
+        at = _version(version, timestamp, ref)
+        location, stores = locate(path_text(uri)), Stores(storage_options)
+        chosen = choose(location, stores, format)
+        snapshot = chosen.load(location, stores, at)
+    pinned = at.pinned or location.metadata is not None
+    return Handle(location, stores, chosen, snapshot, pinned, allow_mixed_writers)
+
+
+def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str | None) -> At:
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("version= and timestamp= exclude each other", advice="pass one of them")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
-        raise InvalidArgumentError(f"version={version!r} is not a whole number")
-    location, stores = locate(path_text(uri)), Stores(storage_options)
-    chosen = choose(location, stores, format)
-    snapshot = chosen.load(location, stores, at)
-    pinned = at.pinned or location.metadata is not None
-    return Handle(location, stores, chosen, snapshot, pinned, allow_mixed_writers)
+        raise InvalidArgumentError(
+            f"version={version!r} is not a whole number", advice="history() lists the versions of a table"
+        )
+    if ref is not None and (not isinstance(ref, str) or not ref):
+        raise InvalidArgumentError(f"ref={ref!r} is not a name", advice="pass the name of a branch or tag")
+    return At(version, None if timestamp is None else timestamp_ms(timestamp), ref)
 
 
 def path_text(uri: object) -> str:

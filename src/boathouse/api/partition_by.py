@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from boathouse.api.checks import names
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import Field, PartitionField, Schema, StructType, Transform
 
@@ -19,7 +20,7 @@ FIRST_ID = 1000
 
 def partition_fields(by: str | Sequence[str], schema: Schema) -> tuple[PartitionField, ...]:
     """The partition fields of `by`, with ids from 1000. Raises InvalidArgumentError, ColumnNotFoundError."""
-    texts = [by] if isinstance(by, str) else list(by)
+    texts = names("partition_by", [by] if isinstance(by, str) else by)
     return tuple(_field(text, schema, FIRST_ID + i) for i, text in enumerate(texts))
 
 
@@ -35,6 +36,8 @@ def _field(text: str, schema: Schema, id: int) -> PartitionField:
             f"cannot read the partition transform {text!r}",
             advice="write a column, year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)",
         )
+    if number is not None and not 0 < int(number) < 2**31:
+        raise InvalidArgumentError(f"{text!r}: {number} is out of range", advice="write a number from 1 on")
     source, path = _resolve(match[3], schema)
     transform = Transform(name, None if number is None else int(number))  # type: ignore[arg-type]
     label = ".".join(path) if name == "identity" else f"{'.'.join(path)}_{_suffix(name)}"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from boathouse.api.checks import errors_at, located, names
 from boathouse.api.engines import LOCAL, session, spark_engine
 from boathouse.api.explain import Explanation
 from boathouse.engines.local import read_table
-from boathouse.errors import InvalidArgumentError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
@@ -24,31 +24,41 @@ class Scan:
 
     def __init__(self, handle: Handle, columns: Sequence[str] | None, where: str | Expr | None, spark: Any) -> None:
         schema = handle.snapshot.schema
-        if isinstance(columns, str):
-            raise InvalidArgumentError(f"columns={columns!r} is a text", advice=f"pass a list: [{columns!r}]")
         self._handle = handle
-        self._columns = None if columns is None else [schema.field(c).name for c in columns]
-        parsed = parse(where) if isinstance(where, str) else where
-        self._where = None if parsed is None else bind_predicate(parsed, schema)
+        with errors_at(self.uri):
+            wanted = None if columns is None else [schema.field(c).name for c in names("columns", columns)]
+            self._columns = None if wanted is None else names("columns", wanted)
+            parsed = parse(where) if isinstance(where, str) else where
+            self._where = None if parsed is None else bind_predicate(parsed, schema)
         self._spark = spark
 
+    @property
+    def uri(self) -> str:
+        return self._handle.location.uri
+
+    @located
     def plan(self, engine: Engine = LOCAL) -> ScanPlan:
         """Which units are read for this scan."""
         h = self._handle
         return h.format.plan(h.snapshot, h.stores, self._columns, self._where, (), engine.map)
 
+    @located
     def to_arrow(self) -> pa.Table:
         """All rows, in process."""
         return read_table(LOCAL, self.plan())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows batch by batch, in bounded memory."""
-        return LOCAL.batches(self.plan())
+        return self._batches(self.plan())
+
+    def _batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+        with errors_at(self.uri):
+            yield from LOCAL.batches(plan)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as an Arrow stream."""
         plan = self.plan()
-        return pa.RecordBatchReader.from_batches(plan.read.schema, LOCAL.batches(plan))
+        return pa.RecordBatchReader.from_batches(plan.read.schema, self._batches(plan))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
@@ -57,11 +67,13 @@ class Scan:
         """All rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
+    @located
     def to_spark(self, spark: Any = None) -> Any:
         """A Spark DataFrame that reads natively where that is safe; `explain()` says which way and why."""
-        engine = spark_engine(session(spark or self._spark))
+        engine = spark_engine(session(self._spark if spark is None else spark))
         return engine.scan(self.plan(engine))
 
+    @located
     def count(self) -> int:
         """How many rows; from metadata alone where there is no predicate and every file tells."""
         h = self._handle

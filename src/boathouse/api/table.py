@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from boathouse.api.checks import flag, located, texts
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import engine_for
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
-from boathouse.errors import SchemaError
+from boathouse.errors import InvalidArgumentError, SchemaError
 from boathouse.expr.tree import Expr
 from boathouse.ops import add_columns as _add_columns
 from boathouse.ops import append as _append
@@ -24,7 +25,7 @@ from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.table.format import HistoryEntry, Snapshot
 from boathouse.table.location import Version
-from boathouse.types import Partitioning, Schema
+from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.text import parse_type
 
 History = list[HistoryEntry]
@@ -67,15 +68,22 @@ class Table:
     def properties(self) -> Mapping[str, str]:
         return self._handle.snapshot.properties
 
+    @located
     def history(self, limit: int | None = None) -> History:
         """Commits up to this version, newest first, as far as the table keeps them."""
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidArgumentError(
+                f"limit={limit!r} is not a number of commits", advice="pass for example limit=10"
+            )
         h = self._handle
         return list(h.format.history(h.snapshot, h.stores, limit))
 
+    @located
     def files(self) -> pa.Table:
         """The data files: path, size, rows, deleted, partition."""
         return files_table(self._handle)
 
+    @located
     def detail(self) -> dict[str, Any]:
         """Format, version, size, rows, files, partitioning, protocol and features."""
         return detail(self._handle)
@@ -103,13 +111,16 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
 
+    @located
     def append(self, data: Any, merge_schema: bool = False, **options: Any) -> WriteResult:
         """Adds every row of the data; `merge_schema` adds columns that the table lacks."""
         engine = engine_for(data)
+        flag("merge_schema", merge_schema)
         return self._moved(
             _append.append(self._handle, engine.source(data), engine, write_options(options), merge_schema)
         )
 
+    @located
     def overwrite(
         self,
         data: Any,
@@ -121,31 +132,44 @@ class Table:
         """Replaces all rows, or those for which `where` is true; then all of the data must satisfy it."""
         engine = engine_for(data)
         rel = engine.source(data)
-        if partition_by is not None and not overwrite_schema:
-            raise SchemaError("partition_by= needs overwrite_schema=True", where=self.uri)
+        if partition_by is not None and not flag("overwrite_schema", overwrite_schema):
+            raise SchemaError("partition_by= needs overwrite_schema=True", advice="pass it too, or leave both out")
         by = None if partition_by is None else partition_fields(partition_by, engine.schema(rel))
         return self._moved(
             _overwrite.overwrite(self._handle, rel, engine, where, write_options(options), overwrite_schema, by)
         )
 
+    @located
     def delete(self, where: str | Expr | None = None, **options: Any) -> WriteResult:
         """Deletes the rows for which `where` is true; without it every row."""
         return self._moved(_delete.delete(self._handle, where, engine_for(None, self._spark), write_options(options)))
 
+    @located
     def add_column(self, name: str, type: Any, **options: Any) -> WriteResult:
         """Adds a nullable column, null in the rows that are there; `type` is Spark SQL text or a DataType."""
-        column = (name, parse_type(type) if isinstance(type, str) else type)
+        found = parse_type(type) if isinstance(type, str) else type
+        if not isinstance(name, str) or not name:
+            raise InvalidArgumentError(f"{name!r} is not the name of a column", advice="pass the name as text")
+        if not isinstance(found, DataType):
+            raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
+        column = (name, found)
         return self._moved(_add_columns.add_columns(self._handle, [column], write_options(options)))
 
+    @located
     def set_properties(self, properties: Mapping[str, str | None], **options: Any) -> WriteResult:
         """Sets table properties; None removes one."""
-        return self._moved(_set_properties.set_properties(self._handle, properties, write_options(options)))
+        given = texts("properties", properties, nulls=True)
+        return self._moved(_set_properties.set_properties(self._handle, given, write_options(options)))
 
+    @located
     def find_write(self, write_id: str) -> Version | None:
         """The version that a write made, by its write id; settles a CommitUnknownError."""
+        if not isinstance(write_id, str) or not write_id:
+            raise InvalidArgumentError(f"{write_id!r} is not a write id", advice="pass WriteResult.write_id")
         h = self._handle
         return h.format.find_write(h.location, h.stores, write_id)
 
+    @located
     def refresh(self) -> Table:
         """Moves to the newest version; returns itself."""
         h = self._handle
@@ -167,5 +191,9 @@ class Table:
 
 
 def write_options(options: Mapping[str, Any]) -> WriteOptions:
-    """`message=`, `metadata=`, `txn=`, `dry_run=`, `target_file_bytes=` as one value; others are a TypeError."""
+    """`message=`, `metadata=`, `txn=`, `dry_run=`, `target_file_bytes=` as one value. InvalidArgumentError."""
+    known = WriteOptions.__slots__
+    for name in options:
+        if name not in known:
+            raise InvalidArgumentError(f"there is no option {name!r}", advice=f"the options are {', '.join(known)}")
     return WriteOptions(**options)

@@ -151,13 +151,20 @@ def from_data(data: object) -> Batches:
     if type(data).__module__.startswith("pandas"):
         data = pa.Table.from_pandas(data, preserve_index=False)
     if isinstance(data, pa.Table):
+        if not data.column_names:
+            raise InvalidArgumentError("the data has no columns", advice="pass rows with the columns of the table")
         return Batches.of(data)
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        return from_data(pa.Table.from_pylist(data))
+        return from_data(_rows(data))
     if hasattr(data, "to_reader") and hasattr(data, "schema"):
         data = data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
+        try:
+            reader = pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(
+                f"a {type(data).__qualname__} is no table: {error}", advice="pass columns with names"
+            ) from error
         return Batches(reader.schema, lambda: iter(reader), once=True)
     if isinstance(data, ScanTask) or not hasattr(data, "__arrow_c_array__"):
         raise InvalidArgumentError(
@@ -165,6 +172,16 @@ def from_data(data: object) -> Batches:
             advice="pass a PySpark DataFrame, or anything that speaks Arrow (pyarrow, pandas, polars, duckdb)",
         )
     return from_data(pa.record_batch(data))
+
+
+def _rows(rows: list[dict[str, Any]]) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(rows)
+    except (pa.ArrowException, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"cannot make columns of these rows: {error}",
+            advice="pass values of one type by column, or a pyarrow table",
+        ) from error
 
 
 def _project(batch: pa.RecordBatch, columns: Sequence[tuple[str, Expr]], keep: Expr | None) -> pa.RecordBatch:

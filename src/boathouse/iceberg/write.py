@@ -42,6 +42,8 @@ def create(
             where=str(location),
             advice="leave format-version and profile out: version 2 is written",
         )
+    if create.profile is not None:
+        raise UnsupportedFeatureError(f"Iceberg tables have no profile {create.profile!r}", where=str(location))
     if snapshot is None:
         schema, _ = fresh_schema(create.schema)
         return schema, bind_spec(create.partition_by, schema, 0, FIRST_FIELD_ID - 1)[0]

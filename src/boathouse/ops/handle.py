@@ -58,14 +58,37 @@ class WriteOptions:
     target_file_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.txn is not None:
-            app, version = self.txn
-            if not isinstance(app, str) or not app or isinstance(version, bool) or not isinstance(version, int):
-                raise InvalidArgumentError(
-                    f"txn={self.txn!r} is not (application id, version)", advice="pass for example txn=('etl', 7)"
-                )
+        if self.message is not None and not isinstance(self.message, str):
+            raise InvalidArgumentError(f"message={self.message!r} is not text", advice="pass a text")
+        if self.txn is not None and not _is_txn(self.txn):
+            raise InvalidArgumentError(
+                f"txn={self.txn!r} is not (application id, version)", advice="pass for example txn=('etl', 7)"
+            )
+        if not isinstance(self.metadata, Mapping):
+            raise InvalidArgumentError(
+                f"metadata={self.metadata!r} is not a dict", advice="pass a dict of strings to strings"
+            )
         for key, value in self.metadata.items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise InvalidArgumentError(
                     f"metadata {key!r}: {value!r} is not text", advice="pass a dict of strings to strings"
                 )
+        if not isinstance(self.dry_run, bool):
+            raise InvalidArgumentError(
+                f"dry_run={self.dry_run!r} is neither True nor False", advice="pass True or False"
+            )
+        size = self.target_file_bytes
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise InvalidArgumentError(
+                f"target_file_bytes={size!r} is not a number of bytes", advice="pass for example 128 << 20"
+            )
+
+
+def _is_txn(txn: object) -> bool:
+    """A pair of a text and a version that fits 64 bits with a sign, as Delta stores it."""
+    if not isinstance(txn, tuple | list) or len(txn) != 2:
+        return False
+    app, version = txn
+    if not isinstance(app, str) or not app or isinstance(version, bool) or not isinstance(version, int):
+        return False
+    return -(2**63) <= version < 2**63

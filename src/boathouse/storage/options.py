@@ -37,6 +37,8 @@ class StorageOptions:
             return cls()
         if isinstance(options, StorageOptions):
             return options
+        if not isinstance(options, Mapping):
+            raise InvalidArgumentError("The storage options are not a dict.", advice="pass a dict of names to values")
         found: dict[str, str] = {}
         given: dict[str, str] = {}
         for name, value in options.items():

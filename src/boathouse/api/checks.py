@@ -1,0 +1,74 @@
+"""What the public face asks of its arguments, and the path that its errors name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from boathouse.errors import BoathouseError, InvalidArgumentError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _HasUri(Protocol):
+    @property
+    def uri(self) -> str: ...
+
+
+@contextmanager
+def errors_at(where: object) -> Iterator[None]:
+    """Errors raised inside that name no path name this one."""
+    try:
+        yield
+    except BoathouseError as error:
+        if error.where is None and where is not None:
+            error.where = str(where)
+        raise
+
+
+def located(method: Callable[P, R]) -> Callable[P, R]:
+    """A method of something with a `uri`, which its errors name."""
+
+    @wraps(method)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        owner: _HasUri = args[0]  # type: ignore[assignment]
+        with errors_at(owner.uri):
+            return method(*args, **kwargs)
+
+    return inside
+
+
+def names(name: str, value: Sequence[str]) -> list[str]:
+    """A sequence of texts, each once. Raises InvalidArgumentError."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        text = repr([value]) if isinstance(value, str) else "for example ['id', 'day']"
+        raise InvalidArgumentError(f"{name}={value!r} is not a list of names", advice=f"pass a list: {text}")
+    for item in value:
+        if not isinstance(item, str):
+            raise InvalidArgumentError(f"{name}={value!r}: {item!r} is not a name", advice="pass names as text")
+    twice = sorted({item for item in value if list(value).count(item) > 1})
+    if twice:
+        raise InvalidArgumentError(f"{name}={value!r}: {twice[0]!r} is named twice", advice="name it once")
+    return list(value)
+
+
+def texts(name: str, value: Mapping[str, Any] | None, nulls: bool = False) -> dict[str, Any]:
+    """A mapping of texts to texts; None is none of them. `nulls`: values may be None. InvalidArgumentError."""
+    if value is None and not nulls:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(f"{name}={value!r} is not a dict", advice="pass a dict of strings to strings")
+    for key, text in value.items():
+        if not isinstance(key, str) or not key or not (isinstance(text, str) or (nulls and text is None)):
+            raise InvalidArgumentError(f"{name}: {key!r}: {text!r} is not text", advice="pass strings")
+    return dict(value)
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False, and nothing that only looks like it. Raises InvalidArgumentError."""
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(f"{name}={value!r} is neither True nor False", advice="pass True or False")
+    return value
