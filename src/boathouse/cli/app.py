@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.abc import MetaPathFinder
 from typing import Annotated
@@ -81,6 +82,8 @@ def main() -> None:
     """Runs the command line as a process of its own, and exits."""
     if "demo" not in sys.argv[1:2]:
         sys.meta_path.insert(0, _NoPandas())
+        # numpy starts a thread a core for linear algebra, of which there is none here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
     except BoathouseError as error:
