@@ -84,12 +84,13 @@ class Terminal(Board):
         self._put(step, format, Text.assemble(("✓ ", "green"), f"{seconds:.1f} s  ", (text, "dim")))
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        drawn = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        drawn = Table(box=box.SIMPLE_HEAD)
         right = _numbers(rows, header)
         for name in header:
             drawn.add_column(name.replace("_", " "), justify="right" if name in right else "left")
         for row in rows:
             drawn.add_row(*(Text(_text(c)) for c in row))
+        self._console.print(Text(title, style="bold"))
         self._console.print(drawn)
 
     def close(self) -> None:
@@ -107,7 +108,7 @@ class Terminal(Board):
         drawn = Table(box=box.SIMPLE_HEAD)
         drawn.add_column("")
         for name in self._formats:
-            drawn.add_column(name, min_width=24)
+            drawn.add_column(name, min_width=16)
         for step in self._steps:
             drawn.add_row(step, *(self._cells.get((step, f), Text("·", style="dim")) for f in self._formats))
         return drawn

@@ -114,7 +114,7 @@ def take_fingerprint(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
     # Counted once more in this process, without Spark.
     alone = flights.count()
     facts = {"rows": place.flights.rows, "fingerprint": place.flights.text, "rows_without_spark": alone}
-    return Outcome(place.flights.text, facts)
+    return Outcome(f"{place.flights.rows + place.airports.rows:,} rows", facts)
 
 
 def _facts(done: WriteResult) -> dict[str, Any]:
