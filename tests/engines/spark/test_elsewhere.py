@@ -24,12 +24,14 @@ folder = sys.argv[2]
 query = "id", "CAST(id % 3 AS int) AS p", "timestamp_micros(id) AS ts", "CAST(id AS string) AS s"
 for format in sys.argv[3:]:
     path = f"{folder}/{format} [a]{{b}}%20 ü"
-    made = bh.write(spark.range(0, 1000, 1, 3).selectExpr(*query), path, format=format, partition_by=[] if format == "lance" else ["p"])
+    by = [] if format == "lance" else ["p"]
+    made = bh.write(spark.range(0, 1000, 1, 3).selectExpr(*query), path, format=format, partition_by=by)
     assert made.rows_added == 1000, made
     table = bh.open(path, spark=spark)
     table.append(spark.range(1000, 1010).selectExpr(*query))
     frame = table.to_spark(spark)
-    assert frame.selectExpr("sum(id)", "count(DISTINCT p)", "max(unix_micros(ts))").collect()[0] == (1010 * 1009 // 2, 3, 1009)
+    got = frame.selectExpr("sum(id)", "count(DISTINCT p)", "max(unix_micros(ts))").collect()[0]
+    assert got == (1010 * 1009 // 2, 3, 1009), got
     assert table.scan(where="p = 1 AND id < 10").to_spark(spark).count() == 3
     table.delete("id < 10")
     assert table.to_spark(spark).count() == 1000

@@ -49,11 +49,11 @@ def test_refused_by_name(type):
         to_spark([T.Field("st", T.StructType((T.Field("inner", type),)))])
 
 
-def test_char_and_varchar_are_strings():
+def test_char_and_varchar_are_strings_and_nothing_is_required():
     from pyspark.sql import types as S
 
     struct = S.StructType([S.StructField("c", S.CharType(3)), S.StructField("v", S.VarcharType(9), False)])
-    assert from_spark(struct) == T.Schema((T.Field("c", T.STRING), T.Field("v", T.STRING, False)))
+    assert from_spark(struct) == T.Schema((T.Field("c", T.STRING), T.Field("v", T.STRING)))
 
 
 VALUES = [

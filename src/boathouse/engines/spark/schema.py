@@ -125,12 +125,16 @@ def _leaf(type: DataType) -> S.DataType | None:
 
 
 def from_spark(schema: S.StructType) -> Schema:
-    """The schema of a DataFrame. Raises UnsupportedTypeError naming the column."""
+    """The schema of a DataFrame, every field nullable. Raises UnsupportedTypeError naming the column.
+
+    Spark's `nullable = false` says what an expression happens to give (`lit(1)`, `range`), not what a table demands:
+    Spark's own writers drop it too.
+    """
     return Schema(tuple(_field(f, f.name) for f in schema.fields))
 
 
 def _field(f: S.StructField, path: str) -> Field:
-    return Field(f.name, _plain(f.dataType, path), f.nullable, doc=(f.metadata or {}).get("comment"))
+    return Field(f.name, _plain(f.dataType, path), doc=(f.metadata or {}).get("comment"))
 
 
 def _plain(type: S.DataType, path: str) -> DataType:
@@ -142,10 +146,10 @@ def _plain(type: S.DataType, path: str) -> DataType:
         return StructType(tuple(_field(f, f"{path}.{f.name}") for f in type.fields))
     if isinstance(type, S.ArrayType):
         element = _plain(type.elementType, f"{path}.element")
-        return ListType(Field("element", element, type.containsNull))
+        return ListType(Field("element", element))
     if isinstance(type, S.MapType):
         key = Field("key", _plain(type.keyType, f"{path}.key"), False)
-        return MapType(key, Field("value", _plain(type.valueType, f"{path}.value"), type.valueContainsNull))
+        return MapType(key, Field("value", _plain(type.valueType, f"{path}.value")))
     found = next((ours for theirs, ours in _LEAVES.items() if isinstance(type, theirs)), None)
     if found is None:
         raise UnsupportedTypeError(
