@@ -67,3 +67,24 @@ def test_every_command_of_the_shell_block_is_there():
     named = set(re.findall(r"^boathouse (\w+)", "\n".join(blocks("bash")), re.MULTILINE))
     assert named
     assert named <= known
+
+
+def test_every_exit_code_is_documented():
+    from boathouse.cli.app import EXIT_CODES
+
+    page = (ROOT / "docs" / "cli.md").read_text()
+    documented = {int(n) for n in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    assert documented == {0, 130, *(code for _, code in EXIT_CODES)}
+
+
+def test_every_command_has_its_line_in_the_page_of_the_command_line():
+    from typer.main import get_command
+
+    from boathouse.cli.app import app
+
+    page = (ROOT / "docs" / "cli.md").read_text()
+    commands = get_command(app).commands
+    assert set(re.findall(r"^\| `boathouse (\w+)", page, re.MULTILINE)) == set(commands)
+    options = {o for c in commands.values() for p in c.params for o in p.opts if o.startswith("--")}
+    missing = sorted(o for o in options - {"--help", "--limit"} if o not in page)
+    assert missing == []
