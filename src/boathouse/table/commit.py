@@ -29,6 +29,8 @@ log = logging.getLogger("boathouse")
 MAX_TURNS = 100
 MAX_SECONDS = 30 * 60
 READ_BACKS = 6
+SLOW_SECONDS = 5.0
+"""A put that took longer since its head was found may have landed below a head that moved on and was cleaned."""
 
 
 def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome:
@@ -40,12 +42,15 @@ def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome
     clock = entropy.current()
     deadline = clock.monotonic() + MAX_SECONDS
     for turn in range(1, MAX_TURNS + 1):
+        started = clock.monotonic()
         head = format.head(change, stores)
         settled = _follow(format, change, head, stores, turn)
         if settled is not None:
             return settled
         attempt = format.prepare(change, head, stores)
         published = format.committer(change.location, stores).publish(attempt)
+        if published == "won" and clock.monotonic() - started > SLOW_SECONDS:
+            published = _look_back(format, change, attempt, stores)
         if published == "won":
             format.published(attempt, change, stores)
             _log(change, attempt, turn)
@@ -82,6 +87,17 @@ def _follow(
     if isinstance(verdict, Rebase):
         return None
     return Conflicted(verdict.conflicts, replan=isinstance(verdict, Replan))
+
+
+def _look_back(format: TableFormat, change: Change, attempt: Attempt, stores: Stores) -> Published:
+    """Whether a version that was put late is part of the table: the versions above it must come after it."""
+    head = format.head(change, stores)
+    if head is None or head.version == attempt.version or change.planned is None:
+        return "won"
+    winners = format.winners(change, head, stores)
+    if winners is None:
+        return "unknown"
+    return "won" if any(w.write_id == change.write_id for w in winners) else "lost"
 
 
 def _exists(format: TableFormat, change: Change, head: Snapshot, stores: Stores, turn: int) -> CommitOutcome:
