@@ -52,9 +52,8 @@ class Lines(Board):
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         self.say(f"\n{title}")
-        show.table(
-            [h.replace("_", " ") for h in header], [[_text(c) for c in row] for row in rows], _numbers(rows, header)
-        )
+        names = [h.replace("_", " ") for h in header]
+        show.table(names, [[_text(c) for c in row] for row in rows], _numbers(rows, names))
 
 
 @dataclass

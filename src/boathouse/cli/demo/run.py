@@ -185,7 +185,11 @@ def _sizes(places: list[Place], board: Board, report: Report) -> None:
         size = human_bytes(found["bytes"])
         seconds = f"{sum(place.seconds.values()):.1f}"
         rows.append((place.format, found["rows"], versions, found["files"], size, seconds))
-    board.table("The flights tables", ("format", "rows", "versions", "files", "size", "seconds"), rows)
+    board.table(
+        "The flights tables (the first format also pays for Spark's warming up)",
+        ("format", "rows", "versions", "files", "size", "seconds"),
+        rows,
+    )
 
 
 def _closing(board: Board, report: Report, folder: Path) -> None:
