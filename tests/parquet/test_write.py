@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.schema import to_arrow
+from boathouse.arrow.filesystem import NativeFiles
+from boathouse.arrow.schema import from_arrow, to_arrow
 from boathouse.errors import (
     ConstraintViolationError,
     CorruptTableError,
@@ -27,6 +28,7 @@ from boathouse.parquet.footer import annotate
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema, variant_groups
 from boathouse.parquet.write import ParquetOptions, ParquetWriter
+from boathouse.storage import StorageOptions
 from boathouse.types import (
     BINARY,
     BOOLEAN,
@@ -418,3 +420,22 @@ def _files() -> Any:
             return pa.OSFile(uri, "rb")
 
     return Files()
+
+
+def test_members_that_may_not_be_null_below_a_null_struct(tmp_path):
+    """pyarrow counts them as null and would refuse to write; duckdb and pyarrow read them back."""
+    inner = pa.struct(
+        [
+            pa.field("a", pa.int32(), False),
+            pa.field("l", pa.list_(pa.string()), False),
+            pa.field("t", pa.struct([pa.field("q", pa.string(), False)]), False),
+        ]
+    )
+    rows = [{"a": 1, "l": ["x"], "t": {"q": "z"}}, None, {"a": 2, "l": [], "t": {"q": ""}}, None]
+    table = pa.table({"s": pa.array(rows, inner), "ls": pa.array([[r] for r in rows], pa.list_(inner))})
+    uri = f"file://{tmp_path}/x.parquet"
+    with ParquetWriter(NativeFiles(StorageOptions()), uri, to_parquet_schema(from_arrow(table.schema))) as writer:
+        for batch in table.slice(1).to_batches():
+            writer.write(batch)
+    assert pq.read_table(tmp_path / "x.parquet").to_pylist() == table.slice(1).to_pylist()
+    assert duckdb.sql(f"select s.t.q from '{tmp_path}/x.parquet'").fetchall() == [(None,), ("",), (None,)]

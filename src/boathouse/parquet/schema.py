@@ -153,7 +153,36 @@ def _fit(array: pa.Array, field: pa.Field, parent: pa.Array | None) -> pa.Array:
         hidden = 0 if parent is None else parent.null_count
         if array.null_count > hidden or (parent is not None and pc.any(pc.and_(array.is_null(), parent.is_valid()))):
             raise ConstraintViolationError(f"column `{field.name}` is not null, and the rows hold a null there")
-    return array if array.type == field.type else _convert(array, field.type, field.name)
+    if array.type != field.type or _hides_nulls(array):
+        array = _convert(array, field.type, field.name)
+    return array if field.nullable or not array.null_count else _without_nulls(array)
+
+
+def _hides_nulls(array: pa.Array) -> bool:
+    """Whether a member that may not be null is null somewhere below, which only a null struct around it allows.
+
+    pyarrow counts such members as null and refuses to write them, so they must lose their validity.
+    """
+    if pa.types.is_struct(array.type):
+        members = [(f, array.field(i)) for i, f in enumerate(array.type)]
+        return any((not f.nullable and m.null_count > 0) or _hides_nulls(m) for f, m in members)
+    if pa.types.is_map(array.type):
+        return _hides_nulls(array.keys) or _hides_nulls(array.items)
+    return is_list(array.type) and _hides_nulls(array.values)
+
+
+def _without_nulls(array: pa.Array) -> pa.Array:
+    """The array with its null slots holding whatever bytes lie there: nobody sees them."""
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(array.type, _without_nulls(array.storage))
+    if pa.types.is_struct(array.type):
+        return pa.StructArray.from_arrays([array.field(i) for i in range(len(array.type))], fields=list(array.type))
+    if pa.types.is_map(array.type):
+        return pa.MapArray.from_arrays(array.offsets, array.keys, array.items, type=array.type)
+    if is_list(array.type):
+        return type(array).from_arrays(array.offsets, array.values, type=array.type)
+    buffers = [None, *array.buffers()[1:]]
+    return pa.Array.from_buffers(array.type, len(array), buffers, 0, array.offset)
 
 
 def _convert(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
