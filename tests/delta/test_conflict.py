@@ -111,11 +111,11 @@ def test_row_7_both_remove_one_file(planned):
         assert isinstance(found, Replan) and kinds(found) == ["delete-delete"]
 
 
-def test_row_8_metadata_stops_everyone(planned):
+def test_row_8_over_new_metadata_nobody_is_rebased(planned):
     changed = {"metaData": {**planned.metadata.raw, "configuration": {"a": "b"}}}
     for change in ({}, {"where": "x = 1"}, {"whole": True}):
         found = verdict(planned, changed, **change)
-        assert isinstance(found, Stop) and kinds(found) == ["metadata-changed"]
+        assert isinstance(found, Replan) and kinds(found)[0] == "metadata-changed"
 
 
 def test_row_9_application_transactions(planned):
@@ -177,7 +177,7 @@ def test_two_property_changes(tmp_path):
     first, second = change_of(path, a="1"), change_of(path, b="2")
     assert isinstance(commit(FORMAT, first, Stores()), Committed)
     found = commit(FORMAT, second, Stores())
-    assert isinstance(found, Conflicted) and not found.replan and found.conflicts[0].kind == "metadata-changed"
+    assert isinstance(found, Conflicted) and found.replan and found.conflicts[0].kind == "metadata-changed"
     assert dict(bh.open(path).properties) == {"a": "1"}
 
 
@@ -223,7 +223,7 @@ def test_below_a_cleaned_log_nothing_is_committed(tmp_path):
     assert bh.open(str(path)).version == 11
 
 
-def test_a_winner_with_our_transaction_counts_as_ours(tmp_path):
+def test_a_winner_with_our_transaction_stops(tmp_path):
     path = str(tmp_path / "t")
     bh.create(path, pa.schema([("x", pa.int64())]))
     snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
@@ -236,4 +236,5 @@ def test_a_winner_with_our_transaction_counts_as_ours(tmp_path):
     )
     change = Change("delta", snapshot.location, snapshot, "mine", "append", edits, txn=("etl", 3))
     bh.open(path).append(pa.table({"x": [1]}), txn=("etl", 3))
-    assert commit(FORMAT, change, Stores()) == Committed(1, 1, already=True)
+    found = commit(FORMAT, change, Stores())
+    assert isinstance(found, Conflicted) and found.conflicts[0].kind == "transaction"

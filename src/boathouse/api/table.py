@@ -24,7 +24,7 @@ from boathouse.ops import set_properties as _set_properties
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.table.format import HistoryEntry, Snapshot
-from boathouse.table.location import Version
+from boathouse.table.location import At, Version
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.text import parse_type
 
@@ -174,7 +174,7 @@ class Table:
         """Moves to the newest version; returns itself."""
         h = self._handle
         if not h.pinned:
-            self._handle = replace(h, snapshot=h.format.load(h.location, h.stores))
+            self._handle = replace(h, snapshot=h.format.load(h.location, h.stores, At(ref=h.snapshot.ref)))
         return self
 
     def _moved(self, done: tuple[Snapshot, WriteResult]) -> WriteResult:

@@ -36,6 +36,7 @@ def check(change: Change, winners: Sequence[Winner], head: DeltaSnapshot) -> Ver
     replan: list[Conflict] = []
     for winner in winners:
         stop += _identity(change, winner)
+        replan += _metadata(winner)
         replan += _files(change, winner, head)
     if stop:
         return Stop(tuple(stop))
@@ -51,13 +52,19 @@ def _identity(change: Change, winner: Winner) -> list[Conflict]:
     protocol = entry.last("protocol")
     if protocol is not None and protocol != dict(planned.protocol.raw):
         found.append(Conflict("protocol-changed", winner.version, "the table's protocol was changed"))
-    if entry.last("metaData") is not None:
-        text = "the table's schema, partitioning or properties were changed"
-        found.append(Conflict("metadata-changed", winner.version, text))
     if change.txn is not None and any(t.get("appId") == change.txn[0] for t in entry.actions.get("txn", ())):
         text = f"application {change.txn[0]!r} committed another transaction"
         found.append(Conflict("transaction", winner.version, text))
     return found
+
+
+def _metadata(winner: Winner) -> list[Conflict]:
+    """Never rebased: what was computed under the old schema, partitioning or properties is computed again."""
+    entry: Entry = winner.document
+    if entry.last("metaData") is None:
+        return []
+    text = "the table's schema, partitioning or properties were changed"
+    return [Conflict("metadata-changed", winner.version, text)]
 
 
 def _files(change: Change, winner: Winner, head: DeltaSnapshot) -> list[Conflict]:

@@ -13,7 +13,6 @@ import pyarrow as pa
 from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, text_of
 from boathouse.delta.checkpoint_write import checkpoint_if_due
-from boathouse.delta.commits import Entry
 from boathouse.delta.features import lowest_protocol
 from boathouse.delta.log import Log
 from boathouse.delta.schema import field_json, schema_json
@@ -72,10 +71,7 @@ def head(change: Change, stores: Stores) -> DeltaSnapshot | None:
 
 
 def winners(change: Change, newest: DeltaSnapshot, stores: Stores) -> Sequence[Winner] | None:
-    """The commits after the planned snapshot, oldest first; None if some are gone.
-
-    One that applied our application transaction already counts as ours: its write id is given as this change's.
-    """
+    """The commits after the planned snapshot, oldest first; None if some are gone."""
     assert change.planned is not None
     known = {e.version: e for e in newest.entries}
     log = Log(change.location.uri, stores)
@@ -85,15 +81,8 @@ def winners(change: Change, newest: DeltaSnapshot, stores: Stores) -> Sequence[W
             entry = known.get(v) or read_entry(log, v)
         except NotFoundError:
             return None
-        ours = _applied(change.txn, entry)
-        found.append(Winner(v, change.write_id if ours else entry.info.get(WRITE_ID), entry))
+        found.append(Winner(v, entry.info.get(WRITE_ID), entry))
     return found
-
-
-def _applied(txn: tuple[str, int] | None, entry: Entry) -> bool:
-    if txn is None:
-        return False
-    return any(t.get("appId") == txn[0] and t.get("version", -1) >= txn[1] for t in entry.actions.get("txn", ()))
 
 
 def prepare(change: Change, newest: DeltaSnapshot | None, stores: Stores) -> Attempt:

@@ -6,7 +6,13 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from boathouse.bits.entropy import current
-from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsafeStorageError, UnsupportedFeatureError
+from boathouse.errors import (
+    CorruptTableError,
+    InvalidArgumentError,
+    ReadOnlyError,
+    UnsafeStorageError,
+    UnsupportedFeatureError,
+)
 from boathouse.lance import features
 from boathouse.lance.build import Build, Built
 from boathouse.lance.conflict import kind_of
@@ -69,6 +75,8 @@ def _same(a: VersionFile, b: VersionFile) -> bool:
 def writable(snapshot: LanceSnapshot, stores: Stores) -> None:
     """Raises if the table may not be written here. UnsupportedFeatureError, UnsafeStorageError, CorruptTableError."""
     where = snapshot.location.uri
+    if snapshot.ref is not None:
+        raise ReadOnlyError(f"`{snapshot.ref}` is a tag, which no write moves", where=where, advice="open without ref=")
     features.check_writable(snapshot.manifest, where)
     ids = [f.id for f in snapshot.manifest.fragments]
     if len(set(ids)) != len(ids):

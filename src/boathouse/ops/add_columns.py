@@ -15,28 +15,39 @@ from boathouse.types import DataType, Schema
 
 
 def add_columns(
-    handle: Handle, columns: Sequence[tuple[str, DataType]], options: WriteOptions = WriteOptions()
+    handle: Handle,
+    columns: Sequence[tuple[str, DataType]],
+    options: WriteOptions = WriteOptions(),
+    only_missing: bool = False,
 ) -> tuple[Snapshot, WriteResult]:
-    """Adds top-level columns. Raises InvalidArgumentError for a name that is there already."""
+    """Adds top-level columns. Raises InvalidArgumentError for a name that is there already.
+
+    `only_missing` leaves such columns out instead, whoever added them.
+    """
     write_id = new_write_id()
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
         taken = {n.lower() for n in snapshot.schema.names}
-        for name, _ in columns:
+        wanted = [(n, t) for n, t in columns if not (only_missing and n.lower() in taken)]
+        if not wanted:
+            return Planned(None)
+        for name, _ in wanted:
             if not name or name.lower() in taken:
+                why = "the table has it already" if name else "it has no name"
                 raise InvalidArgumentError(
-                    f"cannot add column `{name}`: the table has it already", where=str(handle.location)
+                    f"cannot add column `{name}`: {why}", where=str(handle.location), advice="choose another name"
                 )
+            taken.add(name.lower())
         change = Change(
             format=handle.format.name,
             location=handle.location,
             planned=snapshot,
             write_id=write_id,
             operation="add-columns",
-            edits=tuple(AddColumn(name, type) for name, type in columns),
+            edits=tuple(AddColumn(name, type) for name, type in wanted),
             reads=ReadSet(),
             ref=snapshot.ref,
-            parameters={"columns": ", ".join(f"{n} {t}" for n, t in columns)},
+            parameters={"columns": ", ".join(f"{n} {t}" for n, t in wanted)},
             message=options.message,
             metadata=dict(options.metadata),
         )
@@ -47,8 +58,5 @@ def add_columns(
 
 def add_missing(handle: Handle, data: Schema, options: WriteOptions) -> Snapshot:
     """Adds the columns of `data` that the table lacks; the snapshot that has them."""
-    known = {n.lower() for n in handle.snapshot.schema.names}
-    missing = [(f.name, f.type) for f in data if f.name.lower() not in known]
-    if not missing:
-        return handle.snapshot
-    return add_columns(handle, missing, replace(options, txn=None))[0]
+    columns = [(f.name, f.type) for f in data]
+    return add_columns(handle, columns, replace(options, txn=None), only_missing=True)[0]

@@ -59,7 +59,7 @@ def overwrite(
         files, rows = _live(snapshot)
         change = base_change(handle, snapshot, "overwrite", write_id, options, tuple(edits))
         change = replace(change, reads=ReadSet(whole=True))
-        return Planned(change, outcomes, context, files_removed=files, rows_removed=rows)
+        return Planned(change, outcomes, context, files, rows, recount=_live)
 
     return run(handle, "overwrite", options, plan)
 
@@ -102,7 +102,11 @@ def _overwrite_where(
         except BaseException:
             Planned(None, outcomes, context).discard()
             raise
-        change = base_change(handle, snapshot, "overwrite", write_id, options, taken.edits(outcomes))
+        edits = taken.edits(outcomes)
+        if not edits and options.txn is None:
+            return Planned(None, outcomes, context)
+        edits = edits or (AddFiles(data_files(outcomes)),)
+        change = base_change(handle, snapshot, "overwrite", write_id, options, edits)
         change = replace(change, reads=taken.reads, parameters={"predicate": str(predicate)})
         return Planned(
             change,

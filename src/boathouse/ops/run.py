@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
+from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError, StorageError
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import data_files, discard, total
 from boathouse.ops.result import WriteResult
@@ -18,6 +19,8 @@ from boathouse.table.format import Snapshot
 from boathouse.table.location import At, Version
 from boathouse.table.tasks import WriteContext
 
+log = logging.getLogger("boathouse")
+
 MAX_PLANS = 10
 
 
@@ -25,7 +28,8 @@ MAX_PLANS = 10
 class Planned:
     """A change with what it wrote: `outcomes` to remove if the commit is surely lost, and figures to report.
 
-    `change` None means that there is nothing to commit.
+    `change` None means that there is nothing to commit. `recount` tells files and rows that leave if the change
+    follows another snapshot than the planned one.
     """
 
     change: Change | None
@@ -33,6 +37,7 @@ class Planned:
     context: WriteContext | None = None
     files_removed: int = 0
     rows_removed: int = 0
+    recount: Callable[[Snapshot], tuple[int, int]] | None = None
 
     def discard(self) -> None:
         """Removes the data files; one that cannot be removed is a harmless orphan."""
@@ -40,9 +45,10 @@ class Planned:
             discard(self.outcomes, self.context)
 
 
-def run(
-    handle: Handle, operation: str, options: WriteOptions, plan: Callable[[Snapshot, Planned | None], Planned | None]
-) -> tuple[Snapshot, WriteResult]:
+PlanFunction = Callable[[Snapshot, Planned | None], Planned | None]
+
+
+def run(handle: Handle, operation: str, options: WriteOptions, plan: PlanFunction) -> tuple[Snapshot, WriteResult]:
     """Commits what `plan` makes of the snapshot, and plans again from the head when a winner makes that right.
 
     `plan(snapshot, previous)` is given what the lost turn planned, with its files still there: it uses them
@@ -57,7 +63,7 @@ def run(
         return handle.snapshot, WriteResult(operation, None, skipped=skipped)
     snapshot, lost = handle.snapshot, None
     for turn in range(MAX_PLANS):
-        planned = plan(snapshot, lost)
+        planned = _plan(plan, snapshot, lost)
         if planned is None:
             break
         if planned.change is None or options.dry_run:
@@ -65,18 +71,66 @@ def run(
             return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run)
         outcome = _commit(handle, planned, planned.change)
         if isinstance(outcome, Committed):
+            result = _result(operation, _recounted(planned, outcome), outcome.version)
             seconds = entropy.current().monotonic() - started
-            result = replace(_result(operation, planned, outcome.version), seconds=seconds)
-            return _reload(handle), replace(result, retries=turn + outcome.turns - 1)
+            return _after(handle), replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
         if not isinstance(outcome, Conflicted):
             raise unknown_error(planned.change)
         lost, error = planned, conflict_error(handle, planned.change, outcome)
+        if outcome.conflicts[0].kind == "table-replaced":
+            break
+        snapshot = _head(handle, planned)
+        skipped = _already_applied(replace(handle, snapshot=snapshot), options)
+        if skipped is not None:
+            planned.discard()
+            return snapshot, WriteResult(operation, None, skipped=skipped)
         if not outcome.replan:
             break
-        snapshot = _reload(handle)
     assert lost is not None  # a first plan is never None
     lost.discard()
     raise error
+
+
+def _plan(plan: PlanFunction, snapshot: Snapshot, lost: Planned | None) -> Planned | None:
+    """What `plan` makes of the snapshot; where it fails, the files of the lost turn go."""
+    try:
+        return plan(snapshot, lost)
+    except BaseException:
+        if lost is not None:
+            lost.discard()
+        raise
+
+
+def _head(handle: Handle, lost: Planned) -> Snapshot:
+    """The newest snapshot after a turn was lost; where it cannot be read, the files of that turn go."""
+    try:
+        return _reload(handle)
+    except BoathouseError:
+        lost.discard()
+        raise
+
+
+def _after(handle: Handle) -> Snapshot:
+    """The snapshot after a write. The write is done: a store that fails now must not make it look as if it were not."""
+    try:
+        return _reload(handle)
+    except StorageError as error:
+        log.warning("%s was written, but could not be read again: %s", handle.location, error)
+        return handle.snapshot
+
+
+def _recounted(planned: Planned, outcome: Committed) -> Planned:
+    """Figures for the snapshot that the commit followed, if that is not the planned one."""
+    onto, change = outcome.onto, planned.change
+    if planned.recount is None or change is None or change.planned is None or onto is None:
+        return planned
+    if onto.token == change.planned.token:
+        return planned
+    try:
+        files, rows = planned.recount(onto)
+    except BoathouseError:  # the write is done, whatever becomes of its figures
+        return planned
+    return replace(planned, files_removed=files, rows_removed=rows)
 
 
 def _reload(handle: Handle) -> Snapshot:

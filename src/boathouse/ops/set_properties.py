@@ -23,6 +23,8 @@ def set_properties(
     write_id = new_write_id()
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
+        if not properties:
+            return Planned(None)
         edits = (SetProperties(dict(properties)),)
         return Planned(base_change(handle, snapshot, "set-properties", write_id, options, edits))
 

@@ -161,11 +161,15 @@ Verdict = Rebase | Replan | Stop
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The change is the table's version `version`; `already` if an earlier attempt of ours had landed."""
+    """The change is the table's version `version`; `already` if an earlier attempt of ours had landed.
+
+    `onto` is the snapshot that it followed, where it is known.
+    """
 
     version: Version
     turns: int
     already: bool = False
+    onto: Snapshot | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

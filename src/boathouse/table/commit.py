@@ -54,10 +54,10 @@ def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome
         if published == "won":
             format.published(attempt, change, stores)
             _log(change, attempt, turn)
-            return Committed(attempt.version, turn)
+            return Committed(attempt.version, turn, onto=head)
         if published == "unknown":
             return Unknown(change.write_id, attempt.uri)
-        _discard(stores, attempt.side)
+        discard(stores, attempt.side)
         if clock.monotonic() > deadline:
             break
         clock.sleep(clock.random() * min(2.0, 0.005 * 2 ** min(turn, 9)))
@@ -124,20 +124,23 @@ class FileCommitter:
         clock = entropy.current()
         seen: bytes | StorageError | None = None
         failure: StorageError | None = None
+        refused = True
         for i in range(READ_BACKS):
             try:
                 storage.put(key, attempt.body, PutMode.CREATE)
                 return "won"
             except AlreadyExistsError:
-                pass
+                refused = False
             except StorageError as error:
                 failure = error
+                refused = refused and not isinstance(error, UndecidedError)
             seen = _read_back(self.stores, attempt.uri)
             if isinstance(seen, bytes):
                 return "won" if seen == attempt.body else "lost"
             clock.sleep(clock.random() * 0.02 * 2**i)
-        if seen is None and failure is not None and not isinstance(failure, UndecidedError):
-            # A plain refusal (no permission, disk full), and the key is seen to be absent: nothing has landed.
+        if seen is None and failure is not None and refused:
+            # Plain refusals only (no permission, disk full), and the key is seen to be absent: nothing has landed.
+            # After a single request without an answer that would not be sure: it may land later.
             raise failure
         return "unknown"
 
@@ -152,7 +155,7 @@ def _read_back(stores: Stores, uri: str) -> bytes | StorageError | None:
         return error
 
 
-def _discard(stores: Stores, uris: tuple[str, ...]) -> None:
+def discard(stores: Stores, uris: tuple[str, ...]) -> None:
     """Removes files of an attempt that is surely lost; a failure leaves orphans, which are harmless."""
     for uri in uris:
         storage, key = stores.resolve(uri)
