@@ -31,10 +31,13 @@ PARTITIONS = {
     "int": (pa.int32(), [2**31 - 1, -(2**31), 0]),
     "boolean": (pa.bool_(), [True, False]),
     "date": (pa.date32(), DATES),
-    "decimal": (pa.decimal128(38, 10), [Decimal(f"{NINES}E-10"), Decimal("-0.0000000001"), Decimal("-2342342.23423"), Decimal(0)]),
+    "decimal": (
+        pa.decimal128(38, 10),
+        [Decimal(f"{NINES}E-10"), Decimal("-0.0000000001"), Decimal("-2342342.23423"), Decimal(0)],
+    ),
     "timestamp": (pa.timestamp("us", "UTC"), TIMES),
     "timestamp_ntz": (pa.timestamp("us"), TIMES),
-}  # fmt: skip
+}
 
 
 def around(values, rows=ROWS, start=0):
@@ -55,12 +58,15 @@ def deep(rows=ROWS, null_lists=True):
         ]
     )
     values = [
-        {"s": {"l": [{"m": [("k", 1), ("", None)], "t": "🚣"}, None, {"m": [], "t": None}, {"m": None, "t": ""}]}, "x": NAN},
+        {
+            "s": {"l": [{"m": [("k", 1), ("", None)], "t": "🚣"}, None, {"m": [], "t": None}, {"m": None, "t": ""}]},
+            "x": NAN,
+        },
         {"s": {"l": []}, "x": -0.0},
         {"s": {"l": None if null_lists else [None]}, "x": None},
         {"s": None, "x": INF},
         {"s": {"l": [None, None]}, "x": 0.0},
-    ]  # fmt: skip
+    ]
     return pa.array(around(values, rows), kind)
 
 
@@ -88,9 +94,13 @@ def common(rows=ROWS, start=0):
         "i64": pa.array(around([2**63 - 1, -(2**63), 0], rows), pa.int64()),
         "f32": pa.array(around([*floats, 1e-45, 3.4028234663852886e38], rows), pa.float32()),
         "f64": pa.array(around([*floats, 5e-324, 1.7976931348623157e308], rows), pa.float64()),
-        "d9": pa.array(around([Decimal("-9999999.99"), Decimal("9999999.99"), Decimal("-0.01")], rows), pa.decimal128(9, 2)),
+        "d9": pa.array(
+            around([Decimal("-9999999.99"), Decimal("9999999.99"), Decimal("-0.01")], rows), pa.decimal128(9, 2)
+        ),
         "d18": pa.array(around([Decimal(10**18 - 1), Decimal(1 - 10**18)], rows), pa.decimal128(18, 0)),
-        "d38": pa.array(around([Decimal(f"{NINES}E-10"), Decimal(f"-{NINES}E-10"), Decimal(0)], rows), pa.decimal128(38, 10)),
+        "d38": pa.array(
+            around([Decimal(f"{NINES}E-10"), Decimal(f"-{NINES}E-10"), Decimal(0)], rows), pa.decimal128(38, 10)
+        ),
         "d3838": pa.array(around([Decimal(f"{NINES}E-38"), Decimal(f"-{NINES}E-38")], rows), pa.decimal128(38, 38)),
         "date": pa.array(around(DATES, rows), pa.date32()),
         "ts": pa.array(around(TIMES, rows), pa.timestamp("us", "UTC")),
@@ -100,7 +110,7 @@ def common(rows=ROWS, start=0):
         "only_null": pa.array([None] * rows, pa.string()),
         "deep": deep(rows),
         "lists": lists(rows),
-    }  # fmt: skip
+    }
 
 
 def delta(rows=ROWS, start=0):
@@ -129,13 +139,15 @@ def lance(rows=ROWS, start=0):
     more = {
         "i8": pa.array(around([127, -128], rows), pa.int8()),
         "i16": pa.array(around([2**15 - 1, -(2**15)], rows), pa.int16()),
-        "half": pa.array([None if i % 5 == 4 else np.float16([1.5, NAN, -0.0, INF][i % 4]) for i in range(rows)], pa.float16()),
+        "half": pa.array(
+            [None if i % 5 == 4 else np.float16([1.5, NAN, -0.0, INF][i % 4]) for i in range(rows)], pa.float16()
+        ),
         "t32": pa.array(around([0, 86_399_999], rows), pa.time32("ms")),
         "t64": pa.array(around([0, 86_399_999_999], rows), pa.time64("us")),
         "fixed": pa.array(around([b"\x00" * 5, b"\xff" * 5], rows), pa.binary(5)),
         "vector": pa.array(around([[0.0, -0.0, NAN, INF]], rows), pa.list_(pa.float32(), 4)),
         "d76": pa.array(around([Decimal("9" * 76 + "E-10"), Decimal("-0.1")], rows), pa.decimal256(76, 10)),
-    }  # fmt: skip
+    }
     return pa.table(common(rows, start) | units | spans | ints | more)
 
 
@@ -190,6 +202,13 @@ def order_of(table, name):
 def nasty():
     """Data by format, awkward partition values, and `same`."""
     return SimpleNamespace(
-        rows=ROWS, delta=delta, iceberg=iceberg, lance=lance, partitions=PARTITIONS, around=around, same=same,
-        values=values, exact=exact,
-    )  # fmt: skip
+        rows=ROWS,
+        delta=delta,
+        iceberg=iceberg,
+        lance=lance,
+        partitions=PARTITIONS,
+        around=around,
+        same=same,
+        values=values,
+        exact=exact,
+    )

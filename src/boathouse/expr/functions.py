@@ -149,14 +149,13 @@ SPECIAL: dict[str, str] = {
 
 
 def lookup(name: str, where: str | None = None) -> FunctionSpec:
-    """The specification of `name`, any case. Raises UnsupportedFunctionError naming the nearest."""
+    """The specification of `name`, any case; errors show `where`, the expression. Raises UnsupportedFunctionError naming the nearest."""
     spec = FUNCTIONS.get(name.lower())
     if spec is not None:
         return spec
     near = difflib.get_close_matches(name.lower(), [*FUNCTIONS, *SPECIAL], 3, 0.6)
     raise UnsupportedFunctionError(
-        f"function `{name}` is not offered here",
-        where=where,
+        f"function `{name}` is not offered here{f': {where}' if where else ''}",
         advice=f"nearest: {', '.join(near)}" if near else "see the list of functions in the documentation",
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -18,6 +18,13 @@ from boathouse.types import Partitioning, Schema
 
 Json = dict[str, Any]
 MAIN = "main"
+_KINDS: Final[dict[str, type]] = {
+    **dict.fromkeys(("schemas", "partition-specs", "sort-orders", "snapshots", "snapshot-log", "metadata-log"), list),
+    **dict.fromkeys(("properties", "refs"), dict),
+    **dict.fromkeys(("current-snapshot-id", "last-sequence-number", "last-column-id", "last-partition-id"), int),
+    **dict.fromkeys(("current-schema-id", "default-spec-id", "default-sort-order-id"), int),
+    **dict.fromkeys(("table-uuid", "location"), str),
+}
 _REQUIRED = (
     "table-uuid", "location", "last-sequence-number", "last-updated-ms", "last-column-id", "schemas",
     "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders",
@@ -45,6 +52,7 @@ class TableMetadata:
         missing = [name for name in _REQUIRED if document.get(name) is None]
         if missing:
             raise CorruptTableError(f"the table metadata lacks {', '.join(missing)}", where=uri)
+        _check_kinds(document, uri)
         found = cls(document, uri)
         found._check_references()
         return found
@@ -129,6 +137,20 @@ class TableMetadata:
                 return
             yield snapshot
             snapshot_id = snapshot.get("parent-snapshot-id")
+
+
+def _check_kinds(document: Json, uri: str) -> None:
+    """Raises CorruptTableError for a member that is no list, object, number or text where the spec has one."""
+    for name, kind in _KINDS.items():
+        value = document.get(name)
+        right = isinstance(value, kind) and not isinstance(value, bool)
+        if isinstance(value, list):
+            right = right and all(isinstance(member, dict) for member in value)
+        if value is not None and not right:
+            raise CorruptTableError(f"the table metadata has {name} {value!r:.80}", where=uri)
+    for snapshot in document.get("snapshots") or []:
+        if not isinstance(snapshot.get("snapshot-id"), int):
+            raise CorruptTableError("a snapshot in the table metadata has no snapshot-id", where=uri)
 
 
 def _check_version(document: Json, uri: str) -> None:

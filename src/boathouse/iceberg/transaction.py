@@ -14,7 +14,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.errors import AlreadyExistsError, CorruptTableError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import (
+    AlreadyExistsError,
+    BoathouseError,
+    CorruptTableError,
+    InvalidArgumentError,
+    UnsupportedFeatureError,
+)
 from boathouse.iceberg import documents, manifests
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import DATA, DELETED, EXISTING, Entry, ManifestFile, Row
@@ -35,6 +41,7 @@ from boathouse.table.change import (
     SetDeletes,
     SetProperties,
 )
+from boathouse.table.commit import discard
 from boathouse.table.format import Attempt
 from boathouse.types import PartitionSpec
 
@@ -59,7 +66,11 @@ def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Att
     side: tuple[str, ...] = ()
     if any(isinstance(e, AddFiles | RemoveUnits | RemoveAll | SetDeletes) for e in change.edits):
         work = _Work(change, head, document, stores, now)
-        documents.add_snapshot(document, work.snapshot(), change.ref)
+        try:
+            documents.add_snapshot(document, work.snapshot(), change.ref)
+        except BoathouseError:
+            discard(stores, tuple(work.side))
+            raise
         version, side = work.snapshot_id, tuple(work.side)
     documents.finish(document, None if head is None else head.metadata, now, change.write_id)
     body = dump(document)
@@ -138,8 +149,9 @@ class _Work:
                 advice="rewrite the files without the rows",
             )
         added = self.change.edit(AddFiles)
-        rows = [] if added is None else self.add(added)
-        rows += self.carry()
+        # What may be unreadable is read before anything is written: manifests of added files outlive an attempt.
+        carried = self.carry()
+        rows = [*([] if added is None else self.add(added)), *carried]
         parent = None if self.head is None else self.head.snapshot
         uri = join(self.folder, f"snap-{self.snapshot_id}-1-{self.uuid}.avro")
         keys = {"snapshot-id": str(self.snapshot_id), "sequence-number": str(self.sequence)}

@@ -98,6 +98,12 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
                 f"column `{'.'.join(path)}` is a struct without members, which Lance cannot hold",
                 advice="leave it out, or give it a member",
             )
+        members = [m.name for m in f.type] if isinstance(f.type, StructType) else []
+        if len({*members}) != len(members) or "" in members:
+            raise InvalidArgumentError(
+                f"column `{'.'.join(path)}` has a member without a name, or two of one name",
+                advice="rename the member",
+            )
     names = [name.lower() for name in schema.names]
     if any("." in name or not name for name in names) or len(set(schema.names)) != len(names):
         raise InvalidArgumentError(
