@@ -97,7 +97,9 @@ def session(work: Path) -> Iterator[Any]:
             spark = builder.getOrCreate()
     except Exception as error:
         said = "; ".join(log.read_text(errors="replace").split("\n")[-4:]).strip("; ")
-        raise MissingRequirementError(f"Spark does not start: {said or error}", advice="see above") from error
+        raise MissingRequirementError(
+            f"Spark does not start: {said or error}", advice="check JAVA_HOME and that 1 GiB of memory is free"
+        ) from error
     try:
         yield spark
     finally:
