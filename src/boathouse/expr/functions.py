@@ -149,7 +149,10 @@ SPECIAL: dict[str, str] = {
 
 
 def lookup(name: str, where: str | None = None) -> FunctionSpec:
-    """The specification of `name`, any case; errors show `where`, the expression. Raises UnsupportedFunctionError naming the nearest."""
+    """The specification of `name`, any case.
+
+    Raises UnsupportedFunctionError naming the nearest, and showing `where`, the whole expression.
+    """
     spec = FUNCTIONS.get(name.lower())
     if spec is not None:
         return spec
