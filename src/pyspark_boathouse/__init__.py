@@ -5,7 +5,8 @@ default; `t.to_spark()` of the library reads natively and is the fast way. Optio
 `timestampAsOf`, `branch`, `tag`, `tableFormat`, `pushFilters`; of a write: `tableFormat`, `partitionBy` (names, with
 commas between), `mergeSchema`, `overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`, `userMetadata`. Options
 called `storage.<name>` go to the store. The mode must be append or overwrite: Spark refuses others for every Python
-source.
+source. The Python that runs Spark's workers plans the read and commits the write: it needs boathouse installed, where
+the library's own API needs it in the user's Python only.
 """
 
 from __future__ import annotations

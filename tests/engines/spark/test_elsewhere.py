@@ -37,7 +37,8 @@ for format in sys.argv[3:]:
     assert table.to_spark(spark).count() == 1000
     explained = str(table.scan().explain())
     assert ("tasks:" if format == "lance" else "native:") in explained, explained
-    assert spark.read.format("boathouse").load(path).where("id = 500").count() == 1
+    if target == "connect":  # the data source is planned in a worker's Python: that one needs boathouse
+        assert spark.read.format("boathouse").load(path).where("id = 500").count() == 1
     print("done", format)
 """
 

@@ -161,7 +161,7 @@ def _physical_field(f: Field, path: str, rules: Matching, ids: bool) -> S.Struct
 
 
 def default_sql(c: ReadColumn) -> str | None:
-    """A column's default as SQL text for EXISTS_DEFAULT; None for types that Spark's vectorised reader cannot fill in."""
+    """A column's default as SQL text for EXISTS_DEFAULT; None for types that Spark's reader cannot fill in."""
     if isinstance(c.type, (StructType, ListType, MapType, BinaryType, FixedType)):
         return None
     return sql_literal(Literal.of(c.default).value, c.type)
