@@ -85,7 +85,7 @@ def read_by_others(target: Path) -> None:
         "iceberg": StaticTable.from_metadata(str(newest)).scan().to_arrow(),
         "lance": lance.dataset(str(target / "lance/flights")).to_table(),
     }
-    columns = "count(*), count(dep_time), sum(arr_delay), sum(flight * month), max(time_hour)"
+    columns = "count(*), count(dep_time), sum(arr_delay), sum(flight * month), max(epoch_us(time_hour))"
     answers = {}
     for name, table in tables.items():
         duckdb.register("t", table)
