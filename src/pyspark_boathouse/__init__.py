@@ -11,12 +11,15 @@ the library's own API needs it in the user's Python only.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 from pyspark.sql.types import StructType
 
 from boathouse.engines.spark.schema import to_spark
+from boathouse.errors import UnsupportedFeatureError
 from pyspark_boathouse.options import ReadOptions, WriteTarget
-from pyspark_boathouse.reader import FilteringReader, TableReader
+from pyspark_boathouse.reader import TableReader
 from pyspark_boathouse.writer import TableWriter
 
 __all__ = ["DefaultSource"]
@@ -40,7 +43,17 @@ class DefaultSource(DataSource):
         which it is by default: so it has to be asked for.
         """
         options = ReadOptions.of(self.options)
-        return FilteringReader(options, schema) if options.push_filters else TableReader(options, schema)
+        if not options.push_filters:
+            return TableReader(options, schema)
+        try:
+            filtering = import_module("pyspark_boathouse.filtering")
+        except ImportError as error:
+            raise UnsupportedFeatureError(
+                "this PySpark has no filter push-down for Python sources",
+                advice="leave pushFilters out, or use PySpark 4.1 or later",
+            ) from error
+        reader: DataSourceReader = filtering.FilteringReader(options, schema)
+        return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer whose tasks write data files, and whose commit is one commit of the table."""

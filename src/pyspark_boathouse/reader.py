@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from boathouse.engines.spark.schema import spark_type
@@ -14,7 +14,6 @@ from boathouse.engines.spark.work import scan_rows
 from boathouse.errors import SchemaMismatchError
 from boathouse.expr.tree import Expr, all_of
 from boathouse.types import Schema
-from pyspark_boathouse.filters import expression
 from pyspark_boathouse.options import ReadOptions
 
 _TASK_BYTES = 64 << 20
@@ -55,15 +54,6 @@ class TableReader(DataSourceReader):
                 pa.field(f.name, f.type, nullable) for f, nullable in zip(batch.schema, self.nullable, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
-
-
-class FilteringReader(TableReader):
-    """Also prunes by Spark's filters. Every filter stays with Spark too, which checks the rows again."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        schema = self.options.open().schema
-        self.where = [e for f in filters if (e := expression(f, schema)) is not None]
-        yield from filters
 
 
 def _check(asked: StructType, schema: Schema, where: str) -> None:
