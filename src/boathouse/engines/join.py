@@ -3,6 +3,7 @@ so only normalised keys and row ordinals go through it; the rows are taken after
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -11,101 +12,123 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.evaluate import evaluate, mask
 from boathouse.arrow.schema import from_arrow
-from boathouse.errors import UnsupportedFeatureError
+from boathouse.errors import ExpressionError, UnsupportedFeatureError
 from boathouse.expr.parse import parse
-from boathouse.expr.resolve import bind
-from boathouse.expr.tree import Column, Comparison, Expr, all_of, columns, conjuncts, rebuild
+from boathouse.expr.resolve import bind, bind_predicate
+from boathouse.expr.tree import Comparison, Expr, all_of, columns, conjuncts
+from boathouse.types import Schema
 
 JoinType = Literal["inner", "left", "full", "semi", "anti"]
+LEFT, RIGHT = "l", "r"
+Key = tuple[Expr, Expr, bool]
+"""Left key, right key (of one type, over a struct column `l` or `r`), and whether null matches null."""
 
 
 def join_tables(left: pa.Table, right: pa.Table, on: str, how: JoinType) -> pa.Table:
     """Joins on a condition over the aliases `l` and `r` that has at least one equality of the two sides.
 
-    Columns of the result: those of left, then those of right (none for semi and anti).
+    Columns of the result: those of left, then those of right (none for semi and anti); names may repeat.
     """
-    keys, rest = _keys(on)
+    sides = pa.schema([pa.field(LEFT, pa.struct(left.schema)), pa.field(RIGHT, pa.struct(right.schema))])
+    keys, rest = _keys(on, from_arrow(sides))
     if not keys:
         raise UnsupportedFeatureError(
             f"a join without an equality of both sides: {on}", advice="add a condition such as l.id = r.id"
         )
-    pairs = _match(_key_table(left, [a for a, _, _ in keys]), _key_table(right, [b for _, b, _ in keys]), keys)
+    pairs = _match(_values(left, LEFT, [k[0] for k in keys]), _values(right, RIGHT, [k[1] for k in keys]), keys)
     if rest is not None:
         pairs = _filter(left, right, pairs, rest)
     return _assemble(left, right, pairs, how)
 
 
-def _keys(on: str) -> tuple[list[tuple[Expr, Expr, bool]], Expr | None]:
-    """(left key, right key, null-safe) of each equality between the sides, and the rest of the condition."""
+def _keys(on: str, schema: Schema) -> tuple[list[Key], Expr | None]:
+    """The equalities between the sides, and the rest of the condition; both bound."""
     keys, rest = [], []
     for part in conjuncts(parse(on)):
-        pair = _equality(part)
-        if pair is None:
+        stray = {path[0] for path in columns(part) if path[0].lower() not in (LEFT, RIGHT)}
+        if stray:
+            raise ExpressionError(f"`{min(stray)}` in a join names neither side: {part}", advice="write l. or r.")
+        key = _equality(bind(part, schema))
+        if key is None:
             rest.append(part)
         else:
-            keys.append(pair)
-    return keys, all_of(rest) if rest else None
+            keys.append(key)
+    return keys, bind_predicate(all_of(rest), schema) if rest else None
 
 
-def _equality(part: Expr) -> tuple[Expr, Expr, bool] | None:
+def _equality(part: Expr) -> Key | None:
     if not (isinstance(part, Comparison) and part.op in ("=", "<=>")):
         return None
-    a, b = _side(part.left), _side(part.right)
-    if {a, b} != {"l", "r"}:
-        return None
-    left, right = (part.left, part.right) if a == "l" else (part.right, part.left)
-    return _strip(left), _strip(right), part.op == "<=>"
+    match _side(part.left), _side(part.right):
+        case "l", "r":
+            return part.left, part.right, part.op == "<=>"
+        case "r", "l":
+            return part.right, part.left, part.op == "<=>"
+    return None
 
 
 def _side(e: Expr) -> str | None:
-    sides = {path[0].lower() for path in columns(e)}
+    sides = {path[0] for path in columns(e)}
     return sides.pop() if len(sides) == 1 else None
 
 
-def _strip(e: Expr) -> Expr:
-    return Column(e.path[1:]) if isinstance(e, Column) else rebuild(e, _strip)
+def _values(table: pa.Table, side: str, keys: Sequence[Expr]) -> list[pa.ChunkedArray]:
+    found: list[list[pa.Array]] = [[] for _ in keys]
+    for batch in table.to_batches() or [_empty(table.schema)]:
+        rows = pa.RecordBatch.from_arrays([_struct(batch)], [side])
+        for values, key in zip(found, keys, strict=True):
+            values.append(_normal(evaluate(key, rows)))
+    return [pa.chunked_array(values) for values in found]
 
 
-def _key_table(table: pa.Table, keys: list[Expr]) -> list[pa.Array]:
-    batch = table.combine_chunks().to_batches()
-    rows = batch[0] if batch else pa.RecordBatch.from_pylist([], table.schema)
-    schema = from_arrow(table.schema)
-    return [_normal(evaluate(bind(k, schema), rows)) for k in keys]
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def _struct(batch: pa.RecordBatch) -> pa.StructArray:
+    return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
 
 
 def _normal(values: pa.Array) -> pa.Array:
+    """One bit pattern for every NaN, and one for both zeros."""
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.equal(values, 0), pa.scalar(0, values.type), values)
         return pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), values)
     return values
 
 
-def _match(left: list[pa.Array], right: list[pa.Array], keys: list[tuple[Expr, Expr, bool]]) -> np.ndarray:
-    """(n, 2) ordinals of matching rows: each key of both sides encoded over one common dictionary."""
-    codes_l = np.zeros(len(left[0]), np.int64)
-    codes_r = np.zeros(len(right[0]), np.int64)
-    never_l = np.zeros(len(codes_l), bool)
-    never_r = np.zeros(len(codes_r), bool)
+def _match(left: list[pa.ChunkedArray], right: list[pa.ChunkedArray], keys: Sequence[Key]) -> np.ndarray:
+    """(n, 2) ordinals of matching rows: each key of both sides encoded over one dictionary, common to all chunks."""
+    size = len(left[0])
+    codes = np.zeros(size + len(right[0]), np.int64)
+    never = np.zeros(len(codes), bool)
     for a, b, (_, _, null_safe) in zip(left, right, keys, strict=True):
-        both = pc.dictionary_encode(pa.concat_arrays([a, b.cast(a.type)]), null_encoding="encode")
-        index = both.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        _, dense = np.unique(np.stack([np.concatenate([codes_l, codes_r]), index]), axis=1, return_inverse=True)
-        codes_l, codes_r = dense[: len(a)].reshape(-1), dense[len(a) :].reshape(-1)
+        both = pa.chunked_array([*a.chunks, *b.cast(a.type).chunks], a.type)
+        encoded = pc.dictionary_encode(both, null_encoding="encode")
+        index = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in encoded.chunks]).astype(np.int64)
+        _, codes = np.unique(codes * (int(index.max(initial=0)) + 1) + index, return_inverse=True)
         if not null_safe:
-            never_l |= a.is_null().to_numpy(zero_copy_only=False)
-            never_r |= b.is_null().to_numpy(zero_copy_only=False)
-    lt = pa.table({"k": codes_l, "l": np.arange(len(codes_l))}).filter(pa.array(~never_l))
-    rt = pa.table({"k": codes_r, "r": np.arange(len(codes_r))}).filter(pa.array(~never_r))
+            never |= both.is_null().to_numpy()
+    lt = pa.table({"k": codes[:size], "l": np.arange(size)}).filter(pa.array(~never[:size]))
+    rt = pa.table({"k": codes[size:], "r": np.arange(len(codes) - size)}).filter(pa.array(~never[size:]))
     joined = lt.join(rt, "k", join_type="inner").sort_by([("l", "ascending"), ("r", "ascending")])
     return np.stack([joined.column("l").to_numpy(), joined.column("r").to_numpy()], axis=1)
 
 
 def _filter(left: pa.Table, right: pa.Table, pairs: np.ndarray, rest: Expr) -> np.ndarray:
-    lhs = left.take(pa.array(pairs[:, 0])).combine_chunks().to_struct_array()
-    rhs = right.take(pa.array(pairs[:, 1])).combine_chunks().to_struct_array()
-    both = pa.table({"l": lhs, "r": rhs}).combine_chunks()
-    batch = both.to_batches()[0] if both.num_rows else pa.RecordBatch.from_pylist([], both.schema)
-    return pairs[mask(bind(rest, from_arrow(batch.schema)), batch).to_numpy(zero_copy_only=False)]
+    """The pairs for which the rest of the condition is true, a bounded number of rows at a time."""
+    kept = []
+    for start in range(0, len(pairs), 1 << 16):
+        part = pairs[start : start + (1 << 16)]
+        sides = [_rows(table, part[:, i]) for i, table in enumerate((left, right))]
+        batch = pa.RecordBatch.from_arrays([_struct(s) for s in sides], [LEFT, RIGHT])
+        kept.append(part[mask(rest, batch).to_numpy(zero_copy_only=False)])
+    return np.concatenate(kept) if kept else pairs
+
+
+def _rows(table: pa.Table, ordinals: np.ndarray) -> pa.RecordBatch:
+    batches = table.take(pa.array(ordinals)).combine_chunks().to_batches()
+    return batches[0] if batches else _empty(table.schema)
 
 
 def _assemble(left: pa.Table, right: pa.Table, pairs: np.ndarray, how: JoinType) -> pa.Table:
@@ -127,5 +150,5 @@ def _assemble(left: pa.Table, right: pa.Table, pairs: np.ndarray, how: JoinType)
         lhs, rhs = np.concatenate([lhs, np.zeros(len(alone), np.int64)]), np.concatenate([rhs, alone])
         l_null = np.concatenate([l_null, np.ones(len(alone), bool)])
         r_null = np.concatenate([r_null, np.zeros(len(alone), bool)])
-    columns = left.take(pa.array(lhs, mask=l_null)).columns + right.take(pa.array(rhs, mask=r_null)).columns
-    return pa.table(columns, names=[*left.column_names, *right.column_names])
+    taken = left.take(pa.array(lhs, mask=l_null)).columns + right.take(pa.array(rhs, mask=r_null)).columns
+    return pa.table(taken, names=[*left.column_names, *right.column_names])

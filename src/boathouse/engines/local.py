@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
@@ -15,9 +14,11 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.arrow.evaluate import evaluate, mask
 from boathouse.arrow.schema import from_arrow
+from boathouse.engines.ahead import read_ahead
 from boathouse.engines.join import join_tables
+from boathouse.engines.sources import Batches, from_data
 from boathouse.engines.summary import summarize
-from boathouse.errors import BoathouseError, ExpressionError, InvalidArgumentError
+from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
 from boathouse.expr.tree import Expr
@@ -25,33 +26,13 @@ from boathouse.ops.outcomes import settle
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.engine import Agg, Spread, Sql
 from boathouse.table.plan import ScanPlan
-from boathouse.table.tasks import ScanTask, WriteContext
+from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
 
 TASK_BYTES = 64 << 20
 SINK_BYTES = 128 << 20
 """Arrow memory worth a sink of its own: below it, a second file costs readers more than the threads give."""
 _WORKERS = max(2, os.cpu_count() or 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Batches:
-    """Lazy rows: `open` starts a fresh pass, but only once if `once` (a reader, a generator).
-
-    `whole` is the table that they come from, where they are all in memory already.
-    """
-
-    schema: pa.Schema
-    open: Callable[[], Iterator[pa.RecordBatch]]
-    once: bool = False
-    whole: pa.Table | None = None
-
-    @staticmethod
-    def of(table: pa.Table) -> Batches:
-        return Batches(table.schema, lambda: iter(table.to_batches()), whole=table)
-
-    def table(self) -> pa.Table:
-        return pa.Table.from_batches(list(self.open()), self.schema) if self.whole is None else self.whole
 
 
 class LocalEngine:
@@ -82,7 +63,7 @@ class LocalEngine:
         read = registry.tasks(plan.read.format).read
         if len(work) == 1:
             return iter(read(work[0]))
-        return self.map(read, work)
+        return read_ahead(read, work, _WORKERS)
 
     def project(self, rel: Batches, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Batches:
         schema = from_arrow(rel.schema)
@@ -106,7 +87,13 @@ class LocalEngine:
         whole = rel.whole
         sinks = 1 if whole is None or context.spec.fields else min(_WORKERS, whole.nbytes // SINK_BYTES)
         if whole is None or sinks < 2:
-            return settle(sink_batches(rel.open(), context), schema, context)
+            source = _Source(rel)
+            try:
+                return settle(sink_batches(source, context), schema, context)
+            except Exception:
+                if source.error is not None:
+                    raise source.error from None
+                raise
         size = -(-whole.num_rows // sinks)
         parts = [whole.slice(i * size, size) for i in range(sinks)]
         return settle(self.map(lambda part: sink_batches(part.to_batches(), context), parts), schema, context)
@@ -134,54 +121,24 @@ class LocalEngine:
                     future.cancel()
 
 
+class _Source:
+    """One pass over a relation; `error` is what it raised: the user's own, with its type and traceback."""
+
+    def __init__(self, rel: Batches) -> None:
+        self._rel = rel
+        self.error: Exception | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._rel.open()
+        except Exception as error:
+            self.error = error
+            raise
+
+
 def read_table(engine: LocalEngine, plan: ScanPlan) -> pa.Table:
     """All rows of a plan as one table."""
     return pa.Table.from_batches(list(engine.batches(plan)), plan.read.schema)
-
-
-def from_data(data: object) -> Batches:
-    """Batches of anything that speaks Arrow: pyarrow, pandas, polars, duckdb, the PyCapsule interface.
-
-    Raises InvalidArgumentError.
-    """
-    if isinstance(data, Batches):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if type(data).__module__.startswith("pandas"):
-        data = pa.Table.from_pandas(data, preserve_index=False)
-    if isinstance(data, pa.Table):
-        if not data.column_names:
-            raise InvalidArgumentError("the data has no columns", advice="pass rows with the columns of the table")
-        return Batches.of(data)
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        return from_data(_rows(data))
-    if hasattr(data, "to_reader") and hasattr(data, "schema"):
-        data = data.to_reader()
-    if hasattr(data, "__arrow_c_stream__"):
-        try:
-            reader = pa.RecordBatchReader.from_stream(data)
-        except pa.ArrowInvalid as error:
-            raise InvalidArgumentError(
-                f"a {type(data).__qualname__} is no table: {error}", advice="pass columns with names"
-            ) from error
-        return Batches(reader.schema, lambda: iter(reader), once=True)
-    if isinstance(data, ScanTask) or not hasattr(data, "__arrow_c_array__"):
-        raise InvalidArgumentError(
-            f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}",
-            advice="pass a PySpark DataFrame, or anything that speaks Arrow (pyarrow, pandas, polars, duckdb)",
-        )
-    return from_data(pa.record_batch(data))
-
-
-def _rows(rows: list[dict[str, Any]]) -> pa.Table:
-    try:
-        return pa.Table.from_pylist(rows)
-    except (pa.ArrowException, TypeError, AttributeError) as error:
-        raise InvalidArgumentError(
-            f"cannot make columns of these rows: {error}",
-            advice="pass values of one type by column, or a pyarrow table",
-        ) from error
 
 
 def _project(batch: pa.RecordBatch, columns: Sequence[tuple[str, Expr]], keep: Expr | None) -> pa.RecordBatch:
@@ -197,6 +154,6 @@ def _collect(fn: Callable[[Any], Iterable[pa.RecordBatch]], task: Any) -> list[p
 def _parses(text: Sql) -> bool:
     try:
         parse(text)
-    except (ExpressionError, BoathouseError):
+    except BoathouseError:
         return False
     return True

@@ -40,7 +40,9 @@ def total(outcomes: pa.Table | None, column: str) -> int:
 
 def discard(outcomes: pa.Table, context: WriteContext) -> None:
     """Removes data files that no commit refers to; one that cannot be removed is a harmless orphan."""
-    for path in data_files(outcomes).column("path").to_pylist():
+    files = data_files(outcomes)
+    parts = (part["path"] for row in files.column("parts").to_pylist() for part in row or ())
+    for path in {*files.column("path").to_pylist(), *parts}:
         try:
             context.files.delete(path)
         except (BoathouseError, OSError):

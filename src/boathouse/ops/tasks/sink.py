@@ -18,6 +18,7 @@ from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import mask
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import ConstraintViolationError
+from boathouse.ops.outcomes import discard
 from boathouse.ops.tasks.routing import PartitionKey, split
 from boathouse.registry import tasks
 from boathouse.table.tasks import POSITION, UNIT, FileWriter, WriteContext
@@ -81,11 +82,14 @@ class PartitionedWriter:
             self._close(next(iter(self._open)))
         return self.closed
 
-    def abort(self) -> None:
-        """Leaves no file that is still open; those closed are in `closed`, for the caller to remove."""
+    def abort(self, finished: bool = False) -> None:
+        """Leaves no file that is still open; those closed are in `closed`, for the caller to remove, or go too."""
         while self._open:
             _, (writer, _held) = self._open.popitem()
             writer.abort()
+        if finished:
+            for outcomes in self.closed:
+                discard(outcomes, self._context)
 
 
 class DeletedRows:
@@ -127,12 +131,14 @@ def sink_batches(batches: Iterable[pa.RecordBatch], context: WriteContext) -> It
             new, old = _route(batch, context, writer, deleted)
             inserted, copied = inserted + new, copied + old
         counts = _rows([{"kind": "metrics", "inserted": inserted, "copied": copied}], schema)
-        outcomes = pa.concat_tables([*writer.finish(), _rows(list(deleted.rows()), schema), counts])
-        yield from outcomes.to_batches()
+        outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), counts]
     except Exception as error:
         writer.abort()
-        failed = _rows([{"kind": "error", "error": pickle_error(error)}], schema)
-        yield from pa.concat_tables([*writer.closed, failed]).to_batches()
+        outcomes = [*writer.closed, _rows([{"kind": "error", "error": pickle_error(error)}], schema)]
+    except BaseException:  # an interrupt: nobody will hear of the files
+        writer.abort(finished=True)
+        raise
+    yield from pa.concat_tables(outcomes).to_batches()
 
 
 def _route(

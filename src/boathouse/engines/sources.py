@@ -1,0 +1,123 @@
+"""The user's rows as lazy batches: pyarrow, pandas, polars, duckdb, the PyCapsule interface, lists of dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Lazy rows: `open` starts a fresh pass, but only once if `once` (a reader, a generator).
+
+    `whole` is the table that they come from, where they are all in memory already.
+    """
+
+    schema: pa.Schema
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    once: bool = False
+    whole: pa.Table | None = None
+
+    @staticmethod
+    def of(table: pa.Table) -> Batches:
+        return Batches(table.schema, lambda: iter(table.to_batches()), whole=table)
+
+    def table(self) -> pa.Table:
+        return pa.Table.from_batches(list(self.open()), self.schema) if self.whole is None else self.whole
+
+
+def from_data(data: object) -> Batches:
+    """Batches of anything that speaks Arrow, and of a list of dicts. The index of a pandas frame is left out.
+
+    Raises InvalidArgumentError.
+    """
+    found = _from_data(data)
+    names = found.schema.names
+    if not names:
+        raise InvalidArgumentError("the data has no columns", advice="pass rows with the columns of the table")
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise InvalidArgumentError(f"the data has two columns named {twice!r}", advice="rename or drop one of them")
+    return found
+
+
+def _from_data(data: Any) -> Batches:
+    if isinstance(data, Batches):
+        return data
+    if isinstance(data, pa.Table):
+        return Batches.of(data)
+    if isinstance(data, pa.RecordBatch):
+        return Batches.of(pa.Table.from_batches([data]))
+    if isinstance(data, pa.RecordBatchReader):
+        return _once(data)
+    if isinstance(data, list):
+        return Batches.of(_rows(data))
+    if any(k.__module__.split(".")[0] == "pandas" and k.__name__ == "DataFrame" for k in type(data).__mro__):
+        return Batches.of(_frame(data))
+    if hasattr(data, "scanner") and isinstance(getattr(data, "schema", None), pa.Schema):
+        return Batches(data.schema, lambda: iter(data.to_batches()))
+    if hasattr(data, "to_reader"):
+        return _once(data.to_reader())
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            return _once(pa.RecordBatchReader.from_stream(data))
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(
+                f"a {type(data).__qualname__} is no table: {error}", advice="pass columns with names"
+            ) from error
+    if hasattr(data, "__arrow_c_array__"):
+        return Batches.of(_struct_rows(data))
+    raise InvalidArgumentError(
+        f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}",
+        advice="pass a PySpark DataFrame, or anything that speaks Arrow (pyarrow, pandas, polars, duckdb)",
+    )
+
+
+def _struct_rows(data: Any) -> pa.Table:
+    try:
+        return pa.Table.from_batches([pa.record_batch(data)])
+    except pa.ArrowInvalid as error:
+        raise InvalidArgumentError(
+            f"a {type(data).__qualname__} is no table: {error}", advice="pass columns with names"
+        ) from error
+
+
+def _once(reader: pa.RecordBatchReader) -> Batches:
+    return Batches(reader.schema, lambda: iter(reader), once=True)
+
+
+def _frame(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"cannot make columns of this pandas frame: {error}",
+            advice="give each column its own name and values of one type",
+        ) from error
+
+
+def _rows(rows: list[Any]) -> pa.Table:
+    """Every key of any of the rows is a column, in the order of first appearance; a missing one is null."""
+    if not rows:
+        raise InvalidArgumentError(
+            "an empty list does not say what its columns are", advice="pass a pyarrow table with a schema"
+        )
+    names: dict[str, None] = {}
+    for row in rows:
+        if not isinstance(row, dict) or not all(isinstance(name, str) for name in row):
+            raise InvalidArgumentError(
+                f"{str(row)[:80]!r} in the list is no row", advice="pass dicts with the names of columns as keys"
+            )
+        names.update(dict.fromkeys(row))
+    try:
+        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"cannot make columns of these rows: {error}",
+            advice="pass values of one type by column, or a pyarrow table",
+        ) from error
