@@ -1,0 +1,314 @@
+"""The reference implementations on an older Spark: they read our tables, and we read what they delete and merge.
+
+A virtual environment with PySpark 4.0 and the JARs of delta-spark and iceberg-spark is built once below
+~/.cache/boathouse/reference-spark; without a network the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import boathouse as bh
+from boathouse.errors import UnsupportedFeatureError
+
+pytestmark = pytest.mark.slow
+HOME = Path.home() / ".cache" / "boathouse" / "reference-spark"
+PYSPARK = "4.0.1"
+MAVEN = "https://repo1.maven.org/maven2"
+JARS = [
+    "io/delta/delta-spark_2.13/4.0.1/delta-spark_2.13-4.0.1.jar",
+    "io/delta/delta-storage/4.0.1/delta-storage-4.0.1.jar",
+    "org/antlr/antlr4-runtime/4.13.1/antlr4-runtime-4.13.1.jar",
+    "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",
+]
+DRIVER = """
+import json, sys
+from pyspark.sql import SparkSession
+jars, warehouse = sys.argv[1:]
+conf = {
+    "spark.jars": jars, "spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g",
+    "spark.databricks.delta.snapshotPartitions": "2", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.ice.type": "hadoop", "spark.sql.catalog.ice.warehouse": warehouse,
+    "spark.sql.catalog.ice.cache-enabled": "false", "spark.sql.warehouse.dir": warehouse + "/spark",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+}
+builder = SparkSession.builder.master("local[2]")
+for key, value in conf.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+print("@ready", flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    try:
+        found = spark.sql(asked["sql"])
+        if asked["out"]:
+            found.coalesce(1).write.mode("overwrite").parquet(asked["out"])
+        answer = {}
+    except Exception as error:
+        answer = {"error": str(error)[:2000]}
+    print("@" + json.dumps(answer), flush=True)
+"""
+
+
+class Reference:
+    """A process with the other Spark; one SQL statement at a time."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        (root / "driver.py").write_text(DRIVER)
+        jars = ",".join(str(HOME / "jars" / Path(j).name) for j in JARS)
+        python = str(HOME / "venv" / "bin" / "python")
+        self.process = subprocess.Popen(
+            [python, str(root / "driver.py"), jars, str(root)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=(root / "log").open("w"), text=True, cwd=root,
+            env={**_plain_environment(), "PYSPARK_PYTHON": python},
+        )  # fmt: skip
+        self._answer()
+
+    def _answer(self) -> str:
+        for line in self.process.stdout:
+            if line.startswith("@"):
+                return line[1:]
+        raise AssertionError((self.root / "log").read_text()[-3000:])
+
+    def sql(self, *statements: str, out: Path | None = None) -> None:
+        for statement in statements:
+            self.process.stdin.write(json.dumps({"sql": statement, "out": None if out is None else str(out)}) + "\n")
+            self.process.stdin.flush()
+            answer = json.loads(self._answer())
+            assert "error" not in answer, (statement, answer["error"])
+
+    def rows(self, query: str) -> pa.Table:
+        """What the reference reads, carried over in a Parquet file."""
+        out = self.root / "out"
+        self.sql(query, out=out)
+        (file,) = out.glob("*.parquet")
+        return pq.ParquetFile(file).read()
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(60)
+
+
+def _plain_environment() -> dict[str, str]:
+    import os
+
+    return {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
+
+
+def _build() -> None:
+    if (HOME / "ready").exists():
+        return
+    (HOME / "jars").mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, "-m", "venv", str(HOME / "venv")], check=True)
+    pip = [str(HOME / "venv" / "bin" / "pip"), "install", "-q", f"pyspark=={PYSPARK}"]
+    subprocess.run(pip, check=True, timeout=550)
+    for jar in JARS:
+        urllib.request.urlretrieve(f"{MAVEN}/{jar}", HOME / "jars" / Path(jar).name)
+    (HOME / "ready").write_text("")
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    try:
+        _build()
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"the reference implementations cannot be fetched: {error}")
+    found = Reference(tmp_path_factory.mktemp("reference"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def place(reference, request):
+    """(name, path) of a table that Delta knows by path and Iceberg by name."""
+    name = "t" + "".join(c if c.isalnum() else "_" for c in request.node.name)
+    return name, str(reference.root / "n" / name)
+
+
+def ours(path, format, make, partition_by=()):
+    """Several files, an append, rows replaced, rows deleted."""
+    bh.write(make(), path, format=format, partition_by=partition_by)
+    table = bh.open(path)
+    table.append(make(start=100))
+    table.overwrite(make(start=200), where="id > 105")
+    table.delete("id IN (1, 2, 100, 213)")
+    return table
+
+
+@pytest.mark.parametrize("by", [(), ("bool", "date", "text"), ("i64", "d38", "ntz", "ts")], ids=str)
+def test_delta_spark_reads_ours(reference, place, nasty, by):
+    _, path = place
+    table = ours(path, "delta", nasty.delta, by)
+    mine = table.to_arrow()
+    theirs = reference.rows(f"SELECT * FROM delta.`{path}`")
+    nasty.same(theirs.select(mine.column_names), mine)
+    # It goes on from our commits, and so do we from its. (It cannot write folders of more than 255 letters.)
+    reference.sql(
+        f"DELETE FROM delta.`{path}` WHERE id = 5",
+        f"INSERT INTO delta.`{path}` SELECT * FROM delta.`{path}` WHERE text IS NULL OR length(text) < 9",
+    )
+    table = bh.open(path, allow_mixed_writers=True)
+    table.append(nasty.delta(start=500))
+    theirs = reference.rows(f"SELECT count(*) AS n, count(text) AS t FROM delta.`{path}`").to_pylist()
+    assert theirs == [{"n": table.count(), "t": table.scan([], "text IS NOT NULL").count()}]
+    assert table.count() > mine.num_rows + nasty.rows
+
+
+@pytest.mark.parametrize("by", [(), ("bool", "bucket(4, text)", "month(ts)"), ("truncate(2, text)", "d38")], ids=str)
+def test_iceberg_spark_reads_ours(reference, place, nasty, by):
+    name, path = place
+
+    def make(start=0):
+        return nasty.iceberg(start=start).drop_columns(["time"])  # Spark 4.0 has no type for it
+
+    mine = ours(path, "iceberg", make, by).to_arrow()
+    nasty.same(reference.rows(f"SELECT * FROM ice.n.{name}"), mine)
+    for where in ("text = 'größe'", "i32 < 0", "ts < timestamp '1960-03-01'", "d38 = 0", "date = date '1582-10-14'"):
+        mine = bh.open(path).scan(["id"], where).to_arrow()
+        nasty.same(reference.rows(f"SELECT id FROM ice.n.{name} WHERE {where}"), mine)
+    reference.sql(f"DELETE FROM ice.n.{name} WHERE id = 5", f"INSERT INTO ice.n.{name} SELECT * FROM ice.n.{name}")
+    bh.open(path).append(make(500))
+    counted = reference.rows(f"SELECT count(*) AS n FROM ice.n.{name}").to_pylist()
+    assert counted == [{"n": bh.open(path).count()}]
+
+
+def source(start=0):
+    return (
+        "SELECT id, concat('v', id) AS s, CAST(id % 3 AS int) AS p, timestamp_micros(-id) AS ts, "
+        f"named_struct('x', id, 'l', array(id, null)) AS st FROM range({start}, {start + 60})"
+    )
+
+
+MERGE = (
+    "MERGE INTO {t} t USING ({s}) s ON t.id = s.id WHEN MATCHED AND s.id % 2 = 0 THEN DELETE "
+    "WHEN MATCHED THEN UPDATE SET t.s = 'merged' WHEN NOT MATCHED THEN INSERT *"
+)
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_we_read_delta_spark(reference, place, nasty, vectors):
+    """Deletion vectors of DELETE, UPDATE and MERGE, checkpoints, OPTIMIZE."""
+    _, path = place
+    t = f"delta.`{path}`"
+
+    def agree():
+        nasty.same(bh.open(path).to_arrow(), reference.rows(f"SELECT * FROM {t}"))
+
+    reference.sql(
+        f"CREATE TABLE {t} USING delta PARTITIONED BY (p) TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}', "
+        f"'delta.checkpointInterval' = '3') AS {source()}"
+    )
+    agree()
+    reference.sql(f"DELETE FROM {t} WHERE id IN (3, 4, 50)")
+    agree()
+    reference.sql(f"UPDATE {t} SET s = 'updated' WHERE id BETWEEN 20 AND 25")
+    agree()
+    reference.sql(MERGE.format(t=t, s=source(40)))
+    agree()
+    assert bh.open(path).count() == 60 - 3 - 9 + 41
+    if vectors == "true":
+        assert sum(v or 0 for v in bh.open(path).files().column("deleted").to_pylist()) > 0
+    # Ours on top of their vectors.
+    bh.open(path, allow_mixed_writers=True).delete("id = 21 OR p = 2 AND id > 90")
+    agree()
+    reference.sql(f"OPTIMIZE {t}")
+    agree()
+    bh.open(path, allow_mixed_writers=True).append(
+        bh.open(path).scan(where="id < 5").to_arrow().set_column(0, "id", pa.array([900, 901, 902]))
+    )
+    agree()
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_we_read_mapped_columns_of_delta_spark(reference, place, nasty, mode):
+    _, path = place
+    t = f"delta.`{path}`"
+    reference.sql(
+        f"CREATE TABLE {t} USING delta PARTITIONED BY (p) TBLPROPERTIES ('delta.columnMapping.mode' = '{mode}') "
+        f"AS {source()}",
+        f"ALTER TABLE {t} RENAME COLUMN s TO `näme, with (odd) = chars`",
+        f"ALTER TABLE {t} RENAME COLUMN st.x TO y",
+        f"ALTER TABLE {t} DROP COLUMN ts",
+        f"ALTER TABLE {t} ADD COLUMN later bigint",
+        f"INSERT INTO {t} SELECT id + 100, s, p, st, id FROM ({source()}) WHERE id < 5",
+        f"ALTER TABLE {t} RENAME COLUMN p TO part",
+    )
+    nasty.same(bh.open(path).to_arrow(), reference.rows(f"SELECT * FROM {t}"))
+    got = bh.open(path).scan(["id"], "part = 1 AND st.y > 50").to_arrow()
+    nasty.same(got, reference.rows(f"SELECT id FROM {t} WHERE part = 1 AND st.y > 50"))
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_we_read_iceberg_spark(reference, place, nasty, version):
+    """Position deletes (version 2) and deletion vectors (version 3) of DELETE, UPDATE and MERGE; evolution."""
+    name, path = place
+    t = f"ice.n.{name}"
+    modes = ", ".join(f"'write.{o}.mode' = 'merge-on-read'" for o in ("delete", "update", "merge"))
+
+    def agree():
+        nasty.same(bh.open(path).to_arrow(), reference.rows(f"SELECT * FROM {t}"))
+
+    reference.sql(
+        f"CREATE TABLE {t} USING iceberg PARTITIONED BY (p) TBLPROPERTIES ('format-version' = '{version}', {modes}) "
+        f"AS {source()}"
+    )
+    agree()
+    reference.sql(f"DELETE FROM {t} WHERE id IN (3, 4, 50)")
+    try:
+        agree()
+    except UnsupportedFeatureError as error:
+        assert version == "3" and "deletion vectors" in error.message
+        return
+    reference.sql(f"UPDATE {t} SET s = 'updated' WHERE id BETWEEN 20 AND 25")
+    agree()
+    reference.sql(MERGE.format(t=t, s=source(40)))
+    agree()
+    assert bh.open(path).count() == 60 - 3 - 9 + 41
+    reference.sql(
+        f"ALTER TABLE {t} ADD PARTITION FIELD bucket(3, s)",
+        f"ALTER TABLE {t} DROP PARTITION FIELD p",
+        f"ALTER TABLE {t} RENAME COLUMN s TO renamed",
+        f"ALTER TABLE {t} ADD COLUMN st.z string",
+        f"ALTER TABLE {t} ADD COLUMN later bigint",
+        f"ALTER TABLE {t} ALTER COLUMN p TYPE bigint",
+        f"INSERT INTO {t} SELECT id + 200, s, p, ts, named_struct('x', id, 'l', null, 'z', 'new'), id "
+        f"FROM ({source()}) WHERE id < 7",
+        f"DELETE FROM {t} WHERE id IN (201, 60)",
+    )
+    agree()
+    for where in ("p = 1 AND id > 30", "renamed = 'merged'", "later IS NULL", "st.z = 'new'"):
+        mine = bh.open(path).scan(["id"], where).to_arrow()
+        nasty.same(mine, reference.rows(f"SELECT id FROM {t} WHERE {where}"))
+    if version == "2":
+        bh.open(path).delete("id IN (22, 203)")
+        agree()
+
+
+def test_every_type_of_both(reference, nasty):
+    """Values that the reference wrote itself from Parquet: as Delta and as Iceberg."""
+    data = nasty.delta()
+    file = reference.root / "all.parquet"
+    pq.write_table(data, file)
+    delta, iceberg = reference.root / "n" / "all_delta", reference.root / "n" / "all_iceberg"
+    reference.sql(
+        f"CREATE TABLE delta.`{delta}` USING delta PARTITIONED BY (d9, i64) AS SELECT * FROM parquet.`{file}`",
+        f"CREATE TABLE ice.n.all_iceberg USING iceberg PARTITIONED BY (truncate(3, text), bucket(3, d38)) "
+        f"AS SELECT * FROM parquet.`{file}`",
+    )
+    nasty.same(bh.open(str(delta)).to_arrow().select(data.column_names), data)
+    narrow = pa.schema([f.with_type(pa.int32()) if f.name in ("i8", "i16") else f for f in data.schema])
+    nasty.same(bh.open(str(iceberg)).to_arrow(), data.cast(narrow))
