@@ -98,7 +98,12 @@ def write(
         if not formats_at(location, stores):
             if where is not None:
                 raise not_found(location, stores)
-            return _create_with(data, location, stores, format or "delta", partition_by, properties)(given)
+            rel = engine_for(data).source(data)
+            try:
+                return _create_with(rel, data, location, stores, format or "delta", partition_by, properties)(given)
+            except AlreadyExistsError:
+                if mode in ("error", "errorifexists") or getattr(rel, "once", False):
+                    raise  # rows that are read only once were read for the table that came too late
         if mode in ("error", "errorifexists"):
             raise already_there(location)
         if mode == "ignore":
@@ -113,6 +118,7 @@ def write(
 
 
 def _create_with(
+    rel: Any,
     data: Any,
     location: Any,
     stores: Stores,
@@ -123,7 +129,6 @@ def _create_with(
     """A function that creates the table with the rows of `data`, in one commit."""
     table_format = registry.load(format)
     engine = engine_for(data)
-    rel = engine.source(data)
     schema = engine.schema(rel)
     table = CreateTable(schema, partition_fields(partition_by, schema), texts("properties", properties))
 

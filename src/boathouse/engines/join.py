@@ -105,7 +105,9 @@ def _match(left: list[pa.ChunkedArray], right: list[pa.ChunkedArray], keys: Sequ
     for a, b, (_, _, null_safe) in zip(left, right, keys, strict=True):
         both = pa.chunked_array([*a.chunks, *b.cast(a.type).chunks], a.type)
         encoded = pc.dictionary_encode(both, null_encoding="encode")
-        index = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in encoded.chunks]).astype(np.int64)
+        index = np.concatenate(
+            [np.empty(0, np.int64), *(c.indices.to_numpy(zero_copy_only=False) for c in encoded.chunks)]
+        ).astype(np.int64)
         _, codes = np.unique(codes * (int(index.max(initial=0)) + 1) + index, return_inverse=True)
         if not null_safe:
             never |= both.is_null().to_numpy()

@@ -138,7 +138,9 @@ def _spec(metadata: TableMetadata) -> object:
 
 
 def _readable(written: Sequence[Field], wanted: Sequence[Field]) -> bool:
-    """Whether files with the fields `written` are right under `wanted`: same ids, types promoted at most."""
+    """Whether files with the fields `written` are right under `wanted`: all are there still, promoted at most."""
+    if not {f.id for f in written} <= {f.id for f in wanted}:
+        return False
     have = {f.id: f for f in written}
     for f in wanted:
         old = have.get(f.id)
