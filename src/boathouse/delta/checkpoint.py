@@ -23,7 +23,7 @@ BATCH_ROWS: Final = 65_536
 _SMALL: Final = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}
 """Actions that are read when a table is opened, each with a leaf that is never null in it."""
 
-Choose = Callable[[pa.Array], Any]
+Choose = Callable[[pa.Array, Any], Any]
 """Partition values of some rows (a map column) -> a mask of rows to keep."""
 
 
@@ -213,7 +213,7 @@ def _chosen(file: pq.ParquetFile, group: int, kind: str, choose: Choose) -> np.n
     for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{kind}.partitionValues"]):
         actions = batch.column(0)
         valid = np.asarray(pc.is_valid(actions).to_numpy(zero_copy_only=False), bool)
-        masks.append(valid & choose(actions.field("partitionValues")))
+        masks.append(choose(actions.field("partitionValues"), valid))
     return np.concatenate(masks) if masks else np.zeros(0, bool)
 
 

@@ -134,8 +134,12 @@ class Lister:
         """The texts of each partition column."""
         return map_columns(values, [physical_name(f) for f in self.partition])
 
-    def choose(self, values: pa.Array) -> Mask:
-        """Which partitions may hold a row, judged once for each distinct one."""
+    def choose(self, values: pa.Array, valid: Mask | None = None) -> Mask:
+        """Which partitions may hold a row, judged once for each distinct one.
+
+        `valid` says which rows are adds at all. Adds of a checkpoint that later commits superseded are counted as
+        skipped too: their paths are not read.
+        """
         assert self.by_partition is not None
         coded = [t.dictionary_encode(null_encoding="encode") for t in self.partition_texts(values)]
         codes = np.zeros(len(values), np.int64)
@@ -147,7 +151,8 @@ class Lister:
         rows = values.take(pa.array(firsts))
         mask = self.by_partition.may_match(self._exact(self._values(rows)), pa.nulls(len(rows), pa.int64()))
         kept: Mask = as_mask(mask)[inverse]
-        self.tally.skip(self.words[0], int(len(kept) - kept.sum()))
+        kept = kept if valid is None else kept & valid
+        self.tally.skip(self.words[0], int((len(kept) if valid is None else valid.sum()) - kept.sum()))
         return kept
 
     def _values(self, values: pa.Array) -> list[pa.Array]:
