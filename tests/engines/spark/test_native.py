@@ -233,7 +233,6 @@ def ids(table: pa.Table, **by_name: int) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-@pytest.mark.spec("I-083")
 def test_swapped_names_under_a_filter(engine, make_plan):
     """a becomes b and b becomes a: Spark's own read by field id loses these rows when the filter is pushed."""
     maker = make_plan()

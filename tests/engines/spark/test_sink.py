@@ -41,7 +41,6 @@ def text(table: pa.Table) -> list[str]:
 
 
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
-@pytest.mark.spec("D-281", "I-048")
 def test_every_type_arrives_as_it_was_in_any_zone(engine, tmp_path, other_zone, format):
     frame = engine.source(TABLE)
     result = bh.write(frame, str(tmp_path / "t %"), format=format, partition_by=["p"])
