@@ -269,11 +269,8 @@ def test_commit_info(tmp_path, delta):
         assert info["engineInfo"].startswith("boathouse/")
         assert isinstance(info["timestamp"], int) and info["writeId"] and info["txnId"]
         assert isinstance(info["operationParameters"], dict)
-    assert infos[1]["operationMetrics"] == {
-        "numFiles": "1",
-        "numOutputRows": "2",
-        "numOutputBytes": str(result.bytes_added),
-    }
+    wanted = {"numFiles": "1", "numOutputRows": "2", "numOutputBytes": str(result.bytes_added)}
+    assert infos[1]["operationMetrics"].items() >= wanted.items()
     assert infos[1]["isBlindAppend"] and not infos[2]["isBlindAppend"]
     assert infos[1]["writeId"] == result.write_id and table.find_write(result.write_id) == 1
     assert json.loads(infos[2]["operationParameters"]["predicate"]) == ["x = 1"]

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.api.text import iso
+from boathouse.arrow.schema import to_arrow_type
 from boathouse.ops.handle import Handle
 from boathouse.types import PartitionSpec
 
@@ -21,15 +22,17 @@ def files_table(handle: Handle) -> pa.Table:
     for batch in handle.snapshot.files():
         partition = batch.column("partition")
         columns = [batch.column(c) for c in ("path", "size", "rows", "deleted")]
-        if len(partition.type):
-            values = [partition.field(i) for i in range(len(partition.type))]
-            labels = [names[int(partition.type.field(i).name)] for i in range(len(partition.type))]
-            columns.append(pa.StructArray.from_arrays(values, labels))
-        labels = ["path", "size", "rows", "deleted", "partition"][: len(columns)]
-        tables.append(pa.Table.from_arrays(columns, labels))
+        labels = [pa.field(names[int(f.name)], f.type) for f in partition.type]
+        if labels:
+            values = pa.StructArray.from_arrays([partition.field(i) for i in range(len(labels))], fields=labels)
+        else:
+            values = pa.array([{}] * batch.num_rows, pa.struct([]))
+        tables.append(pa.Table.from_arrays([*columns, values], ["path", "size", "rows", "deleted", "partition"]))
     if tables:
         return pa.concat_tables(tables)
-    return pa.schema([("path", pa.string())] + [(c, pa.int64()) for c in ("size", "rows", "deleted")]).empty_table()
+    fields = [pa.field(names[f.id], to_arrow_type(f.type)) for s in handle.snapshot.partitioning.specs for f in s]
+    counts = [(c, pa.int64()) for c in ("size", "rows", "deleted")]
+    return pa.schema([("path", pa.string()), *counts, ("partition", pa.struct(fields))]).empty_table()
 
 
 def sizes(handle: Handle) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
         in_commit_time(entry) or time_ms,
         operation if isinstance(operation, str) else "",
         _mapping(info.get("operationParameters")),
-        _mapping(info.get("operationMetrics")),
+        {k: _number(v) for k, v in _mapping(info.get("operationMetrics")).items()},
         engine if isinstance(engine, str) else None,
         write_id if isinstance(write_id, str) else None,
         message if message is None or isinstance(message, str) else json.dumps(message),
@@ -66,6 +66,11 @@ def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> Any:
+    """A metric, which is written as text, as the number that it is."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:

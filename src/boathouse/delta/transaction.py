@@ -286,6 +286,8 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
     metrics: dict[str, int] = {}
     if operation == "DELETE":
         metrics = {"numAddedFiles": len(added), "numRemovedFiles": len(removed), "numCopiedRows": rows}
+        if "rows_deleted" in change.metrics:
+            metrics["numDeletedRows"] = change.metrics["rows_deleted"]
     elif added or removed:
         metrics = {"numFiles": len(added), "numOutputRows": rows, "numOutputBytes": size}
         if removed:

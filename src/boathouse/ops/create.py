@@ -6,7 +6,7 @@ from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, BoathouseError, CommitUnknownError
 from boathouse.ops.handle import WriteOptions, check_read_only
 from boathouse.ops.outcomes import data_files, discard, total
-from boathouse.ops.result import WriteResult
+from boathouse.ops.result import FIGURES, WriteResult
 from boathouse.ops.run import new_write_id
 from boathouse.storage import Stores
 from boathouse.table.change import AddFiles, Change, Committed, CreateTable, Edit, Unknown
@@ -41,6 +41,8 @@ def create(
     if data is not None and engine is not None and not options.dry_run:
         outcomes = engine.sink(data, context, Spread("partition" if spec.fields else "none"))
         edits.append(AddFiles(data_files(outcomes)))
+    added = None if outcomes is None else data_files(outcomes)
+    rows, files = total(outcomes, "inserted"), 0 if added is None else added.num_rows
     change = Change(
         format=format.name,
         location=location,
@@ -51,6 +53,7 @@ def create(
         message=options.message,
         metadata=dict(options.metadata),
         txn=options.txn,
+        metrics={} if outcomes is None else {**dict.fromkeys(FIGURES, 0), "rows_added": rows, "files_added": files},
     )
     try:
         outcome = commit(format, change, stores)
@@ -68,12 +71,11 @@ def create(
         if outcomes is not None:
             discard(outcomes, context)
         raise already_there(location)
-    added = None if outcomes is None else data_files(outcomes)
     result = WriteResult(
         "create",
         outcome.version,
-        files_added=0 if added is None else added.num_rows,
-        rows_added=total(outcomes, "inserted"),
+        files_added=files,
+        rows_added=rows,
         bytes_added=0 if added is None else total(added, "size"),
         seconds=entropy.current().monotonic() - started,
         retries=outcome.turns - 1,

@@ -52,11 +52,11 @@ def overwrite(
             context, replaced = _replace_schema(handle, snapshot, engine, rel, context, partition_by)
             edits.append(replaced)
         conform(to_arrow(engine.schema(rel)).empty_table(), context.schema, str(handle.location))
+        files, rows = _live(snapshot)
         if options.dry_run:
-            return Planned(None)
+            return Planned(None, files_removed=files, rows_removed=rows)
         outcomes = engine.sink(rel, context, spread_of(context))
         edits.append(AddFiles(data_files(outcomes)))
-        files, rows = _live(snapshot)
         change = base_change(handle, snapshot, "overwrite", write_id, options, tuple(edits))
         change = replace(change, reads=ReadSet(whole=True))
         return Planned(change, outcomes, context, files, rows, recount=_live)

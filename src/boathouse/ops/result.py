@@ -37,10 +37,13 @@ class WriteResult:
 
     def _parts(self) -> list[str]:
         parts = []
-        for name, words in _WORDS:
+        for name in FIGURES:
             value = getattr(self, name)
             if value:
-                parts.append(words.format(value))
+                noun, done = name.split("_")
+                parts.append(f"{value:,} {noun if value != 1 else noun[:-1]} {done}")
+        if self.retries:
+            parts.append("1 retry" if self.retries == 1 else f"{self.retries:,} retries")
         if self.seconds:
             parts.append(f"{self.seconds:.2f} s")
         return parts
@@ -54,11 +57,5 @@ class WriteResult:
         return f"<table>{rows}</table>"
 
 
-_WORDS = (
-    ("rows_added", "{:,} rows added"),
-    ("rows_deleted", "{:,} rows deleted"),
-    ("rows_copied", "{:,} rows copied"),
-    ("files_added", "{:,} files added"),
-    ("files_removed", "{:,} files removed"),
-    ("retries", "{:,} retries"),
-)
+FIGURES = ("rows_added", "rows_deleted", "rows_copied", "files_added", "files_removed")
+"""What is counted of every write that touches rows."""

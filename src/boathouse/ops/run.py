@@ -12,7 +12,7 @@ from boathouse.bits import entropy
 from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError, StorageError
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import data_files, discard, total
-from boathouse.ops.result import WriteResult
+from boathouse.ops.result import FIGURES, WriteResult
 from boathouse.table.change import Change, CommitOutcome, Committed, Conflicted
 from boathouse.table.commit import commit
 from boathouse.table.format import Snapshot
@@ -68,8 +68,8 @@ def run(handle: Handle, operation: str, options: WriteOptions, plan: PlanFunctio
             break
         if planned.change is None or options.dry_run:
             planned.discard()
-            return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run)
-        outcome = _commit(handle, planned, planned.change)
+            return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run, write_id=None)
+        outcome = _commit(handle, planned, replace(planned.change, metrics=_metrics(operation, planned)))
         if isinstance(outcome, Committed):
             result = _result(operation, _recounted(planned, outcome), outcome.version)
             seconds = entropy.current().monotonic() - started
@@ -203,6 +203,13 @@ def _result(operation: str, planned: Planned, version: Version | None) -> WriteR
         bytes_added=0 if added is None else total(added, "size"),
         write_id=None if change is None else change.write_id,
     )
+
+
+def _metrics(operation: str, planned: Planned) -> dict[str, int]:
+    """The figures that the history keeps, by the same names in every format; none for a change of metadata alone."""
+    result = _result(operation, planned, None)
+    found = {name: getattr(result, name) for name in FIGURES}
+    return found if planned.outcomes is not None else {}
 
 
 def new_write_id() -> str:
