@@ -71,6 +71,13 @@ def test_a_plain_refusal_is_raised_and_nothing_lands():
     assert content() is None
 
 
+@pytest.mark.parametrize("first", [Fault.UNSENT, Fault.DELAYED])
+def test_refusals_after_a_request_without_an_answer_are_unknown(first):
+    """The first request may still land: files that its commit names must not be removed."""
+    stores, _ = faulty(Plan(writes={1: first, **dict.fromkeys(range(2, 50), Fault.REFUSED)}))
+    assert FileCommitter(stores).publish(ATTEMPT) in ("unknown", "won")
+
+
 def test_a_store_that_never_answers_is_unknown():
     stores, _ = faulty(Plan(writes=dict.fromkeys(range(1, 50), Fault.UNSENT)))
     assert FileCommitter(stores).publish(ATTEMPT) == "unknown"

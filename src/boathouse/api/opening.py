@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 
 from boathouse.api.checks import errors_at
 from boathouse.api.found import choose, locate
-from boathouse.errors import InvalidArgumentError
+from boathouse.errors import InvalidArgumentError, TableNotFoundError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.location import At
+
+_DOTTED = re.compile(r"[\w`]+(\.[\w`]+){1,2}")
 
 
 def open_handle(
@@ -26,7 +29,12 @@ def open_handle(
     with errors_at(path_text(uri)):
         at = _version(version, timestamp, ref)
         location, stores = locate(path_text(uri)), Stores(storage_options)
-        chosen = choose(location, stores, format)
+        try:
+            chosen = choose(location, stores, format)
+        except TableNotFoundError as error:
+            if _DOTTED.fullmatch(path_text(uri)):
+                error.advice = "pass the path of the table, or spark= to look for this name in Spark's metastore"
+            raise
         snapshot = chosen.load(location, stores, at)
     pinned = at.pinned or location.metadata is not None
     return Handle(location, stores, chosen, snapshot, pinned, allow_mixed_writers)

@@ -48,7 +48,11 @@ def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome
         if settled is not None:
             return settled
         attempt = format.prepare(change, head, stores)
-        published = format.committer(change.location, stores).publish(attempt)
+        try:
+            published = format.committer(change.location, stores).publish(attempt)
+        except StorageError:
+            discard(stores, attempt.side)
+            raise
         if published == "won" and clock.monotonic() - started > SLOW_SECONDS:
             published = _look_back(format, change, attempt, stores)
         if published == "won":

@@ -1,0 +1,34 @@
+"""Tables by their names in Spark's metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from boathouse.api.engines import session
+from boathouse.api.found import formats_at, locate
+from boathouse.api.opening import path_text
+from boathouse.errors import TableNotFoundError, UnsupportedFeatureError
+from boathouse.storage import Stores
+
+
+def named_or_path(uri: Any, spark: Any, storage_options: Mapping[str, str] | None) -> str:
+    """The path of the table: `uri` itself if it is no name or a table lies there, else where Spark says it is.
+
+    Raises TableNotFoundError, and UnsupportedFeatureError for a view.
+    """
+    text = path_text(uri)
+    names = import_module("boathouse.engines.spark.names")
+    if not names.is_name(text) or formats_at(locate(text), Stores(storage_options)):
+        return text
+    found = names.look_up(session(spark), text)
+    if found is None:
+        raise TableNotFoundError(
+            f"no table lies at the path {text!r}, and Spark knows none of this name",
+            where=locate(text).uri,
+            advice="check the name, or pass the path",
+        )
+    if found.location is None:
+        raise UnsupportedFeatureError(f"{text!r} is a view", advice="read it with spark.table, or open its tables")
+    return str(found.location)
