@@ -200,6 +200,18 @@ def test_what_speaks_arrow_is_read():
         assert ids(data) == [1, 2, 3], type(data)
 
 
+@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+def test_layouts_of_others_are_written_as_plain_ones(tmp_path, format):
+    frame = pl.DataFrame(
+        {"e": pl.Series(["a", None], dtype=pl.Enum(["a"])), "c": pl.Series(["x", "y"]), "l": [[1], None]}
+    )
+    bh.write(frame, str(tmp_path / "p"), format=format)
+    assert bh.open(str(tmp_path / "p")).to_arrow().to_pylist() == frame.to_dicts()
+    pandas = pd.DataFrame({"k": pd.Categorical(["u", None]), "i": pd.array([1, None], dtype="Int64")})
+    bh.write(pandas, str(tmp_path / "q"), format=format)
+    assert bh.open(str(tmp_path / "q")).to_arrow().to_pylist() == [{"k": "u", "i": 1}, {"k": None, "i": None}]
+
+
 def test_a_dataset_is_read_as_often_as_asked():
     source = ENGINE.source(ds.dataset(pa.table({"id": [1]})))
     assert not source.once and source.table() == source.table()

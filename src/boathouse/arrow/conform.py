@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import from_arrow_field, to_arrow_field, to_arrow_type
+from boathouse.arrow.vector import decoded
 from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
 from boathouse.types import (
     BinaryType,
@@ -132,7 +133,7 @@ def _convert(array: pa.Array, source: DataType, to: DataType, path: str, problem
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = decoded(array)
     arrow = to_arrow_type(to)
     if array.type == arrow and not isinstance(to, StructType | ListType | MapType | FixedSizeListType | VariantType):
         return array

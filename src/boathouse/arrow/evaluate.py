@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from boathouse.arrow import arithmetic, functions, kernels, literals
 from boathouse.arrow.cast import cast
 from boathouse.arrow.schema import from_arrow, to_arrow_type
-from boathouse.arrow.vector import Value, as_array
+from boathouse.arrow.vector import Value, as_array, decoded
 from boathouse.errors import BoathouseError, ColumnNotFoundError, EvaluationError, ExpressionError
 from boathouse.expr.functions import FUNCTIONS
 from boathouse.expr.resolve import bind, bind_predicate
@@ -151,7 +151,7 @@ def plain(array: pa.Array, type: DataType) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = decoded(array)
     if array.type == want or pa.types.is_nested(want):
         return array
     if pa.types.is_timestamp(want) and pa.types.is_timestamp(array.type) and array.type.unit == want.unit:

@@ -22,6 +22,15 @@ def as_array(value: Value, rows: int) -> pa.Array:
     return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
 
 
+def decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary array. Views are made plain first: pyarrow takes none by their index."""
+    words = array.dictionary
+    if pa.types.is_string_view(words.type) or pa.types.is_binary_view(words.type):
+        words = words.cast(pa.string() if pa.types.is_string_view(words.type) else pa.binary())
+        array = pa.DictionaryArray.from_arrays(array.indices, words)
+    return array.dictionary_decode()
+
+
 def nulls(array: pa.Array) -> Bools | None:
     """True where null; None if there is none."""
     if array.null_count == 0:
