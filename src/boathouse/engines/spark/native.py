@@ -29,7 +29,7 @@ from boathouse.engines.spark.constants import (
     table_of,
 )
 from boathouse.engines.spark.reader import read_parquet
-from boathouse.engines.spark.shape import READ_BY_ID, Shape, quoted, shape_of
+from boathouse.engines.spark.shape import Shape, quoted, shape_of
 from boathouse.errors import CorruptTableError
 from boathouse.table.plan import ScanPlan, deletes_of
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec
@@ -77,8 +77,6 @@ def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.
     uris = group.units.column("path").to_pylist()
     stored = tuple(c for c in read.columns if c.name not in group.constants)
     shape = shape_of(read, stored)
-    if shape.by_id:
-        spark.conf.set(READ_BY_ID, "true")
     frame = read_parquet(spark, uris, S.StructType(list(shape.fields)))
     _check_inputs(frame, uris)
     frame = _staged(frame, read, group, shape)

@@ -16,7 +16,7 @@ from boathouse.engines.spark.probe import reader_fault
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.schema import native_obstacle
 from boathouse.engines.spark.session import facts, flag
-from boathouse.engines.spark.shape import by_id, nested_obstacle
+from boathouse.engines.spark.shape import nested_obstacle
 from boathouse.storage.uris import basename, split
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
@@ -93,7 +93,7 @@ def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
     if not flag(spark, "spark.sql.caseSensitive", False):
         if _collide([c.name for c in read.columns]):
             return "column names that differ in case only"
-        if _collide([(c.physical or (c.name,))[0] for c in read.columns if not by_id(read)]):
+        if _collide([(c.physical or (c.name,))[0] for c in read.columns]):
             return "column names in the files that differ in case only"
     return nested_obstacle(read)
 

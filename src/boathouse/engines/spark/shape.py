@@ -1,16 +1,14 @@
-"""How the columns of a `ReadSpec` are asked of Spark's Parquet reader: by physical name, or by field id.
+"""How the columns of a `ReadSpec` are asked of Spark's Parquet reader: by physical name.
 
-Field ids are read under names that no file has (`__f<id>`): Spark resolves pushed filters by name even when it reads
-by id, and so loses rows where a name was swapped or used again. The setting that makes Spark look at ids is a
-session's, read when the query runs: were it switched off in between, every column would be null. So some columns are
-also asked for under their own names with an id that no file has: they are null exactly as long as ids count.
+Never by field id: Spark resolves pushed filters by name even when it reads by id, and so loses rows where a name was
+swapped or used again; and the setting that makes it look at ids is the session's, read when the query runs, so that a
+frame would turn to nulls where somebody switched it off. Tables whose names and ids diverged are read by tasks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column
@@ -25,12 +23,6 @@ from boathouse.parquet.resolve import Matching
 from boathouse.table.tasks import ReadColumn, ReadSpec
 from boathouse.types import BinaryType, DataType, Field, FixedType, ListType, MapType, StructType
 
-FIELD_ID = "parquet.field.id"
-READ_BY_ID = "spark.sql.parquet.fieldId.read.enabled"
-_NO_ID = 2**31 - 1
-_WATCHED = 4
-_SWITCHED_OFF = f"boathouse: {READ_BY_ID} was switched off while a frame that needs it was alive"
-
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -38,19 +30,14 @@ class Shape:
 
     fields: tuple[S.StructField, ...]
     names: dict[str, str]
-    by_id: bool
     casts: frozenset[str]
-    watched: tuple[str, ...] = ()
 
     def column(self, c: ReadColumn) -> Column:
         """The value of a column, under its own type and names."""
         value = F.col(quoted(self.names[c.name]))
         if c.name in self.casts:
             value = value.cast(spark_type(c.type, c.name))
-        if not self.watched:
-            return value
-        off = reduce(Column.__or__, (F.col(quoted(w)).isNotNull() for w in self.watched))
-        return F.when(off, F.raise_error(F.lit(_SWITCHED_OFF))).otherwise(value)
+        return value
 
 
 def quoted(name: str) -> str:
@@ -72,22 +59,15 @@ def matching(read: ReadSpec) -> Matching:
 
 def nested_obstacle(read: ReadSpec) -> str | None:
     """Why nested fields, defaults or ids keep Spark's reader from giving the columns; None if nothing does."""
-    ids = by_id(read)
+    if by_id(read):
+        return "names and field ids diverged, which Spark's reader does not follow safely"
     rules = matching(read)
-    if ids and read.where is not None:
-        return "names and field ids may differ, and Spark skips no row group under a filter then"
-    if ids and any(c.field_id is None for c in read.columns if not c.constant_in):
-        return "columns without a field id beside columns that need one"
-    if ids and rules.file_ids is not None:
-        return "files without field ids are read through a name mapping"
     for c in read.columns:
         if c.default is not None and default_sql(c) is None:
             return f"a default of type {c.type} (`{c.name}`)"
         for f in _below(c.type):
             if rules.default(f) is not None:
                 return f"a default inside the nested column `{c.name}`"
-            if ids and f.id is None and f.name not in ("element", "key", "value"):
-                return f"a field without an id inside `{c.name}`"
     return None
 
 
@@ -108,55 +88,38 @@ def _below(type: DataType) -> Iterator[Field]:
 
 def shape_of(read: ReadSpec, columns: tuple[ReadColumn, ...]) -> Shape:
     """The shape of these columns, none of them constant in the files that are read."""
-    ids = by_id(read)
     rules = matching(read)
     fields: list[S.StructField] = []
     names: dict[str, str] = {}
     casts: set[str] = set()
     for c in columns:
-        name = f"__f{c.field_id}" if ids else (c.physical or (c.name,))[0]
+        name = (c.physical or (c.name,))[0]
         names[c.name] = name
-        physical = _physical(c.type, c.name, rules, ids)
+        physical = _physical(c.type, c.name, rules)
         if physical != spark_type(c.type, c.name):
             casts.add(c.name)
-        fields.append(S.StructField(name, physical, True, _metadata(c, ids)))
-    watched = _watched(columns, set(names.values())) if ids else []
-    return Shape((*fields, *watched), names, ids, frozenset(casts), tuple(w.name for w in watched))
+        fields.append(S.StructField(name, physical, True, _metadata(c)))
+    return Shape(tuple(fields), names, frozenset(casts))
 
 
-def _metadata(c: ReadColumn, ids: bool) -> dict[str, Any]:
-    metadata: dict[str, Any] = {FIELD_ID: c.field_id} if ids else {}
-    if c.default is not None:
-        metadata["EXISTS_DEFAULT"] = default_sql(c)
-    return metadata
+def _metadata(c: ReadColumn) -> dict[str, Any]:
+    return {} if c.default is None else {"EXISTS_DEFAULT": default_sql(c)}
 
 
-def _watched(columns: tuple[ReadColumn, ...], taken: set[str]) -> list[S.StructField]:
-    plain = [c for c in columns if not isinstance(c.type, (StructType, ListType, MapType)) and c.name not in taken]
-    return [
-        S.StructField(c.name, spark_type(c.type, c.name), True, {FIELD_ID: _NO_ID - i})
-        for i, c in enumerate(plain[:_WATCHED])
-    ]
-
-
-def _physical(type: DataType, path: str, rules: Matching, ids: bool) -> S.DataType:
+def _physical(type: DataType, path: str, rules: Matching) -> S.DataType:
     """The type as the files spell it; Spark casts structs by position, so a cast gives the table's names back."""
     match type:
         case StructType(fields):
-            return S.StructType([_physical_field(f, path, rules, ids) for f in fields])
+            return S.StructType([_physical_field(f, path, rules) for f in fields])
         case ListType(element):
-            return S.ArrayType(_physical(element.type, f"{path}.element", rules, ids))
+            return S.ArrayType(_physical(element.type, f"{path}.element", rules))
         case MapType(key, value):
-            return S.MapType(
-                _physical(key.type, f"{path}.key", rules, ids), _physical(value.type, f"{path}.value", rules, ids)
-            )
+            return S.MapType(_physical(key.type, f"{path}.key", rules), _physical(value.type, f"{path}.value", rules))
     return spark_type(type, path)
 
 
-def _physical_field(f: Field, path: str, rules: Matching, ids: bool) -> S.StructField:
-    inner = _physical(f.type, f"{path}.{f.name}", rules, ids)
-    if ids:
-        return S.StructField(f"__f{f.id}", inner, True, {FIELD_ID: f.id})
+def _physical_field(f: Field, path: str, rules: Matching) -> S.StructField:
+    inner = _physical(f.type, f"{path}.{f.name}", rules)
     return S.StructField(rules.physical_name(f), inner, True)
 
 
