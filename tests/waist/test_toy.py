@@ -55,6 +55,13 @@ def test_equality_deletes_hit_older_rows_only(table, make_people):
     assert table.count() == 27
 
 
+def test_an_overwrite_counts_rows_that_live(table, make_people):
+    head = table._handle.snapshot.document
+    foreign_commit(table, deletes=(*head.deletes, Deletes("equality", 10_000, key="id", values=(3, 4))))
+    result = table.overwrite(make_people(50, 51))
+    assert (result.rows_deleted, result.files_removed, result.rows_added) == (28, 3, 1)
+
+
 def test_shared_position_deletes_add_up(table):
     table.delete("id % 2 = 0")
     table.delete("id % 3 = 0")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+
+import pyarrow.compute as pc
 
 from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
@@ -19,7 +22,7 @@ from boathouse.ops.run import Planned, new_write_id, run
 from boathouse.table.change import AddFiles, CreateTable, Edit, ReadSet, RemoveAll, ReplaceSchema
 from boathouse.table.engine import Engine, Rel
 from boathouse.table.format import Snapshot
-from boathouse.table.tasks import WriteContext
+from boathouse.table.tasks import POSITION, WriteContext
 from boathouse.types import PartitionField
 
 
@@ -52,14 +55,14 @@ def overwrite(
             context, replaced = _replace_schema(handle, snapshot, engine, rel, context, partition_by)
             edits.append(replaced)
         conform(to_arrow(engine.schema(rel)).empty_table(), context.schema, str(handle.location))
-        files, rows = _live(snapshot)
+        files, rows = _live(handle, engine, snapshot)
         if options.dry_run:
             return Planned(None, files_removed=files, rows_removed=rows)
         outcomes = engine.sink(rel, context, spread_of(context))
         edits.append(AddFiles(data_files(outcomes)))
         change = base_change(handle, snapshot, "overwrite", write_id, options, tuple(edits))
         change = replace(change, reads=ReadSet(whole=True))
-        return Planned(change, outcomes, context, files, rows, recount=_live)
+        return Planned(change, outcomes, context, files, rows, recount=partial(_live, handle, engine))
 
     return run(handle, "overwrite", options, plan)
 
@@ -119,11 +122,14 @@ def _overwrite_where(
     return run(handle, "overwrite", options, plan)
 
 
-def _live(snapshot: Snapshot) -> tuple[int, int]:
-    """Files and rows of the snapshot; rows of files that do not say are not counted."""
+def _live(handle: Handle, engine: Engine, snapshot: Snapshot) -> tuple[int, int]:
+    """Files and rows of the snapshot; deletes are resolved only where some file does not say how many it lost."""
     files = rows = 0
     for batch in snapshot.files():
+        if batch.column("rows").null_count or batch.column("deleted").null_count:
+            plan = handle.format.plan(snapshot, handle.stores, [], None, (POSITION,), engine.map)
+            return plan.units.num_rows, plan.rows or 0
         files += batch.num_rows
-        for all_rows, deleted in zip(batch.column("rows").to_pylist(), batch.column("deleted").to_pylist()):
-            rows += (all_rows or 0) - (deleted or 0)
+        for column, sign in (("rows", 1), ("deleted", -1)):
+            rows += sign * (pc.sum(batch.column(column)).as_py() or 0)
     return files, rows
