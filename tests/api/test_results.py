@@ -117,6 +117,25 @@ def test_columns_added_by_another_do_not_hinder_merging(table):
     assert stale.scan(where="id = 50").to_arrow().to_pylist() == [{"id": 50, "extra": 1}]
 
 
+def test_application_transactions_of_metadata_are_kept_or_refused(table, format):
+    if format == "iceberg":
+        for write in (
+            lambda: table.add_column("z", "int", txn=("x", 1)),
+            lambda: table.set_properties({"a": "1"}, txn=("x", 1)),
+        ):
+            with pytest.raises(NotImplementedError, match="snapshots"):
+                write()
+        return
+    assert table.add_column("z", "int", txn=("x", 1)).version is not None
+    assert table.add_column("z", "int", txn=("x", 1)).skipped
+    assert table.set_properties({"a": "1"}, txn=("x", 1)).skipped and "a" not in table.properties
+
+
+def test_a_scan_says_what_it_reads(table):
+    text = repr(table.scan(columns=["ID"], where="id > 3"))
+    assert table.uri in text and "columns id" in text and "id > 3" in text
+
+
 def test_a_refreshed_branch_stays_a_branch(tmp_path):
     uri = str(tmp_path / "i")
     bh.write(rows(1), uri, format="iceberg")

@@ -88,6 +88,12 @@ class Scan:
         """Paths of the data files that the scan would read."""
         return list(self.plan().units.column("path").to_pylist())
 
+    def __repr__(self) -> str:
+        h = self._handle
+        columns = "all columns" if self._columns is None else f"columns {', '.join(self._columns)}"
+        where = "" if self._where is None else f" where {self._where}"
+        return f"scan of {h.format.name} table {h.location}, version {h.snapshot.version}: {columns}{where}"
+
     def explain(self) -> Explanation:
         """Which units are read, which are skipped and by which test; on Spark also which way they are read."""
         spark = self._spark

@@ -72,6 +72,12 @@ def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Att
             discard(stores, tuple(work.side))
             raise
         version, side = work.snapshot_id, tuple(work.side)
+    elif change.txn is not None and created is None:
+        raise UnsupportedFeatureError(
+            f"Iceberg keeps application transactions in snapshots, and {change.operation} makes none",
+            where=str(change.location),
+            advice="leave txn out",
+        )
     documents.finish(document, None if head is None else head.metadata, now, change.write_id)
     body = dump(document)
     return Attempt(uri, gzip.compress(body, mtime=0) if compressed(uri) else body, version, side, _token(head))

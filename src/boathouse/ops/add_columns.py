@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from boathouse.errors import InvalidArgumentError
+from boathouse.ops.changes import base_change
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.run import Planned, new_write_id, run
-from boathouse.table.change import AddColumn, Change, ReadSet
+from boathouse.table.change import AddColumn
 from boathouse.table.format import Snapshot
 from boathouse.types import DataType, Schema
 
@@ -38,19 +39,9 @@ def add_columns(
                     f"cannot add column `{name}`: {why}", where=str(handle.location), advice="choose another name"
                 )
             taken.add(name.lower())
-        change = Change(
-            format=handle.format.name,
-            location=handle.location,
-            planned=snapshot,
-            write_id=write_id,
-            operation="add-columns",
-            edits=tuple(AddColumn(name, type) for name, type in wanted),
-            reads=ReadSet(),
-            ref=snapshot.ref,
-            parameters={"columns": ", ".join(f"{n} {t}" for n, t in wanted)},
-            message=options.message,
-            metadata=dict(options.metadata),
-        )
+        edits = tuple(AddColumn(name, type) for name, type in wanted)
+        change = base_change(handle, snapshot, "add-columns", write_id, options, edits)
+        change = replace(change, parameters={"columns": ", ".join(f"{n} {t}" for n, t in wanted)})
         return Planned(change)
 
     return run(handle, "add-columns", options, plan)

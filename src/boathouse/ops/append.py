@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
 from boathouse.ops.add_columns import add_missing
+from boathouse.ops.changes import base_change, context_of, spread_of
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.result import WriteResult
 from boathouse.ops.run import Planned, new_write_id, run
-from boathouse.table.change import AddFiles, Change, Edit
-from boathouse.table.engine import Engine, Rel, Spread
+from boathouse.table.change import AddFiles
+from boathouse.table.engine import Engine, Rel
 from boathouse.table.format import Snapshot
 from boathouse.table.tasks import WriteContext
 
@@ -51,48 +51,3 @@ def _again(previous: Planned, snapshot: Snapshot, context: WriteContext) -> Plan
     if before is None or previous.change is None or (before.schema, before.spec) != (context.schema, context.spec):
         return None
     return replace(previous, change=replace(previous.change, planned=snapshot))
-
-
-def context_of(handle: Handle, snapshot: Snapshot, write_id: str, options: WriteOptions) -> WriteContext:
-    """How files for this snapshot's table are written."""
-    context = handle.format.write_context(
-        handle.location,
-        handle.stores,
-        snapshot.schema,
-        snapshot.partitioning.current,
-        snapshot.properties,
-        write_id,
-        snapshot,
-    )
-    if options.target_file_bytes is None:
-        return context
-    return replace(context, target_bytes=options.target_file_bytes)
-
-
-def spread_of(context: WriteContext) -> Spread:
-    """One partition's rows meet in one worker; without partitions rows stay where they are."""
-    by: Literal["none", "partition"] = "partition" if context.spec.fields else "none"
-    return Spread(by)
-
-
-def base_change(
-    handle: Handle,
-    planned: Snapshot | None,
-    operation: str,
-    write_id: str,
-    options: WriteOptions,
-    edits: tuple[Edit, ...],
-) -> Change:
-    """A change with what every write carries."""
-    return Change(
-        format=handle.format.name,
-        location=handle.location,
-        planned=planned,
-        write_id=write_id,
-        operation=operation,
-        edits=edits,
-        ref=None if planned is None else planned.ref,
-        message=options.message,
-        metadata=dict(options.metadata),
-        txn=options.txn,
-    )

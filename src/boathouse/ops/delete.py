@@ -7,7 +7,7 @@ from dataclasses import replace
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import TRUE, Expr
-from boathouse.ops.append import base_change, context_of
+from boathouse.ops.changes import base_change, context_of
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.rewrite import take_out

@@ -13,7 +13,7 @@ from boathouse.arrow.schema import to_arrow
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
-from boathouse.ops.append import base_change, context_of, spread_of
+from boathouse.ops.changes import base_change, context_of, spread_of
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import concat, data_files
 from boathouse.ops.result import WriteResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.append import base_change
+from boathouse.ops.changes import base_change
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.run import Planned, new_write_id, run
