@@ -248,6 +248,14 @@ def test_a_table_created_meanwhile_is_written_by_mode(format_name, tmp_path, mon
     assert orphans(path, format_name) == set()
 
 
+def test_rows_read_once_are_not_lost_silently_over_a_table_created_meanwhile(format_name, tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    meanwhile(monkeypatch, create_op, lambda: bh.write(rows(1), path, format=format_name))
+    with pytest.raises(errors.CommitConflictError, match="only once"):
+        bh.write(rows(2).to_reader(), path, format=format_name, mode="append")
+    assert state_of(path)[1] == ((1,),) and orphans(path, format_name) == set()
+
+
 def test_a_conflict_is_planned_again_and_counted(format_name, tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     made(path, format_name)

@@ -16,7 +16,8 @@ from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import Table, write_options
 from boathouse.arrow.schema import from_arrow
-from boathouse.errors import AlreadyExistsError, InvalidArgumentError
+from boathouse.engines.sources import Batches
+from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops import create as _create
 from boathouse.ops.create import already_there
@@ -101,9 +102,14 @@ def write(
             rel = engine_for(data).source(data)
             try:
                 return _create_with(rel, data, location, stores, format or "delta", partition_by, properties)(given)
-            except AlreadyExistsError:
-                if mode in ("error", "errorifexists") or getattr(rel, "once", False):
-                    raise  # rows that are read only once were read for the table that came too late
+            except AlreadyExistsError as error:
+                if mode in ("error", "errorifexists"):
+                    raise
+                if mode != "ignore" and isinstance(rel, Batches) and rel.once:
+                    raise CommitConflictError(
+                        "a table was created here meanwhile, and these rows can be read only once",
+                        advice="run the write again with the rows read anew",
+                    ) from error
         if mode in ("error", "errorifexists"):
             raise already_there(location)
         if mode == "ignore":
