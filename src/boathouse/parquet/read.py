@@ -35,6 +35,8 @@ _CHUNK_ROWS = 1 << 20
 _CHUNK_BYTES = 128 << 20
 _STREAM_BYTES = 512 << 20
 """A row group that decodes to more is read in slices of `_CHUNK_BYTES`."""
+_WORTH_DICTIONARIES = 1 << 16
+_LENGTH_BYTES = 3
 Read = Callable[[tuple[int, ...]], pa.Table]
 
 
@@ -64,10 +66,41 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
                 stream, pre_buffer=True, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
             )
             fields = file_fields(file.schema_arrow, matching.file_ids)
+            if repeating := _repeating(file):
+                file = pq.ParquetFile(
+                    stream,
+                    metadata=file.metadata,
+                    read_dictionary=repeating,
+                    pre_buffer=True,
+                    coerce_int96_timestamp_unit="us",
+                    arrow_extensions_enabled=False,
+                )
     except BaseException:
         stream.close()
         raise
     return ParquetSource(uri, file, Resolver(fields, matching))
+
+
+def _repeating(file: pq.ParquetFile) -> list[str]:
+    """Text columns that are cheaper to read as dictionaries and spread afterwards: half the time of plain reading.
+
+    A value stored as text takes four bytes for its length alone, so a column with less than that a value has
+    nothing but dictionary pages.
+    """
+    metadata = file.metadata
+    if metadata.num_rows < _WORTH_DICTIONARIES:
+        return []
+    found = []
+    for i in range(metadata.num_columns):
+        column = metadata.schema.column(i)
+        if column.physical_type != "BYTE_ARRAY" or column.path != column.name or column.max_repetition_level:
+            continue
+        if str(column.logical_type) not in ("String", "None") or "." in column.name:
+            continue
+        groups = [metadata.row_group(g).column(i) for g in range(metadata.num_row_groups)]
+        if all(g.has_dictionary_page and g.total_uncompressed_size < _LENGTH_BYTES * g.num_values for g in groups):
+            found.append(column.name)
+    return found
 
 
 @contextmanager
@@ -216,7 +249,7 @@ class _Plan:
             chunks = table.column(table.schema.get_field_index(path[0])).chunks
             for name in path[1:]:
                 chunks = [_member(chunk, name) for chunk in chunks]
-            return pa.chunked_array([node.apply(chunk) for chunk in chunks], self.schema.field(i).type)
+            return pa.chunked_array([node.apply(_spread(chunk)) for chunk in chunks], self.schema.field(i).type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(f"the file does not hold the table's types: {error}", where=uri) from error
 
@@ -236,6 +269,11 @@ def _kept(batch: pa.RecordBatch, keep: Mask) -> pa.RecordBatch:
     if keep.all():
         return batch
     return batch.filter(pa.array(keep)) if batch.num_columns else batch.slice(0, int(keep.sum()))
+
+
+def _spread(array: pa.Array) -> pa.Array:
+    """A dictionary's values row by row; other arrays as they are."""
+    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
 def _member(array: pa.Array, name: str) -> pa.Array:
