@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.arrow.evaluate import evaluate, mask
 from boathouse.arrow.schema import from_arrow
-from boathouse.engines.ahead import read_ahead
+from boathouse.engines.ahead import BYTES_AHEAD, read_ahead
 from boathouse.engines.join import join_tables
 from boathouse.engines.sources import Batches, from_data
 from boathouse.engines.summary import summarize
@@ -57,13 +58,15 @@ class LocalEngine:
     def scan(self, plan: ScanPlan) -> Batches:
         return Batches(plan.read.schema, lambda: self.batches(plan))
 
-    def batches(self, plan: ScanPlan, task_bytes: int = TASK_BYTES) -> Iterator[pa.RecordBatch]:
-        """The rows of a plan in the order of its units, a few tasks ahead of the reader."""
+    def batches(
+        self, plan: ScanPlan, task_bytes: int = TASK_BYTES, bytes_ahead: int = BYTES_AHEAD
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a plan in the order of its units, a few tasks ahead of the reader, within `bytes_ahead`."""
         work = plan.tasks(task_bytes, at_least=_WORKERS)
         read = registry.tasks(plan.read.format).read
         if len(work) == 1:
             return iter(read(work[0]))
-        return read_ahead(read, work, _WORKERS)
+        return read_ahead(read, work, _WORKERS, bytes_ahead)
 
     def project(self, rel: Batches, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Batches:
         schema = from_arrow(rel.schema)
@@ -137,8 +140,8 @@ class _Source:
 
 
 def read_table(engine: LocalEngine, plan: ScanPlan) -> pa.Table:
-    """All rows of a plan as one table."""
-    return pa.Table.from_batches(list(engine.batches(plan)), plan.read.schema)
+    """All rows of a plan as one table. Everything is kept anyway, so nothing bounds how far is read ahead."""
+    return pa.Table.from_batches(list(engine.batches(plan, bytes_ahead=sys.maxsize)), plan.read.schema)
 
 
 def _project(batch: pa.RecordBatch, columns: Sequence[tuple[str, Expr]], keep: Expr | None) -> pa.RecordBatch:
