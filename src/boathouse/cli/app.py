@@ -85,6 +85,8 @@ def main() -> None:
         sys.meta_path.insert(0, _NoPandas())
         # numpy starts a thread a core for linear algebra, of which there is none here.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # typer checks values with pydantic, which would look through all installed packages for plugins.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         # What imports make lives as long as the process: looking for cycles in it costs a tenth of the start.
         gc.set_threshold(100_000)
     try:

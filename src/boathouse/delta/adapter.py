@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from boathouse.delta import conflict, history, scan, snapshot, transaction, write
+from boathouse.bits.late import Late
+from boathouse.delta import snapshot
 from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.storage import Stores
-from boathouse.table.change import Change, CreateTable, Verdict
-from boathouse.table.commit import FileCommitter
 from boathouse.table.format import (
     Attempt,
     Capabilities,
@@ -26,6 +26,18 @@ from boathouse.table.location import NEWEST, At, Location, Version
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
+
+if TYPE_CHECKING:
+    from boathouse.delta import conflict, history, scan, transaction, write
+    from boathouse.table import commit
+    from boathouse.table.change import Change, CreateTable, Verdict
+else:
+    commit = Late("boathouse.table.commit")
+    conflict = Late("boathouse.delta.conflict")
+    history = Late("boathouse.delta.history")
+    scan = Late("boathouse.delta.scan")
+    transaction = Late("boathouse.delta.transaction")
+    write = Late("boathouse.delta.write")
 
 
 class DeltaFormat:
@@ -72,7 +84,7 @@ class DeltaFormat:
         return write.write_context(location, stores, schema, spec, properties, write_id)
 
     def committer(self, location: Location, stores: Stores) -> Committer:
-        return FileCommitter(stores)
+        return commit.FileCommitter(stores)
 
     def head(self, change: Change, stores: Stores) -> DeltaSnapshot | None:
         return transaction.head(change, stores)

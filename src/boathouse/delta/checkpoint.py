@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from boathouse.bits.late import Late
 from boathouse.delta import paths
 from boathouse.delta.commits import Entry, parse_entry
 from boathouse.delta.log import LOG, Checkpoint, Log
 from boathouse.errors import CorruptTableError, NotFoundError
-from boathouse.parquet.read import damage
+from boathouse.parquet.damage import damage
 from boathouse.storage import Storage, uris
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:
+    pq = Late("pyarrow.parquet")
 
 BATCH_ROWS: Final = 65_536
 _SMALL: Final = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from boathouse.bits.late import Late
 from boathouse.errors import (
     BoathouseError,
     InvalidArgumentError,
@@ -14,18 +16,27 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.expr.tree import Expr
-from boathouse.iceberg import conflict, history, scan, snapshot, transaction, write
-from boathouse.iceberg.committer import FileSystemCommitter
+from boathouse.iceberg import snapshot
 from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import Stores, join
-from boathouse.table.change import Change, CreateTable, Verdict
 from boathouse.table.format import Attempt, Capabilities, Committer, HistoryEntry, MapFunction, Snapshot, Winner
 from boathouse.table.location import NEWEST, At, Location, Version
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
+
+if TYPE_CHECKING:
+    from boathouse.iceberg import committer, conflict, history, scan, transaction, write
+    from boathouse.table.change import Change, CreateTable, Verdict
+else:
+    committer = Late("boathouse.iceberg.committer")
+    conflict = Late("boathouse.iceberg.conflict")
+    history = Late("boathouse.iceberg.history")
+    scan = Late("boathouse.iceberg.scan")
+    transaction = Late("boathouse.iceberg.transaction")
+    write = Late("boathouse.iceberg.write")
 
 log = logging.getLogger("boathouse")
 
@@ -84,7 +95,7 @@ class IcebergFormat:
         return write.write_context(location, stores, schema, spec, properties, write_id, found)
 
     def committer(self, location: Location, stores: Stores) -> Committer:
-        return FileSystemCommitter(location, stores)
+        return committer.FileSystemCommitter(location, stores)
 
     def head(self, change: Change, stores: Stores) -> IcebergSnapshot | None:
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.bits.late import Late
 from boathouse.errors import BoathouseError, CorruptTableError, NotFoundError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
@@ -19,7 +19,6 @@ from boathouse.iceberg.manifest_schemas import METRICS
 from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import Paths
-from boathouse.iceberg.pruning import PartitionPruner, field_type
 from boathouse.iceberg.values import Physical, arrow_array, decode
 from boathouse.storage import Stores
 from boathouse.table.plan import Tally
@@ -43,6 +42,15 @@ from boathouse.types import (
     Schema,
     StringType,
 )
+
+if TYPE_CHECKING:
+    from boathouse.arrow import prune
+    from boathouse.iceberg import pruning
+    from boathouse.iceberg.pruning import PartitionPruner
+else:
+    prune = Late("boathouse.arrow.prune")
+    pruning = Late("boathouse.iceberg.pruning")
+
 
 NATIVE: Final = pa.struct(
     [
@@ -142,7 +150,7 @@ class Listing:
         kept: set[int] = set()
         for spec in self.metadata.partitioning.specs:
             of_spec = [i for i in live if sources[i].spec_id == spec.id]
-            pruner = PartitionPruner(where, spec, self.schema)
+            pruner = pruning.PartitionPruner(where, spec, self.schema)
             if not pruner.useful or not of_spec:
                 kept.update(of_spec)
                 continue
@@ -157,7 +165,7 @@ class Listing:
 
 
 def _column_type(schema: Schema, path: tuple[str, ...]) -> DataType:
-    found = field_type(schema, path)
+    found = pruning.field_type(schema, path)
     if found is None:
         raise BoathouseError(f"no column `{'.'.join(path)}`")
     return found
@@ -174,7 +182,7 @@ class _Builder:
         self.tested = columns_of(where) if where is not None else ()
         self.fields = dict(listing.schema.walk())
         self.pruners: dict[int, PartitionPruner] = {}
-        self.pruner = Pruner(where, self.tested) if where is not None and self.tested else None
+        self.pruner = prune.Pruner(where, self.tested) if where is not None and self.tested else None
         if any(p not in self.fields for p in self.tested):
             self.pruner = None
         # Deletes are resolved by plan(): until then nobody knows how many rows of a file are deleted.
@@ -204,7 +212,7 @@ class _Builder:
         pruner = self.pruners.get(spec.id)
         if pruner is None:
             assert self.where is not None
-            pruner = self.pruners[spec.id] = PartitionPruner(self.where, spec, self.listing.schema)
+            pruner = self.pruners[spec.id] = pruning.PartitionPruner(self.where, spec, self.listing.schema)
         if not pruner.useful or not live:
             return live
         rows = [entries[i]["data_file"]["record_count"] for i in live]

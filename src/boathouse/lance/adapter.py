@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+from boathouse.bits.late import Late
 from boathouse.expr.tree import Expr
-from boathouse.lance import conflict, history, scan, snapshot, transaction, write
+from boathouse.lance import snapshot
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Stores
-from boathouse.table.change import Change, CreateTable, Verdict
-from boathouse.table.commit import FileCommitter
 from boathouse.table.format import Attempt, Capabilities, Committer, HistoryEntry, MapFunction, Snapshot, Winner
 from boathouse.table.location import NEWEST, At, Location, Version
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
+
+if TYPE_CHECKING:
+    from boathouse.lance import conflict, history, scan, transaction, write
+    from boathouse.table import commit
+    from boathouse.table.change import Change, CreateTable, Verdict
+else:
+    commit = Late("boathouse.table.commit")
+    conflict = Late("boathouse.lance.conflict")
+    history = Late("boathouse.lance.history")
+    scan = Late("boathouse.lance.scan")
+    transaction = Late("boathouse.lance.transaction")
+    write = Late("boathouse.lance.write")
 
 
 class LanceFormat:
@@ -63,7 +74,7 @@ class LanceFormat:
         return write.write_context(location, stores, schema, spec, properties, write_id, planned)
 
     def committer(self, location: Location, stores: Stores) -> Committer:
-        return FileCommitter(stores)
+        return commit.FileCommitter(stores)
 
     def head(self, change: Change, stores: Stores) -> LanceSnapshot | None:
         return transaction.head(change, stores)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from boathouse.bits.roaring import Bitmap
 from boathouse.errors import BoathouseError, CorruptTableError, SchemaMismatchError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns
+from boathouse.parquet.damage import damage
 from boathouse.parquet.resolve import Matching, Node, Resolver, SourceColumn, file_fields
 from boathouse.parquet.stats import row_group_stats
 
@@ -101,23 +101,6 @@ def _repeating(file: pq.ParquetFile) -> list[str]:
         if all(g.has_dictionary_page and g.total_uncompressed_size < _LENGTH_BYTES * g.num_values for g in groups):
             found.append(column.name)
     return found
-
-
-@contextmanager
-def damage(what: str, uri: str) -> Iterator[None]:
-    """Turns what pyarrow raises for broken bytes into CorruptTableError; errors of the store pass through."""
-    try:
-        yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise CorruptTableError(f"{what}: {error}", where=uri) from error
-    except OSError as error:
-        # The Parquet reader's own complaints are plain OSErrors, as are some of pyarrow's stores.
-        if type(error) is not OSError or error.errno is not None or any(s in str(error) for s in _STORE_SAYS):
-            raise
-        raise CorruptTableError(f"{what}: {error}", where=uri) from error
-
-
-_STORE_SAYS = ("AWS Error", "google::cloud", "Azure", "HTTP", "curl", "HDFS")
 
 
 def read_footer(files: DataFiles, uri: str, size: int | None = None) -> pq.FileMetaData:

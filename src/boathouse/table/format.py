@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
 from boathouse.expr.tree import Expr
 from boathouse.storage import Stores
-from boathouse.table.change import Change, CreateTable, Verdict
 from boathouse.table.location import NEWEST, At, Location, Version
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Partitioning, PartitionSpec, Schema
+
+if TYPE_CHECKING:
+    from boathouse.table.change import Change, CreateTable, Verdict
 
 T = TypeVar("T")
 MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]], Iterator[pa.RecordBatch]]

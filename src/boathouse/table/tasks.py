@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.expr.tree import Expr
 from boathouse.types import DataType, PartitionSpec, Schema
+
+if TYPE_CHECKING:
+    from boathouse.arrow.filesystem import DataFiles
 
 UNIT = "_unit"
 POSITION = "_pos"
