@@ -109,9 +109,7 @@ def _checkpoint(path: Path, order: np.ndarray, group_rows: int) -> int:
     )  # fmt: skip
     remove = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])
     txn = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
-    schema = pa.schema(
-        [("txn", txn), ("add", ADD), ("remove", remove), ("metaData", metadata), ("protocol", protocol)]
-    )
+    schema = pa.schema([("txn", txn), ("add", ADD), ("remove", remove), ("metaData", metadata), ("protocol", protocol)])
 
     def table(kind: str, actions: pa.Array) -> pa.Table:
         return pa.table([actions if f.name == kind else pa.nulls(len(actions), f.type) for f in schema], schema=schema)

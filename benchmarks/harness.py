@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -73,20 +72,36 @@ def alternate(
     return case
 
 
-def _child(runner: Callable[[], object], send: object) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    kept = runner()
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+Call = tuple[Callable[..., object], tuple[object, ...]]
+
+
+def timed(calls: dict[str, Call]) -> dict[str, Callable[[], object]]:
+    """The calls as runners for `alternate`."""
+    return {name: (lambda f=f, a=a: f(*a)) for name, (f, a) in calls.items()}
+
+
+def _child(function: Callable[..., object], arguments: tuple[object, ...], send: object) -> None:
+    # Not ru_maxrss: a new process keeps that of the one it came from.
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _high_water()
+    kept = function(*arguments)
+    after = _high_water()
     del kept
     send.send((after - before) / 1024)  # type: ignore[attr-defined]
 
 
-def peak_memory(case: Case, runners: dict[str, Callable[[], object]]) -> Case:
-    """Adds how much the peak resident memory grows in a fresh process that runs each once (MiB)."""
-    context = get_context("fork")
-    for name, runner in runners.items():
+def _high_water() -> int:
+    """The most memory that this process held since the mark was reset, in KiB."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
+
+
+def peak_memory(case: Case, calls: dict[str, Call]) -> Case:
+    """Adds how much the peak resident memory grows in a fresh process that makes each call once (MiB)."""
+    context = get_context("spawn")
+    for name, (function, arguments) in calls.items():
         receive, send = context.Pipe(duplex=False)
-        process = context.Process(target=_child, args=(runner, send))
+        process = context.Process(target=_child, args=(function, arguments, send))
         process.start()
         send.close()
         try:

@@ -7,7 +7,7 @@ import itertools
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
-from harness import DATA, alternate, fresh, lineitem, peak_memory, record
+from harness import DATA, alternate, fresh, lineitem, peak_memory, record, timed
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import StaticTable
 
@@ -33,27 +33,30 @@ def delta_query(path: str) -> int:
     return checked(pa.table(builder.execute("select * from t").read_all()))
 
 
+def pyiceberg_scan(metadata: str) -> int:
+    return checked(StaticTable.from_metadata(metadata).scan().to_arrow())
+
+
+def pylance_scan(path: str) -> int:
+    return checked(lance.dataset(path).to_table())
+
+
+def ours(path: str) -> int:
+    return checked(bh.open(path).to_arrow())
+
+
 def reads(uris: dict[str, str]) -> list:
     metadata = bh.open(uris["iceberg"])._handle.snapshot.token
-    runners = {
-        "delta": {
-            "deltalake QueryBuilder": lambda: delta_query(uris["delta"]),
-            "boathouse": lambda: checked(bh.open(uris["delta"]).to_arrow()),
-        },
-        "iceberg": {
-            "pyiceberg": lambda: checked(StaticTable.from_metadata(metadata).scan().to_arrow()),
-            "boathouse": lambda: checked(bh.open(uris["iceberg"]).to_arrow()),
-        },
-        "lance": {
-            "pylance": lambda: checked(lance.dataset(uris["lance"]).to_table()),
-            "boathouse": lambda: checked(bh.open(uris["lance"]).to_arrow()),
-        },
+    peers = {
+        "delta": ("deltalake QueryBuilder", delta_query, uris["delta"], "at most 1.0x"),
+        "iceberg": ("pyiceberg", pyiceberg_scan, metadata, "at most 1.0x"),
+        "lance": ("pylance", pylance_scan, uris["lance"], "reported"),
     }
-    targets = {"delta": "at most 1.0x", "iceberg": "at most 1.0x", "lance": "reported"}
     cases = []
-    for name, peers in runners.items():
-        case = alternate(f"to_arrow, {name}", peers, "boathouse", rounds=5, target=targets[name])
-        cases.append(peak_memory(case, peers))
+    for format, (name, function, argument, target) in peers.items():
+        calls = {name: (function, (argument,)), "boathouse": (ours, (uris[format],))}
+        case = alternate(f"to_arrow, {format}", timed(calls), "boathouse", rounds=7, target=target)
+        cases.append(peak_memory(case, calls))
     return cases
 
 
@@ -73,11 +76,11 @@ def appends(table: pa.Table) -> list:
     def with_lance() -> None:
         lance.write_dataset(table, fresh(DATA / "peer-lance"))
 
-    def ours(format: str):
+    def writer(format: str):
         return lambda: bh.write(table, fresh(DATA / f"ours-{format}"), format=format)
 
     peers = {"deltalake": with_delta, "pyiceberg": with_iceberg, "pylance": with_lance}
-    us = {f"boathouse {f}": ours(f) for f in ("delta", "iceberg", "lance")}
+    us = {f"boathouse {f}": writer(f) for f in ("delta", "iceberg", "lance")}
     case = alternate("append (create and write), each format", {**peers, **us}, "boathouse delta", rounds=3)
     slowest = max(peers, key=case.median)
     cases = []
