@@ -19,14 +19,16 @@ def run(code: str) -> str:
 
 
 def test_importing_loads_nothing_heavy():
-    code = f"import sys, boathouse; print([m for m in {HEAVY!r} if m in sys.modules], len([m for m in sys.modules if m.startswith('boathouse.')]))"
+    loaded = "[m for m in sys.modules if m.startswith('boathouse.')]"
+    code = f"import sys, boathouse; print([m for m in {HEAVY!r} if m in sys.modules], len({loaded}))"
     assert run(code) == "[] 0"
 
 
 @pytest.mark.parametrize("module", ["delta", "iceberg", "lance"])
 def test_executor_modules_load_numpy_and_pyarrow_only(module):
     names = ("obstore", "sqlglot", "fastavro", "google.protobuf", "orjson", "pyspark", "typer", "rich")
-    code = f"import sys, boathouse.{module}.tasks, boathouse.ops.tasks.sink; print([m for m in {names!r} if m in sys.modules])"
+    modules = f"boathouse.{module}.tasks, boathouse.ops.tasks.sink"
+    code = f"import sys, {modules}; print([m for m in {names!r} if m in sys.modules])"
     assert run(code) == "[]"
 
 

@@ -45,7 +45,7 @@ def test_an_absent_key_is_won():
 
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNSENT, Fault.DELAYED])
 def test_a_lost_answer_is_settled_by_reading_back(fault):
-    stores, made = faulty(Plan.script(fault, at=1))
+    stores, _ = faulty(Plan.script(fault, at=1))
     assert FileCommitter(stores).publish(ATTEMPT) == "won"
     assert content() == b"ours"
 

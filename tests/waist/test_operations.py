@@ -103,7 +103,7 @@ def test_time_travel(table, read, make_people, format_name, session):
     before = bh.open(table.uri, format=format_name, version=versions[0], spark=session)
     assert read(before.scan()) == expected(make_people, lambda r: True)
     older = bh.open(table.uri, format=format_name, version=versions[1], spark=session)
-    assert read(older.scan()) == [r for r in expected(make_people, lambda r: r["id"] < 20)]
+    assert read(older.scan()) == expected(make_people, lambda r: r["id"] < 20)
     with pytest.raises(errors.ReadOnlyError):
         before.append(make_people(0, 1))
     with pytest.raises(errors.VersionNotFoundError):

@@ -223,8 +223,9 @@ def _next(change: ch.Change, head: Document | None, version: int) -> Document:
     clock = entropy.current()
     if head is None:
         create = change.edit(ch.CreateTable)
-        head = Document(0, None, 0, str(clock.uuid4()), "", None, create.schema,
-                        Partitioning((PartitionSpec(0, create.partition_by),)), create.properties, (), (), 0)  # fmt: skip
+        by = Partitioning((PartitionSpec(0, create.partition_by),))
+        identity = str(clock.uuid4())
+        head = Document(0, None, 0, identity, "", None, create.schema, by, create.properties, (), (), 0)
         parent = None
     else:
         parent = head.version
