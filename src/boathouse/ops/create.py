@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, BoathouseError, CommitUnknownError
 from boathouse.ops.handle import WriteOptions, check_read_only
@@ -14,6 +16,7 @@ from boathouse.table.commit import commit
 from boathouse.table.engine import Engine, Rel, Spread
 from boathouse.table.format import Snapshot, TableFormat
 from boathouse.table.location import Location
+from boathouse.table.tasks import WriteContext
 
 
 def create(
@@ -55,22 +58,7 @@ def create(
         txn=options.txn,
         metrics={} if outcomes is None else {**dict.fromkeys(FIGURES, 0), "rows_added": rows, "files_added": files},
     )
-    try:
-        outcome = commit(format, change, stores)
-    except BoathouseError:
-        if outcomes is not None:
-            discard(outcomes, context)
-        raise
-    if isinstance(outcome, Unknown):
-        raise CommitUnknownError(
-            "the table may or may not have been created: the store did not answer",
-            where=str(location),
-            advice="look again once the store answers",
-        )
-    if not isinstance(outcome, Committed):
-        if outcomes is not None:
-            discard(outcomes, context)
-        raise already_there(location)
+    outcome = _commit(format, change, stores, outcomes, context)
     result = WriteResult(
         "create",
         outcome.version,
@@ -82,6 +70,29 @@ def create(
         write_id=write_id,
     )
     return format.load(location, stores), result
+
+
+def _commit(
+    format: TableFormat, change: Change, stores: Stores, outcomes: pa.Table | None, context: WriteContext
+) -> Committed:
+    """Commits; data files go where nothing can have landed. Raises AlreadyExistsError, CommitUnknownError."""
+    try:
+        outcome = commit(format, change, stores)
+    except BoathouseError:
+        if outcomes is not None:
+            discard(outcomes, context)
+        raise
+    if isinstance(outcome, Unknown):
+        raise CommitUnknownError(
+            "the table may or may not have been created: the store did not answer",
+            where=str(change.location),
+            advice="look again once the store answers",
+        )
+    if not isinstance(outcome, Committed):
+        if outcomes is not None:
+            discard(outcomes, context)
+        raise already_there(change.location)
+    return outcome
 
 
 def already_there(location: Location) -> AlreadyExistsError:
