@@ -11,13 +11,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from boathouse.delta.partition_values import civil_of, clock_text
-from boathouse.parquet.stats import LeafStats
 from boathouse.types import (
     DataType,
     DateType,
@@ -29,6 +28,9 @@ from boathouse.types import (
     StructType,
     TimestampType,
 )
+
+if TYPE_CHECKING:
+    from boathouse.parquet.stats import LeafStats
 
 PREFIX: Final = 32
 NAN_COUNT: Final = "nanCount"
