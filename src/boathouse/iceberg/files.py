@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -377,10 +377,6 @@ def _flags(bound: pa.Array, exact: bool) -> pa.Array:
 
 def _stats(type: DataType, *arrays: pa.Array) -> pa.StructArray:
     return pa.StructArray.from_arrays(list(arrays), fields=list(column_stats_type(to_arrow_type(type))))
-
-
-def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches(list(batches), schema)
 
 
 def new_files(listing: Listing, sources: Sequence[ManifestFile], snapshots: set[int], where: Expr) -> list[str]:

@@ -20,7 +20,6 @@ ADDED: Final = 1
 DELETED: Final = 2
 DATA: Final = 0
 DELETES: Final = 1
-POSITION_DELETES: Final = 1
 EQUALITY_DELETES: Final = 2
 
 Row = dict[str, Any]

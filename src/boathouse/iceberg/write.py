@@ -25,7 +25,6 @@ from boathouse.types import FloatType, PartitionSpec, Schema
 
 DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
-MAX_LEAVES: Final = 100
 _METRICS = "write.metadata.metrics."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -130,9 +130,3 @@ class TaskModule(Protocol):
 
     def outcomes_schema(self, context: WriteContext) -> pa.Schema:
         """The schema of OUTCOMES for this context: `table.units.outcomes_schema` with the format's native."""
-
-
-def select_columns(columns: Sequence[ReadColumn], names: Sequence[str]) -> tuple[ReadColumn, ...]:
-    """The columns of these names, in the order of `columns`."""
-    wanted = set(names)
-    return tuple(c for c in columns if c.name in wanted)
