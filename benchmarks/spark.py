@@ -59,7 +59,6 @@ def appends(spark) -> list:
     source = spark.read.parquet(str(lineitem()))
     cases = []
     for codec, key in (("snappy", "snappy"), ("zstd", "zstd")):
-        option = "spark.sql.parquet.compression.codec"
         runners = {
             "df.write.parquet": lambda c=codec: source.write.option("compression", c).parquet(fresh(DATA / "plain")),
             "boathouse delta": lambda k=key: bh.write(
@@ -70,8 +69,7 @@ def appends(spark) -> list:
                 properties={"write.parquet.compression-codec": k},
             ),
         }  # fmt: skip
-        del option
-        case = alternate(f"append, {codec}", runners, "boathouse delta", rounds=3, target="at most 1.35x")
+        case = alternate(f"append, {codec}", runners, "boathouse delta", rounds=7, target="at most 1.35x")
         two = {n: case.seconds[n] for n in ("df.write.parquet", "boathouse iceberg")}
         cases += [case, type(case)(f"append, {codec}, iceberg", "boathouse iceberg", two, target="at most 1.35x")]
     return cases

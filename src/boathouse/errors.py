@@ -8,6 +8,8 @@ BoathouseError
 ├── AlreadyExistsError (FileExistsError)       put-if-absent found a key, create found a table
 ├── AmbiguousFormatError (ValueError)          two formats under one root
 ├── CorruptTableError (ValueError)             metadata or data that breaks its specification
+├── MalformedVariant (ValueError)              bytes that are no variant: says the offset, and the row of a column
+├── InvalidJsonError (ValueError)              text that is no JSON, or JSON that no variant can hold
 ├── UnsupportedFeatureError (NotImplementedError)   legal, and not offered here: names the feature
 ├── SchemaError (ValueError)
 │   ├── SchemaMismatchError                    data that does not fit the table
@@ -97,6 +99,51 @@ class AmbiguousFormatError(BoathouseError, ValueError):
 class CorruptTableError(BoathouseError, ValueError):
     code = "CORRUPT_TABLE"
     general = "restore the file from a copy, or open an older version"
+
+
+class _PlacedError(BoathouseError, ValueError):
+    """`offset` counts bytes from the start of the metadata, value or text; `row` is set in columns."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        offset: int | None = None,
+        row: int | None = None,
+        where: str | None = None,
+        advice: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, advice=advice)
+        self.offset = offset
+        self.row = row
+
+    def __str__(self) -> str:
+        places = [f"{name} {at:,}" for name, at in (("row", self.row), ("byte", self.offset)) if at is not None]
+        return f"{', '.join(places)}: {super().__str__()}" if places else super().__str__()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_placed_again, (type(self), self.message, self.offset, self.row, self.where, self.advice))
+
+
+def _placed_again(
+    kind: type[_PlacedError],
+    message: str,
+    offset: int | None,
+    row: int | None,
+    where: str | None,
+    advice: str | None,
+) -> _PlacedError:
+    return kind(message, offset=offset, row=row, where=where, advice=advice)
+
+
+class MalformedVariant(_PlacedError):
+    code = "MALFORMED_VARIANT"
+    general = "ask validate() for all that is wrong, or read leniently"
+
+
+class InvalidJsonError(_PlacedError):
+    code = "INVALID_JSON"
+    general = "correct the text, or read leniently"
 
 
 class UnsupportedFeatureError(BoathouseError, NotImplementedError):
