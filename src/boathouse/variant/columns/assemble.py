@@ -1,0 +1,295 @@
+"""Variant values of whole columns, built bottom-up: leaves, then objects and arrays around what is there already.
+
+All builders return a `Rope` of one value per row; `rope.join()` copies the bytes. Written canonically: fields by the
+UTF-8 bytes of their names, values in that order, the smallest counts, ids and offsets of each row.
+(VariantEncoding.md, "Value encoding")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.variant.columns.ragged import Bytes, Fixed, Ints, Loose, Mask, Ragged, Rope, loose, prefixes, splits_of
+
+_NULL, _TRUE, _FALSE, _STRING = 0, 1, 2, 16
+_SHORT = 64  # strings below this many bytes have their length in the header
+_OBJECT, _ARRAY = 2, 3
+_LIMIT = 1 << 32  # offsets and lengths have 4 bytes
+_PATTERNS = 4  # up to as many sets of present fields get a head each; beyond, heads are laid out field by field
+_CELLS = 1 << 20
+
+
+def nulls(rows: int) -> Rope:
+    """Variant null in each row."""
+    return Rope(rows, (Fixed(1, ((0, _NULL),)),))
+
+
+def booleans(values: Mask) -> Rope:
+    header = np.where(values, np.uint8(_TRUE << 2), np.uint8(_FALSE << 2))
+    return Rope(len(values), (Fixed(1, ((0, header),)),))
+
+
+def primitives(id: int, values: npt.NDArray[Any]) -> Rope:
+    """Primitives of one type and width: `values` are little-endian numbers, or `V16` for 16 raw bytes each."""
+    return Rope(len(values), (Fixed(1 + values.dtype.itemsize, ((0, id << 2), (1, values))),))
+
+
+def decimals(id: int, scale: int, unscaled: npt.NDArray[Any]) -> Rope:
+    """Decimals of one scale: `unscaled` has int32, int64 or `V16` (little-endian two's complement) elements."""
+    columns = ((0, id << 2), (1, scale), (2, unscaled))
+    return Rope(len(unscaled), (Fixed(2 + unscaled.dtype.itemsize, columns),))
+
+
+def integers(values: npt.NDArray[np.integer[Any]]) -> Rope:
+    """Integers, each as narrow as it fits: int8, int16, int32 or int64."""
+    rows = len(values)
+    if not rows:
+        return Rope(0, ())
+    values = values.astype(np.int64, copy=False)
+    magnitude = values ^ (values >> 63)
+    level = np.zeros(rows, np.uint8)  # log2 of the bytes
+    for bits in (7, 15, 31):
+        level += magnitude >= 1 << bits
+    low = int(level[0])
+    if (level == low).all():
+        return primitives(3 + low, values.astype(f"<i{1 << low}"))
+    records = np.empty((rows, 9), np.uint8)
+    records[:, 0] = (level + 3) << 2
+    np.ndarray((rows,), "<i8", records, 1, (9,))[:] = values
+    return loose(prefixes(records, 1 + (np.int64(1) << level)))
+
+
+def strings(texts: Ragged) -> Rope:
+    """Strings, short (below 64 bytes) or long; `texts` are UTF-8 and are borrowed."""
+    sizes = texts.sizes
+    longest = int(sizes.max(initial=0))
+    short = Fixed(1, ((0, (sizes << 2 | 1).astype(np.uint8)),))
+    if longest < _SHORT:
+        return Rope(texts.rows, (short, Loose(texts)))
+    is_short = sizes < _SHORT
+    long = _long_header(_STRING, sizes, longest)
+    if not is_short.any():
+        return Rope(texts.rows, (long, Loose(texts)))
+    heads = Fixed(1, short.columns, is_short), Fixed(5, long.columns, ~is_short)
+    return Rope(texts.rows, (*heads, Loose(texts)))
+
+
+def binaries(values: Ragged) -> Rope:
+    sizes = values.sizes
+    return Rope(values.rows, (_long_header(15, sizes, int(sizes.max(initial=0))), Loose(values)))
+
+
+def _long_header(id: int, sizes: Ints, longest: int) -> Fixed:
+    _check_size(longest)
+    return Fixed(5, ((0, id << 2), (1, sizes.astype("<u4"))))
+
+
+def arrays(splits: Ints, elements: Ragged) -> Rope:
+    """Arrays of the encoded `elements`: row i has those of [splits[i], splits[i + 1])."""
+    heads = _heads(np.diff(splits), elements.sizes[splits[0] : splits[-1]], None)
+    return Rope(len(splits) - 1, (Loose(heads), Loose(elements.group(splits))))
+
+
+def objects(splits: Ints, ids: npt.NDArray[np.integer[Any]], children: Ragged) -> Rope:
+    """Objects whose fields differ by row: row i has the fields [splits[i], splits[i + 1]).
+
+    Field j has the id `ids[j]` in the dictionary of its row and the encoded value `children[j]`; within a row the
+    fields stand in the order of their names, none twice.
+    """
+    inside = slice(int(splits[0]), int(splits[-1]))
+    heads = _heads(np.diff(splits), children.sizes[inside], ids[inside].astype(np.int64, copy=False))
+    return Rope(len(splits) - 1, (Loose(heads), Loose(children.group(splits))))
+
+
+def structs(rows: int, ids: Sequence[int], fields: Sequence[Rope], present: Sequence[Mask | None]) -> Rope:
+    """Objects with the same fields in each row, those left out that are not `present` (None: in all rows).
+
+    `ids` rise with the names, which are sorted: all rows share one dictionary. Values outside `present` are ignored.
+    """
+    fields = [field.within(mask) for field, mask in zip(fields, present, strict=True)]
+    patterns = _patterns(rows, present)
+    if patterns is None:
+        heads: tuple[Fixed | Loose, ...] = (Loose(_sparse_heads(rows, ids, fields, present)),)
+    else:
+        heads = tuple(
+            head
+            for mask, kept in patterns
+            for head in _dense_heads([ids[i] for i in kept], [fields[i].size for i in kept], mask)
+        )
+    return Rope(rows, heads + tuple(part for field in fields for part in field.parts))
+
+
+def _patterns(rows: int, present: Sequence[Mask | None]) -> list[tuple[Mask | None, list[int]]] | None:
+    """The sets of present fields with the rows that have them; None if there are too many to treat one by one."""
+    masks: dict[int, Mask] = {id(mask): mask for mask in present if mask is not None}
+    if not masks or not rows:
+        return [(None, list(range(len(present))))]
+    if len(masks) > 12:
+        return None
+    code = np.zeros(rows, np.uint16)
+    bit = {}
+    for i, (key, mask) in enumerate(masks.items()):
+        bit[key] = i
+        code |= mask.astype(np.uint16) << np.uint16(i)
+    found = np.flatnonzero(np.bincount(code))
+    if len(found) > _PATTERNS:
+        return None
+    patterns: list[tuple[Mask | None, list[int]]] = []
+    for value in found.tolist():
+        kept = [i for i, mask in enumerate(present) if mask is None or value >> bit[id(mask)] & 1]
+        patterns.append((code == value if len(found) > 1 else None, kept))
+    return patterns
+
+
+def _dense_heads(ids: Sequence[int], sizes: Sequence[int | Ints], mask: Mask | None) -> list[Fixed]:
+    """The heads of objects with the same fields: one part for each width of offsets that occurs."""
+    offsets: list[int | Ints] = [0]
+    for size in sizes:
+        offsets.append(offsets[-1] + size)
+    total = offsets[-1]
+    if isinstance(total, int):
+        return [_dense_head(ids, offsets, int(widths(total)), mask)]
+    inside = total if mask is None else total[mask]
+    low, high = int(widths(inside.min(initial=_LIMIT - 1))), int(widths(inside.max(initial=0)))
+    if low >= high:
+        return [_dense_head(ids, offsets, high, mask)]
+    level = widths(total)
+    heads = []
+    for width in range(low, high + 1):
+        rows = level == width if mask is None else (level == width) & mask
+        heads.append(_dense_head(ids, offsets, width, rows))
+    return heads
+
+
+def _dense_head(ids: Sequence[int], offsets: Sequence[int | Ints], width: int, mask: Mask | None) -> Fixed:
+    large, id_width = len(ids) > 255, int(widths(max(ids, default=0)))
+    fixed = [_OBJECT | (width - 1) << 2 | (id_width - 1) << 4 | large << 6]
+    fixed += len(ids).to_bytes(4 if large else 1, "little")
+    for id in ids:
+        fixed += id.to_bytes(id_width, "little")
+    columns: list[tuple[int, int | npt.NDArray[Any]]] = list(enumerate(fixed))
+    at = len(fixed)
+    for offset in offsets:
+        if isinstance(offset, int):
+            columns += enumerate(offset.to_bytes(width, "little"), at)
+        elif width == 3:
+            columns += [(at, offset.astype("<u2")), (at + 2, (offset >> 16).astype(np.uint8))]
+        else:
+            columns.append((at, offset.astype(f"<u{width}")))
+        at += width
+    return Fixed(at, tuple(columns), mask)
+
+
+def _sparse_heads(rows: int, ids: Sequence[int], fields: Sequence[Rope], present: Sequence[Mask | None]) -> Ragged:
+    """The heads of objects field by field: for many sets of present fields."""
+    heads: list[Ragged] = []
+    known = np.asarray(ids, np.int64)
+    block = max(1, _CELLS // max(1, len(ids)))
+    for start in range(0, rows, block):
+        stop = min(rows, start + block)
+        there = np.empty((stop - start, len(ids)), np.bool_)
+        sizes = np.empty(there.shape, np.int64)
+        for i, (field, mask) in enumerate(zip(fields, present, strict=True)):
+            there[:, i] = True if mask is None else mask[start:stop]
+            sizes[:, i] = field.size if isinstance(field.size, int) else field.size[start:stop]
+        id = np.broadcast_to(known, there.shape)[there]
+        heads.append(_heads(there.sum(1, dtype=np.int64), sizes[there], id))
+    return _stacked(heads)
+
+
+def _stacked(heads: list[Ragged]) -> Ragged:
+    if len(heads) == 1:
+        return heads[0]
+    offsets = splits_of(np.concatenate([head.sizes for head in heads]))
+    return Ragged(offsets, np.concatenate([head.data for head in heads]))
+
+
+def _heads(counts: Ints, sizes: Ints, ids: Ints | None) -> Ragged:
+    """Header, count, ids (of objects) and offsets of containers whose children have `sizes`, row by row."""
+    rows = len(counts)
+    if not rows:
+        return Ragged(np.zeros(1, np.int64), np.empty(0, np.uint8))
+    splits, ends = splits_of(counts), splits_of(sizes)
+    body = ends[splits]
+    total = np.diff(body)
+    width, large = _uniform(widths(total)), counts > 255
+    header: npt.NDArray[Any] | int = _ARRAY | (width - 1) << 2
+    id_width: int | Ints = 0
+    if ids is not None:
+        id_width = _uniform(widths(_row_maxima(splits, ids)))
+        header = _OBJECT | (width - 1) << 2 | (id_width - 1) << 4
+    lead = 2 + 3 * large
+    starts = splits_of(lead + counts * id_width + (counts + 1) * width)
+    data = np.empty(int(starts[-1]), np.uint8)
+    first = starts[:-1]
+    data[first] = header | large.astype(np.int64) << (4 if ids is None else 6)
+    put(data, first + 1, counts, _uniform(1 + 3 * large))
+    place = first + lead
+    if ids is not None:
+        put(data, _children(place, splits, counts, id_width), ids, _each(id_width, counts))
+        place += counts * id_width
+    put(data, _children(place, splits, counts, width), ends[:-1] - np.repeat(body[:-1], counts), _each(width, counts))
+    put(data, place + counts * width, total, width)
+    return Ragged(starts, data)
+
+
+def _children(place: Ints, splits: Ints, counts: Ints, width: int | Ints) -> Ints:
+    """Where the entry of each child lies in lists of `width` bytes an entry that start at `place`."""
+    if isinstance(width, int):
+        return np.repeat(place - splits[:-1] * width, counts) + np.arange(0, splits[-1] * width, width)
+    return np.repeat(place - splits[:-1] * width, counts) + np.arange(splits[-1]) * np.repeat(width, counts)
+
+
+def _each(width: int | Ints, counts: Ints) -> int | Ints:
+    return width if isinstance(width, int) else np.repeat(width, counts)
+
+
+def _row_maxima(splits: Ints, ids: Ints) -> Ints:
+    found = np.zeros(len(splits) - 1, np.int64)
+    filled = splits[1:] > splits[:-1]
+    if len(ids):
+        found[filled] = np.maximum.reduceat(ids, splits[:-1][filled])
+    return found
+
+
+def _uniform(widths: Ints) -> int | Ints:
+    """One number if all are the same."""
+    first = int(widths[0])
+    return first if (widths == first).all() else widths
+
+
+def widths(values: Any) -> Any:
+    """The bytes (1 to 4) that an unsigned number of each of `values` needs. Raises InvalidArgumentError."""
+    if isinstance(values, int):
+        _check_size(values)
+        return max(1, (values.bit_length() + 7) // 8)
+    highest = int(values.max(initial=0))
+    _check_size(highest)
+    width = np.ones(values.shape, np.int64)
+    for bits in (8, 16, 24):
+        if highest >> bits:
+            width += values >> bits != 0
+    return width
+
+
+def _check_size(size: int) -> None:
+    if size >= _LIMIT:
+        raise InvalidArgumentError(f"a value of {size:,} bytes: a variant has 4 bytes for lengths and offsets")
+
+
+def put(data: Bytes, at: Ints, values: npt.NDArray[np.integer[Any]], width: int | Ints) -> None:
+    """Writes unsigned little-endian numbers of 1 to 4 bytes (`width`: of all, or of each) at the places `at`."""
+    if isinstance(width, int):
+        for i in range(width):
+            data[at + i] = (values >> 8 * i).astype(np.uint8)
+        return
+    for i in range(4):
+        wide = width > i
+        if not wide.any():
+            return
+        data[at[wide] + i] = (values[wide] >> 8 * i).astype(np.uint8)
