@@ -1,0 +1,80 @@
+"""What is wrong in a column: raised at once with its row and byte, or noted so that the row becomes null."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from boathouse.errors import MalformedVariant, UnsupportedFeatureError
+from boathouse.variant.columns.gather import Bools, Ints
+
+KEPT = 100
+# A value may be visited this many times its own bytes: sharing of children is legal, expansion without end is not.
+BUDGET = 16
+
+
+@dataclass(slots=True)
+class Lenient:
+    """Passed to a reader of columns, makes malformed rows null and counts them; `rows` are the first 100."""
+
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+
+    def add(self, rows: Ints) -> None:
+        self.count += len(rows)
+        self.rows.extend(int(r) for r in rows[: max(0, KEPT - len(self.rows))])
+
+
+class Faults:
+    """The malformed rows of one operation over `rows` rows; `first_row` is the number of the first in messages."""
+
+    __slots__ = ("bad", "first_row", "lenient", "rows", "spent")
+
+    def __init__(self, rows: int, lenient: Lenient | None = None, first_row: int = 0) -> None:
+        self.rows = rows
+        self.lenient = lenient
+        self.first_row = first_row
+        self.bad: Bools | None = None
+        self.spent: Ints | None = None
+
+    def check(self, ok: Bools, row: Ints, offset: Ints, message: str) -> Bools | None:
+        """None if all are `ok`. Else MalformedVariant for the first that is not, with its row and offset (bytes
+        from the start of its value), or, if lenient, notes the rows and returns `ok`."""
+        if ok.all():
+            return None
+        if self.lenient is None:
+            first = int(np.argmin(ok))
+            raise MalformedVariant(message, offset=int(offset[first]), row=self.first_row + int(row[first]))
+        self.mark(row[~ok])
+        return ok
+
+    def unsupported(self, id: int, row: int, path: str = "$") -> None:
+        """A primitive type of a later specification: raises, or notes the row if lenient."""
+        if self.lenient is None:
+            raise UnsupportedFeatureError(
+                f"primitive type {id} of Variant at {path}, row {self.first_row + row:,}",
+                advice="extract the paths beside it, or read leniently",
+            )
+        self.mark(np.array([row]))
+
+    def mark(self, rows: Ints) -> None:
+        if self.bad is None:
+            self.bad = np.zeros(self.rows, np.bool_)
+        self.bad[rows] = True
+
+    def spend(self, row: Ints, room: Ints) -> Bools | None:
+        """Counts one visit for each of `row`; `room` is the bytes of each row's value. As `check`."""
+        if self.spent is None:
+            self.spent = np.zeros(self.rows, np.int64)
+        self.spent += np.bincount(row, minlength=self.rows)
+        over = self.spent > BUDGET * room + BUDGET
+        if not over.any():
+            return None
+        return self.check(~over[row], row, np.zeros_like(row), "the value expands without end: its children are shared")
+
+    def settle(self) -> Bools | None:
+        """Tells the Lenient which rows were malformed, and returns them as a mask (None: no row)."""
+        if self.bad is not None and self.lenient is not None:
+            self.lenient.add(np.flatnonzero(self.bad) + self.first_row)
+        return self.bad

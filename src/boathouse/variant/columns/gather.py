@@ -1,0 +1,103 @@
+"""Little-endian integers and byte runs picked out of one buffer at many places.
+
+Positions are int64 and must have been checked against their bounds; nothing here reads outside `data`.
+A gather through an overlapping view (stride 1) costs the same for 2 as for 64 bytes, so callers fetch a whole
+header at once rather than byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.int64)
+
+
+def view(data: Bytes, dtype: str) -> npt.NDArray[Any]:
+    """`data` seen as one `dtype` at each byte; empty if it is shorter than one."""
+    item = np.dtype(dtype)
+    return np.ndarray(max(len(data) - item.itemsize + 1, 0), item, data if len(data) else b"", 0, (1,))
+
+
+def unsigned(data: Bytes, pos: Ints, width: int | Ints) -> Ints:
+    """The unsigned integers of 1 to 4 bytes at `pos`; one width for all, or one each."""
+    if isinstance(width, int) and width != 3:
+        return (data[pos] if width == 1 else view(data, f"<u{width}")[pos]).astype(np.int64)
+    if len(data) < 4:
+        data = np.concatenate([data, np.zeros(4, np.uint8)])
+    # The word may stick out at the end of the buffer: it is fetched from further down and shifted.
+    at = np.minimum(pos, len(data) - 4)
+    words = view(data, "<u4")[at].astype(np.int64)
+    words >>= (pos - at) * 8
+    words &= _MASKS[width]
+    return words
+
+
+def prefix(data: Bytes, pos: Ints, width: int) -> Bytes:
+    """`width` bytes from each of `pos`, shape (rows, width); zeros where the buffer ends before that."""
+    if not len(pos):
+        return np.zeros((0, width), np.uint8)
+    if not width:
+        return np.zeros((len(pos), 0), np.uint8)
+    limit = len(data) - width
+    over = pos > limit
+    if not over.any():
+        return view(data, f"V{width}")[pos].view(np.uint8).reshape(len(pos), width)
+    out = np.zeros((len(pos), width), np.uint8)
+    inside = ~over
+    if inside.any():
+        out[inside] = view(data, f"V{width}")[pos[inside]].view(np.uint8).reshape(-1, width)
+    base = max(limit, 0)
+    tail = np.concatenate([data[base:], np.zeros(width, np.uint8)])
+    at = np.minimum(pos[over] - base, len(tail) - width)
+    out[over] = view(tail, f"V{width}")[at].view(np.uint8).reshape(-1, width)
+    return out
+
+
+def integers(block: Bytes, width: int) -> npt.NDArray[Any]:
+    """Rows of packed unsigned integers, shape (rows, n * width), as an unsigned array of shape (rows, n)."""
+    rows, size = block.shape
+    if width == 1:
+        return block
+    if width != 3:
+        return np.ascontiguousarray(block).view(f"<u{width}").reshape(rows, size // width)
+    parts = block.reshape(rows, size // 3, 3).astype(np.uint32)
+    return parts[:, :, 0] | (parts[:, :, 1] << 8) | (parts[:, :, 2] << 16)
+
+
+def ragged(counts: Ints) -> tuple[Ints, Ints]:
+    """For groups of `counts` items laid end to end: the group of each item, and its number in the group."""
+    total = int(counts.sum())
+    owner = np.repeat(np.arange(len(counts)), counts)
+    slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    return owner, slot
+
+
+def classes(keys: Ints, least: int = 16, most: int = 64) -> Iterator[tuple[int | None, Ints | slice]]:
+    """Positions grouped by equal key: (key, positions) for keys of at least `least` rows (`most` groups at most),
+    then (None, the rest). Keys are not negative."""
+    rows = len(keys)
+    if not rows:
+        return
+    first = int(keys[0])
+    if bool((keys == first).all()):
+        yield first, slice(None)
+        return
+    distinct, codes, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    big = np.flatnonzero(counts >= least)
+    if len(big) > most:
+        big = big[np.argsort(counts[big])[::-1][:most]]
+    for one in big:
+        yield int(distinct[one]), np.flatnonzero(codes == one)
+    rest = np.ones(len(distinct), np.bool_)
+    rest[big] = False
+    left = np.flatnonzero(rest[codes])
+    if len(left):
+        yield None, left

@@ -1,0 +1,185 @@
+"""The metadata of a column: its distinct dictionaries, parsed together, and names looked up in all of them at once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from boathouse.errors import MalformedVariant
+from boathouse.variant.columns.faults import Faults
+from boathouse.variant.columns.gather import Bools, Bytes, Ints, classes, integers, prefix, ragged, unsigned
+
+ABSENT = -1
+SEVERAL = -2
+_STEP = 1 << 15
+_WRONG = (
+    "",
+    "the metadata is null or empty",
+    "the metadata is of version {version}, this library reads version 1",
+    "the metadata ends within its header",
+    "the metadata counts more names than it has bytes for",
+    "the names of the metadata end beyond it",
+    "the offsets of the metadata fall",
+)
+
+
+class Dictionaries:
+    """Distinct metadata `data[start:end]` and which of them each row has (`codes` int32; -1: its metadata is null).
+
+    `distinct` is False where looking for repeats did not pay and every row has an entry of its own.
+    """
+
+    def __init__(
+        self, data: Bytes, start: Ints, end: Ints, codes: npt.NDArray[np.int32], distinct: bool = True
+    ) -> None:
+        self.data, self.start, self.end, self.codes, self.distinct = data, start, end, codes, distinct
+        self._ids: dict[bytes, npt.NDArray[np.int32]] = {}
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def with_codes(self, codes: npt.NDArray[np.int32]) -> Dictionaries:
+        """The same dictionaries for other rows; what was parsed is kept."""
+        out = Dictionaries.__new__(Dictionaries)
+        out.__dict__.update(self.__dict__)
+        out.codes = codes
+        return out
+
+    def raw(self, code: int) -> bytes:
+        """The bytes of one dictionary; b"" for code -1."""
+        return b"" if code < 0 else self.data[self.start[code] : self.end[code]].tobytes()
+
+    @cached_property
+    def _shape(self) -> tuple[Ints, Ints, Ints, Ints, npt.NDArray[np.int8]]:
+        """For each: width of its integers, number of names, where the offsets and the strings start, what is wrong
+        (an index of _WRONG; 0: nothing; the numbers of a wrong one are 0)."""
+        room = self.end - self.start
+        wrong = np.where(room > 0, 0, 1).astype(np.int8)
+        header = np.full(len(self), 1, np.int64)
+        header[wrong == 0] = self.data[self.start[wrong == 0]]
+        wrong[(wrong == 0) & (header & 15 != 1)] = 2
+        width = (header >> 6) + 1
+        wrong[(wrong == 0) & (room < 1 + width)] = 3
+        size = self._read(wrong, self.start + 1, width)
+        offsets = self.start + 1 + width
+        strings = offsets + (size + 1) * width
+        wrong[(wrong == 0) & (strings > self.end)] = 4
+        last = self._read(wrong, offsets + size * width, width)
+        wrong[(wrong == 0) & (strings + last > self.end)] = 5
+        size[wrong > 0] = 0
+        return width, size, offsets, strings, wrong
+
+    def _read(self, wrong: npt.NDArray[np.int8], pos: Ints, width: Ints) -> Ints:
+        if not wrong.any():
+            return unsigned(self.data, pos, width)
+        out = np.zeros(len(wrong), np.int64)
+        good = wrong == 0
+        out[good] = unsigned(self.data, pos[good], width[good])
+        return out
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of names in each; 0 for a malformed one."""
+        return self._shape[1]
+
+    @cached_property
+    def wrong(self) -> npt.NDArray[np.int8]:
+        """0 for each that is well-formed (version, sizes, offsets that do not fall), else why it is not."""
+        width, size, offsets, _, found = self._shape
+        wrong = found.copy()
+        for at in range(0, len(self), _STEP):
+            part = slice(at, at + _STEP)
+            keys = np.where(wrong[part] == 0, size[part] * 8 + width[part], 0)
+            for key, rows in classes(keys):
+                if key == 0:
+                    continue
+                index = np.arange(at, min(at + _STEP, len(self)))[rows]
+                if key is None:
+                    index = index[size[index] > 0]
+                    owner, slot = ragged(size[index] + 1)
+                    w = width[index][owner]
+                    values = unsigned(self.data, offsets[index][owner] + slot * w, w)
+                    falls = (np.diff(values) < 0) & (owner[1:] == owner[:-1])
+                    wrong[index[owner[1:][falls]]] = 6
+                else:
+                    table = integers(prefix(self.data, offsets[index], ((key >> 3) + 1) * (key & 7)), key & 7)
+                    wrong[index[(table[:, 1:] < table[:, :-1]).any(axis=1)]] = 6
+        return wrong
+
+    def message(self, code: int) -> str:
+        """What is wrong with one; "" if nothing is."""
+        kind = 1 if code < 0 else int(self.wrong[code])
+        return _WRONG[kind].format(version=int(self.data[self.start[code]]) & 15 if kind == 2 else 0)
+
+    def check(self, row: Ints, faults: Faults) -> Bools | None:
+        """Rows whose metadata is malformed: MalformedVariant for the first, or noted; None if there is none."""
+        codes = self.codes[row]
+        if not self.wrong.any() and (not len(codes) or int(codes.min()) >= 0):
+            return None
+        ok = (codes >= 0) & (self.wrong[codes] == 0) if len(self) else np.zeros(len(row), np.bool_)
+        first = int(np.argmin(ok)) if len(ok) else 0
+        return faults.check(ok, row, np.zeros_like(row), self.message(int(codes[first]))) if len(ok) else None
+
+    def ids(self, name: str) -> npt.NDArray[np.int32]:
+        """The id of `name` in each dictionary: ABSENT, or SEVERAL if it occurs more than once (only without the
+        sorted flag, or with a lying one). The flag and the order are never relied on. Malformed ones: ABSENT."""
+        try:
+            key = name.encode()
+        except UnicodeEncodeError:
+            return np.full(len(self), ABSENT, np.int32)
+        if key not in self._ids:
+            self._ids[key] = self._look_up(key)
+        return self._ids[key]
+
+    def _look_up(self, name: bytes) -> npt.NDArray[np.int32]:
+        width, size, offsets, strings, _ = self._shape
+        out = np.full(len(self), ABSENT, np.int32)
+        good = self.wrong == 0
+        for at in range(0, len(self), _STEP):
+            part = slice(at, at + _STEP)
+            keys = np.where(good[part], size[part] * 8 + width[part], 0)
+            for key, rows in classes(keys):
+                if key is not None and key < 8:
+                    continue
+                index = np.arange(at, min(at + _STEP, len(self)))[rows]
+                if key is None:
+                    index = index[good[index]]
+                    owner, slot = ragged(size[index])
+                    w = width[index][owner]
+                    low = unsigned(self.data, offsets[index][owner] + slot * w, w)
+                    high = unsigned(self.data, offsets[index][owner] + (slot + 1) * w, w)
+                    fits = np.flatnonzero(high - low == len(name))
+                    self._match(out, name, index[owner[fits]], slot[fits], low[fits] + strings[index[owner[fits]]])
+                else:
+                    w = key & 7
+                    table = integers(prefix(self.data, offsets[index], ((key >> 3) + 1) * w), w)
+                    owner, slot = np.nonzero(table[:, 1:] - table[:, :-1] == len(name))
+                    low = table[owner, slot].astype(np.int64) + strings[index[owner]]
+                    self._match(out, name, index[owner], slot, low)
+        return out
+
+    def _match(self, out: npt.NDArray[np.int32], name: bytes, code: Ints, slot: Ints, pos: Ints) -> None:
+        """Of strings as long as `name` at `pos`, those that equal it; `code` rises."""
+        if name:
+            same = (prefix(self.data, pos, len(name)) == np.frombuffer(name, np.uint8)).all(axis=1)
+            code, slot = code[same], slot[same]
+        out[code] = slot
+        again = code[1:][code[1:] == code[:-1]]
+        out[again] = SEVERAL
+
+    def names(self, code: int) -> tuple[str, ...]:
+        """All names of one dictionary, by id. MalformedVariant (also where a name is not UTF-8)."""
+        if message := self.message(code):
+            raise MalformedVariant(message, offset=0)
+        width, size, offsets, strings, _ = (int(part[code]) for part in self._shape)
+        raw = self.data[offsets:strings].reshape(1, -1)
+        ends = integers(raw, width)[0].tolist()
+        text = self.data[strings : strings + ends[size]].tobytes()
+        try:
+            return tuple(text[a:b].decode() for a, b in pairwise(ends))
+        except UnicodeDecodeError as error:
+            offset = strings - int(self.start[code])
+            raise MalformedVariant("a name of the metadata is not UTF-8", offset=offset) from error

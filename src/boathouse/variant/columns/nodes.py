@@ -1,0 +1,215 @@
+"""Values inside the rows of a column, many at a time: headers, counts, children and sizes, bounds-checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from boathouse.variant.columns.faults import Faults
+from boathouse.variant.columns.gather import Bools, Bytes, Ints, ragged, unsigned
+from boathouse.variant.columns.layout import Column
+
+STRING = 16
+OBJECT = 64
+ARRAY = 65
+
+
+def _tables() -> tuple[npt.NDArray[Any], ...]:
+    """By header byte: kind, bytes of the whole value (0: read its length), whether it is large, widths of ids and
+    of offsets."""
+    header = np.arange(256)
+    basic, rest = header & 3, header >> 2
+    kind = np.select([basic == 0, basic == 1, basic == 2], [rest, STRING, OBJECT], ARRAY)
+    fixed = np.full(64, 0)
+    for ids, size in (
+        ((0, 1, 2), 1), ((3,), 2), ((4,), 3), ((5, 11, 14), 5), ((6, 7, 12, 13, 17, 18, 19), 9),
+        ((8,), 6), ((9,), 10), ((10,), 18), ((20,), 17),
+    ):  # fmt: skip
+        fixed[list(ids)] = size
+    size = np.select([basic == 0, basic == 1], [fixed[rest], 1 + rest], 0)
+    large = np.where(basic == 2, rest >> 4 & 1, rest >> 2 & 1)
+    id_width = np.where(basic == 2, (rest >> 2 & 3) + 1, 0)
+    return kind.astype(np.uint8), size, large, id_width, (rest & 3) + 1
+
+
+KIND, SIZE, LARGE, ID_WIDTH, OFFSET_WIDTH = _tables()
+
+
+@dataclass(frozen=True, eq=False)
+class Containers:
+    """Objects and arrays taken apart; positions are absolute in the column's data, all arrays one entry a node.
+
+    `count` elements; ids at `ids` of `id_width` bytes (0 for arrays); count + 1 offsets at `offsets` of
+    `offset_width` bytes, relative to `values`; the values end at `values_end`. A malformed one has count 0.
+    """
+
+    count: Ints
+    ids: Ints
+    id_width: Ints
+    offsets: Ints
+    offset_width: Ints
+    values: Ints
+    values_end: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """`len` values: value k lies in row `row[k]` at `pos[k]`, and may not reach beyond `end[k]`.
+
+    `end` is that of the row or of the enclosing values: a bound, not the value's own end (see `sizes`). In lenient
+    reading a malformed node counts as a variant null, and its row is noted in `faults`.
+    """
+
+    column: Column
+    row: Ints
+    pos: Ints
+    end: Ints
+    faults: Faults
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def data(self) -> Bytes:
+        return self.column.data
+
+    def take(self, which: npt.NDArray[Any] | slice) -> Nodes:
+        """Those at the positions, or where the mask is True."""
+        return Nodes(self.column, self.row[which], self.pos[which], self.end[which], self.faults)
+
+    def check(self, ok: Bools, message: str, pos: Ints | None = None) -> Bools | None:
+        """None if all nodes are `ok`; else raises for the first that is not, or returns the mask if lenient."""
+        if ok.all():
+            return None
+        at = self.pos if pos is None else pos
+        return self.faults.check(ok, self.row, at - self.column.start[self.row], message)
+
+    def headers(self) -> npt.NDArray[np.uint8]:
+        """The first byte of each; 0 (null) where there is none."""
+        ok = self.check(self.pos < self.end, "a value is missing: its bytes end here")
+        if ok is None:
+            return self.data[self.pos]
+        out = np.zeros(len(self), np.uint8)
+        out[ok] = self.data[self.pos[ok]]
+        return out
+
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """Primitive id 0 to 63 (a short string is 16, STRING), OBJECT or ARRAY."""
+        return KIND[self.headers()]
+
+    def containers(self) -> Containers:
+        """The parts of nodes that are all objects or arrays (others come out as empty)."""
+        header = self.headers()
+        large, id_width, offset_width = LARGE[header], ID_WIDTH[header], OFFSET_WIDTH[header]
+        count_width = 1 + 3 * large
+        ids = self.pos + 1 + count_width
+        good = (header & 2) != 0
+        good = self._both(good, ids <= self.end, "a container ends within its count")
+        count = self._read(good, self.pos + 1, count_width)
+        offsets = ids + count * id_width
+        values = offsets + (count + 1) * offset_width
+        good = self._both(good, values <= self.end, "a container counts more elements than it has bytes for")
+        last = self._read(good, offsets + count * offset_width, offset_width)
+        values_end = values + last
+        good = self._both(good, values_end <= self.end, "the values of a container end beyond it")
+        if not good.all():
+            count = np.where(good, count, 0)
+            values_end = np.where(good, values_end, self.pos + 1)
+        return Containers(count, ids, id_width, offsets, offset_width, values, values_end)
+
+    def _both(self, good: Bools, ok: Bools, message: str) -> Bools:
+        wrong = good & ~ok
+        self.check(~wrong, message)
+        return good & ok
+
+    def _read(self, good: Bools, pos: Ints, width: Ints) -> Ints:
+        if good.all():
+            return unsigned(self.data, pos, width)
+        out = np.zeros(len(self), np.int64)
+        out[good] = unsigned(self.data, pos[good], width[good])
+        return out
+
+    def children(self, parts: Containers | None = None) -> Children:
+        """The children of all containers, in order (for objects: in the order of their ids).
+
+        Visits are counted against the row's bytes: expansion by shared children is MalformedVariant.
+        """
+        parts = parts or self.containers()
+        owner, slot = ragged(parts.count)
+        row = self.row[owner]
+        kept = self.faults.spend(row, self.column.end - self.column.start) if len(owner) else None
+        if kept is not None:
+            owner, slot, row = owner[kept], slot[kept], row[kept]
+        width = parts.offset_width[owner]
+        at = unsigned(self.data, parts.offsets[owner] + slot * width, width)
+        below = Nodes(self.column, row, parts.values[owner] + at, parts.values_end[owner], self.faults)
+        kept = below.check(below.pos < below.end, "a child starts at or beyond the end of its container")
+        if kept is not None:
+            owner, slot, below = owner[kept], slot[kept], below.take(kept)
+        return Children(owner, slot, self._ids(parts, owner, slot), below)
+
+    def _ids(self, parts: Containers, owner: Ints, slot: Ints) -> Ints:
+        """The field ids of children; -1 in arrays. Ids beyond the dictionary are malformed."""
+        width = parts.id_width[owner]
+        named = width > 0
+        out = np.full(len(owner), -1, np.int64)
+        at = parts.ids[owner] + slot * width
+        found = unsigned(self.data, at[named], width[named])
+        row = self.row[owner[named]]
+        codes = self.column.meta.codes[row]
+        sizes = self.column.meta.sizes[codes] if len(self.column.meta) else np.zeros(len(codes), np.int64)
+        ok = (found < sizes) & (codes >= 0)
+        if not ok.all():
+            self.faults.check(ok, row, at[named] - self.column.start[row], "a field id is beyond the dictionary")
+        out[named] = np.where(ok, found, -2)
+        return out
+
+    def sizes(self) -> Ints:
+        """The bytes of each value, header included; within `end`. UnsupportedFeatureError for an unknown type."""
+        header = self.headers()
+        out = SIZE[header]
+        kind = KIND[header]
+        nested = np.flatnonzero(kind >= OBJECT)
+        if len(nested):
+            some = self.take(nested)
+            out[nested] = some.containers().values_end - some.pos
+        rest = np.flatnonzero((out == 0) & (kind < OBJECT))
+        if len(rest):
+            out[rest] = self._long(rest, kind[rest])
+        ok = self.check(self.pos + out <= self.end, "a value ends beyond its container")
+        return out if ok is None else np.where(ok, out, 1)
+
+    def _long(self, which: Ints, kind: npt.NDArray[np.uint8]) -> Ints:
+        """Sizes of strings and binaries with a 4-byte length."""
+        some = self.take(which)
+        unknown = np.flatnonzero((kind != 15) & (kind != STRING))
+        for k in unknown[:1] if self.faults.lenient is None else unknown:
+            self.faults.unsupported(int(kind[k]), int(some.row[k]))
+        known = (kind == 15) | (kind == STRING)
+        good = some._both(known, some.pos + 5 <= some.end, "a value ends within its length")
+        out = some._read(good, some.pos + 1, np.full(len(some), 4)) + 5
+        return np.where(good, out, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Children:
+    """Children of containers: `owner` is the position of the parent among the nodes asked, `slot` the number within
+    it, `id` the field id (-1 in arrays; -2 beyond the dictionary, in lenient reading)."""
+
+    owner: Ints
+    slot: Ints
+    id: Ints
+    nodes: Nodes
+
+
+def roots(column: Column, faults: Faults | None = None) -> Nodes:
+    """The values of the rows that are not null. Their metadata is checked too."""
+    faults = faults or column.faults()
+    row = np.arange(column.rows) if column.valid is None else np.flatnonzero(column.valid)
+    kept = column.meta.check(row, faults)
+    if kept is not None:
+        row = row[kept]
+    return Nodes(column, row, column.start[row], column.end[row], faults)
