@@ -34,7 +34,7 @@ def delta_query(path: str) -> int:
 
 
 def delta_query_as_text(path: str) -> int:
-    """The same query with the table's own types: QueryBuilder gives string views, which Arrow cannot compare or sort."""
+    """The same query with the types of the table: string views, as they come, Arrow can neither compare nor sort."""
     builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
     found = pa.table(builder.execute("select * from t").read_all())
     text = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in found.schema]
