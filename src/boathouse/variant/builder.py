@@ -1,0 +1,271 @@
+"""Building of variants, value by value; the dictionary is made at the end, from the names that were used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boathouse.bits.late import Late
+from boathouse.errors import InvalidArgumentError
+from boathouse.variant.decode import read_scalar
+from boathouse.variant.encode import (
+    DOUBLE_BYTES,
+    FLOAT_BYTES,
+    decimal_id,
+    encode_array,
+    encode_binary,
+    encode_bool,
+    encode_decimal,
+    encode_int,
+    encode_integer,
+    encode_object,
+    encode_string,
+    encode_time,
+    encode_uuid,
+)
+from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata, utf8
+from boathouse.variant.primitives import (
+    DATE,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    MAX_DEPTH,
+    NULL_VALUE,
+    SHORT_STRING_MAX,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+)
+from boathouse.variant.value import Variant
+from boathouse.variant.walk import Event, walk
+
+_python: Any = Late("boathouse.variant.python_values")
+
+
+class Node:
+    """A container being built: the encoded scalars and the nodes in it; `names` is None for an array."""
+
+    __slots__ = ("children", "encoded", "names")
+
+    def __init__(self, names: list[str] | None) -> None:
+        self.names = names
+        self.children: list[bytes | Node] = []
+        self.encoded = b""
+
+
+class VariantBuilder:
+    """Builds one variant: scalars of an exact type or `append(value)`, containers by begin and end.
+
+    In an object each value is preceded by `key(name)`. With `metadata`, its ids are used and every name has to be in
+    it; otherwise `finish` makes the smallest dictionary. Raises InvalidArgumentError for values that no variant can
+    hold, a name used twice in an object, more than 1,000 nested containers, and calls out of order.
+    """
+
+    def __init__(self, metadata: bytes | None = None) -> None:
+        self._metadata = None if metadata is None else parse_metadata(metadata)
+        self._open: list[Node] = []
+        self._closed: list[Node] = []
+        self._root: bytes | Node | None = None
+        self._key: str | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many containers are open."""
+        return len(self._open)
+
+    def key(self, name: str) -> VariantBuilder:
+        """The name of the field whose value comes next."""
+        if not self._open or self._open[-1].names is None or self._key is not None:
+            raise InvalidArgumentError(f"key({name!r}) belongs into an object, once before each value")
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"{name!r} is no field name: names are strings")
+        self._key = name
+        return self
+
+    def append_encoded(self, value: bytes) -> VariantBuilder:
+        """A scalar as its encoded bytes, which are not looked at."""
+        self._place(value)
+        return self
+
+    def append_null(self) -> VariantBuilder:
+        return self.append_encoded(NULL_VALUE)
+
+    def append_boolean(self, value: bool) -> VariantBuilder:
+        return self.append_encoded(encode_bool(value))
+
+    def append_int8(self, value: int) -> VariantBuilder:
+        return self.append_encoded(encode_integer(INT8, 1, value))
+
+    def append_int16(self, value: int) -> VariantBuilder:
+        return self.append_encoded(encode_integer(INT16, 2, value))
+
+    def append_int32(self, value: int) -> VariantBuilder:
+        return self.append_encoded(encode_integer(INT32, 4, value))
+
+    def append_int64(self, value: int) -> VariantBuilder:
+        return self.append_encoded(encode_integer(INT64, 8, value))
+
+    def append_int(self, value: int) -> VariantBuilder:
+        """As narrow as it fits: int8 to int64, decimal16 up to 38 digits."""
+        return self.append_encoded(encode_int(value))
+
+    def append_float(self, value: float) -> VariantBuilder:
+        """32 bits: rounds; an overflow becomes an infinity, as IEEE 754 rounds."""
+        try:
+            return self.append_encoded(FLOAT_BYTES.pack(FLOAT << 2, value))
+        except OverflowError:
+            return self.append_encoded(FLOAT_BYTES.pack(FLOAT << 2, float("inf") if value > 0 else float("-inf")))
+
+    def append_double(self, value: float) -> VariantBuilder:
+        return self.append_encoded(DOUBLE_BYTES.pack(DOUBLE << 2, value))
+
+    def append_decimal4(self, unscaled: int, scale: int) -> VariantBuilder:
+        return self.append_encoded(encode_decimal(DECIMAL4, unscaled, scale))
+
+    def append_decimal8(self, unscaled: int, scale: int) -> VariantBuilder:
+        return self.append_encoded(encode_decimal(DECIMAL8, unscaled, scale))
+
+    def append_decimal16(self, unscaled: int, scale: int) -> VariantBuilder:
+        return self.append_encoded(encode_decimal(DECIMAL16, unscaled, scale))
+
+    def append_decimal(self, unscaled: int, scale: int) -> VariantBuilder:
+        """unscaled x 10^-scale in the narrowest decimal that covers its digits and its scale."""
+        return self.append_encoded(encode_decimal(decimal_id(unscaled, scale), unscaled, scale))
+
+    def append_date(self, days: int) -> VariantBuilder:
+        """Days since 1970-01-01."""
+        return self.append_encoded(encode_integer(DATE, 4, days))
+
+    def append_timestamp(self, micros: int) -> VariantBuilder:
+        """An instant: microseconds since 1970-01-01 UTC."""
+        return self.append_encoded(encode_integer(TIMESTAMP, 8, micros))
+
+    def append_timestamp_ntz(self, micros: int) -> VariantBuilder:
+        """A wall clock: microseconds since 1970-01-01."""
+        return self.append_encoded(encode_integer(TIMESTAMP_NTZ, 8, micros))
+
+    def append_timestamp_nanos(self, nanos: int) -> VariantBuilder:
+        return self.append_encoded(encode_integer(TIMESTAMP_NANOS, 8, nanos))
+
+    def append_timestamp_ntz_nanos(self, nanos: int) -> VariantBuilder:
+        return self.append_encoded(encode_integer(TIMESTAMP_NTZ_NANOS, 8, nanos))
+
+    def append_time(self, micros: int) -> VariantBuilder:
+        """Microseconds since midnight, below 24:00."""
+        return self.append_encoded(encode_time(micros))
+
+    def append_binary(self, value: bytes) -> VariantBuilder:
+        return self.append_encoded(encode_binary(value))
+
+    def append_string(self, value: str) -> VariantBuilder:
+        return self.append_encoded(encode_string(value))
+
+    def append_uuid(self, value: bytes) -> VariantBuilder:
+        """16 bytes, big-endian."""
+        return self.append_encoded(encode_uuid(value))
+
+    def append(self, value: Any) -> VariantBuilder:
+        """Any Python value, as `Variant.from_python` takes it."""
+        _python.append_python(self, value)
+        return self
+
+    def begin_object(self) -> VariantBuilder:
+        return self._begin(Node([]))
+
+    def begin_array(self) -> VariantBuilder:
+        return self._begin(Node(None))
+
+    def end(self) -> VariantBuilder:
+        """Closes the innermost object or array."""
+        if not self._open or self._key is not None:
+            raise InvalidArgumentError("end() without a container, or after a key() without a value")
+        node = self._open.pop()
+        if node.names is not None and len(set(node.names)) != len(node.names):
+            seen: set[str] = set()
+            twice = next(name for name in node.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise InvalidArgumentError(f"the object has the field {twice!r} twice")
+        self._closed.append(node)
+        return self
+
+    end_object = end_array = end
+
+    def append_variant(self, value: Variant) -> VariantBuilder:
+        """A copy of a variant with its exact types; ids are those of this builder, numbers of containers canonical.
+
+        Raises MalformedVariant and UnsupportedFeatureError as a full reading does.
+        """
+        data = value.buffer
+        for step in walk(data, *value.span, value.dictionary):
+            if step.event is Event.END:
+                self.end()
+                continue
+            if isinstance(step.key, str):
+                self.key(step.key)
+            if step.event is Event.SCALAR:
+                read_scalar(data, step.pos, step.end)
+                self._place(_canonical_string(data[step.pos : step.end]))
+            else:
+                self._begin(Node([] if step.event is Event.OBJECT else None))
+        return self
+
+    def _begin(self, node: Node) -> VariantBuilder:
+        if len(self._open) >= MAX_DEPTH:
+            raise InvalidArgumentError(f"more than {MAX_DEPTH:,} nested objects and arrays")
+        self._place(node)
+        self._open.append(node)
+        return self
+
+    def _place(self, value: bytes | Node) -> None:
+        if not self._open:
+            if self._root is not None:
+                raise InvalidArgumentError("a variant is one value: begin an array to hold several")
+            self._root = value
+            return
+        top = self._open[-1]
+        if top.names is not None:
+            if self._key is None:
+                raise InvalidArgumentError("a value in an object needs a key() before it")
+            top.names.append(self._key)
+            self._key = None
+        top.children.append(value)
+
+    def finish(self) -> Variant:
+        """The variant. The builder starts anew."""
+        if self._open or self._root is None:
+            raise InvalidArgumentError("a container is still open" if self._open else "nothing was appended")
+        metadata = self._metadata or parse_metadata(
+            build_metadata([name for node in self._closed if node.names for name in node.names])
+        )
+        for node in self._closed:  # children are closed before what holds them
+            node.encoded = _encode(node, metadata)
+            node.children = []
+        value = self._root if isinstance(self._root, bytes) else self._root.encoded
+        self._closed, self._root = [], None
+        return Variant(metadata.raw, value)
+
+
+def _canonical_string(value: bytes) -> bytes:
+    """The short form for a long string of at most 63 bytes; every other scalar as it is."""
+    if value[0] == 0x40 and len(value) <= 5 + SHORT_STRING_MAX:
+        return bytes([(len(value) - 5) << 2 | 1]) + value[5:]
+    return value
+
+
+def _encode(node: Node, metadata: Metadata) -> bytes:
+    values = [child if isinstance(child, bytes) else child.encoded for child in node.children]
+    if node.names is None:
+        return encode_array(values)
+    fields = sorted(zip(map(utf8, node.names), node.names, values))
+    ids: list[int] = []
+    for _, name, _ in fields:
+        found = metadata.ids(name)
+        if not found:
+            raise InvalidArgumentError(f"the metadata given has no name {name!r}")
+        ids.append(found[0])
+    return encode_object(ids, [value for _, _, value in fields])

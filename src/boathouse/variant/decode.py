@@ -1,0 +1,260 @@
+"""Reading of encoded values: sizes, containers and scalars, every access checked against an end.
+
+What a full reading refuses with MalformedVariant (and what the column kernels refuse alike):
+- anything beyond the end: of the buffer for the root, of the container's values for a child;
+- a field id beyond the dictionary, a name that is not UTF-8, a name twice in an object;
+- children that overlap without starting at the same byte (equal offsets are sharing, which is legal), and a last
+  offset other than the end of the last value;
+- strings that are not UTF-8, a scale above 38, an unscaled value beyond the decimal's width, a time of day below 0
+  or from 24:00 on;
+- more than 1,000 nested containers; more visits than `primitives.budget` allows.
+Read, because nothing is lost: fields in any order, values in any order with gaps between them, wider numbers than
+needed, reserved bits, bytes after the root's end. Primitive ids 21 to 63 are UnsupportedFeatureError where reached.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from boathouse.errors import MalformedVariant, UnsupportedFeatureError
+from boathouse.variant.metadata import Metadata, unsigned
+from boathouse.variant.primitives import (
+    ARRAY,
+    BINARY,
+    CONTENT_SIZES,
+    DAY_MICROS,
+    DECIMAL4,
+    DECIMAL16,
+    DECIMAL_LIMITS,
+    DOUBLE,
+    FALSE,
+    FLOAT,
+    MAX_SCALE,
+    NULL,
+    OBJECT,
+    PRIMITIVE,
+    PRIMITIVES,
+    SHORT_STRING,
+    STRING,
+    TIME,
+    TRUE,
+    TYPE_NAMES,
+    UUID,
+    VARIABLE,
+)
+
+Scalar = None | bool | int | float | bytes | str | tuple[int, int]
+
+
+class Container(NamedTuple):
+    """Where the parts of an object or array lie: positions in the buffer, sizes in bytes."""
+
+    is_object: bool
+    pos: int
+    count: int
+    ids_at: int
+    id_size: int
+    offsets_at: int
+    offset_size: int
+    values_at: int
+    end: int
+
+
+class Child(NamedTuple):
+    """A value inside a container: its field name, or its index; `end` is -1 for a type that is not known."""
+
+    key: str | int
+    pos: int
+    end: int
+
+
+def read_container(data: bytes, pos: int, end: int) -> Container:
+    """The layout of the object or array at `pos`, which has to end by `end`. Raises MalformedVariant."""
+    header = data[pos]
+    if header & 3 == OBJECT:
+        large, id_size, offset_size = header >> 6 & 1, (header >> 4 & 3) + 1, (header >> 2 & 3) + 1
+    else:
+        large, id_size, offset_size = header >> 4 & 1, 0, (header >> 2 & 3) + 1
+    ids_at = pos + (5 if large else 2)
+    if ids_at > end:
+        raise MalformedVariant("the value ends within its number of elements", offset=pos)
+    count = int.from_bytes(data[pos + 1 : ids_at], "little") if large else data[pos + 1]
+    offsets_at = ids_at + count * id_size
+    last_at = offsets_at + count * offset_size
+    values_at = last_at + offset_size
+    if values_at > end:
+        raise MalformedVariant(f"{count:,} elements do not fit into {end - pos:,} bytes", offset=pos)
+    stop = values_at + int.from_bytes(data[last_at:values_at], "little")
+    if stop > end:
+        raise MalformedVariant(f"the last offset leads {stop - end:,} bytes beyond the end", offset=last_at)
+    return Container(header & 3 == OBJECT, pos, count, ids_at, id_size, offsets_at, offset_size, values_at, stop)
+
+
+def value_end(data: bytes, pos: int, end: int) -> int:
+    """Where the value at `pos` ends by its own account, at most `end`; -1 if its type is not known.
+
+    Constant time: containers say their size. Raises MalformedVariant.
+    """
+    if pos >= end:
+        raise MalformedVariant("a value is expected beyond the end", offset=pos)
+    header = data[pos]
+    basic = header & 3
+    if basic == SHORT_STRING:
+        stop = pos + 1 + (header >> 2)
+    elif basic != PRIMITIVE:
+        return read_container(data, pos, end).end
+    elif header >> 2 >= PRIMITIVES:
+        return -1
+    else:
+        size = CONTENT_SIZES[header >> 2]
+        stop = pos + 1 + size
+        if size == VARIABLE:
+            stop = pos + 5
+            if stop <= end:
+                stop += int.from_bytes(data[pos + 1 : pos + 5], "little")
+    if stop > end:
+        raise MalformedVariant(f"the value leads {stop - end:,} bytes beyond the end", offset=pos)
+    return stop
+
+
+def value_size(data: bytes, metadata: Metadata | bytes | None, offset: int, end: int) -> int:
+    """Bytes of the value at `offset`, which has to end by `end`; the metadata is not needed for it.
+
+    Raises MalformedVariant, and UnsupportedFeatureError for primitive ids above 20, whose size nobody knows.
+    """
+    stop = value_end(data, offset, min(end, len(data)))
+    if stop < 0:
+        raise unknown_type(data, offset)
+    return stop - offset
+
+
+def unknown_type(data: bytes, pos: int, path: str | None = None) -> UnsupportedFeatureError:
+    """The error for a primitive id above 20."""
+    return UnsupportedFeatureError(
+        f"variant primitive type {data[pos] >> 2} at {f'path {path}' if path else f'byte {pos:,}'}",
+        advice="upgrade boathouse, or read the other paths of the value",
+    )
+
+
+def read_children(data: bytes, box: Container, metadata: Metadata) -> list[Child]:
+    """The children of a container in the order of its offsets, all checked as the module says, not what they hold.
+
+    Raises MalformedVariant.
+    """
+    values_at, stop = box.values_at, box.end
+    offsets = unsigned(data, box.offsets_at, box.offset_size, box.count)
+    starts = [values_at + offset for offset in offsets]
+    ends = [value_end(data, start, stop) for start in starts]
+    check_layout(box, starts, ends)
+    if not box.is_object:
+        return [Child(i, start, end) for i, (start, end) in enumerate(zip(starts, ends))]
+    names = read_names(data, box, metadata)
+    return [Child(name, start, end) for name, start, end in zip(names, starts, ends)]
+
+
+def read_names(data: bytes, box: Container, metadata: Metadata) -> list[str]:
+    """The field names of an object, in the order of its ids. Raises MalformedVariant: wild ids, duplicates."""
+    ids = unsigned(data, box.ids_at, box.id_size, box.count)
+    if box.count and max(ids) >= len(metadata):
+        at = next(i for i, id in enumerate(ids) if id >= len(metadata))
+        raise MalformedVariant(
+            f"field id {ids[at]:,} in a dictionary of {len(metadata):,} names", offset=box.ids_at + at * box.id_size
+        )
+    names = [metadata.name(id) for id in ids]
+    if len(set(names)) != len(names):
+        raise duplicate(names, box.pos)
+    return names
+
+
+def duplicate(names: list[str], pos: int) -> MalformedVariant:
+    """The error for an object with one of the names twice."""
+    seen: set[str] = set()
+    twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    return MalformedVariant(f"the object has the field {twice!r} twice", offset=pos)
+
+
+def check_layout(box: Container, starts: list[int], ends: list[int]) -> None:
+    """Refuses children that overlap without sharing, and a last offset that is not the end of the last value."""
+    last, previous = box.values_at, -1
+    known = True
+    for start, end in sorted(zip(starts, ends)):
+        if end < 0:
+            known = False
+        elif start < last and start != previous:
+            raise MalformedVariant("two values overlap", offset=start)
+        else:
+            last, previous = end, start
+    if known and last != box.end:
+        raise MalformedVariant(
+            f"the last offset is {box.end - box.values_at:,}, the values take {last - box.values_at:,} bytes",
+            offset=box.values_at - box.offset_size,
+        )
+
+
+_INTEGERS = {1: struct.Struct("<b"), 2: struct.Struct("<h"), 4: struct.Struct("<i"), 8: struct.Struct("<q")}
+_DOUBLE = struct.Struct("<d")
+_FLOAT = struct.Struct("<f")
+
+
+def read_scalar(data: bytes, pos: int, end: int) -> Scalar:
+    """What the scalar at `pos` holds, without loss: decimals as (unscaled, scale), times as integers, UUIDs as bytes.
+
+    `end` is the value's own end as `value_end` told. Raises MalformedVariant, UnsupportedFeatureError.
+    """
+    header = data[pos]
+    if header & 3 == SHORT_STRING:
+        return read_text(data, pos + 1, end)
+    id = header >> 2
+    if id >= PRIMITIVES:
+        raise unknown_type(data, pos)
+    if id == NULL:
+        return None
+    if id in (TRUE, FALSE):
+        return id == TRUE
+    if id == STRING:
+        return read_text(data, pos + 5, end)
+    if id == BINARY:
+        return data[pos + 5 : end]
+    if id == UUID:
+        return data[pos + 1 : end]
+    if id == DOUBLE:
+        return float(_DOUBLE.unpack_from(data, pos + 1)[0])
+    if id == FLOAT:
+        return float(_FLOAT.unpack_from(data, pos + 1)[0])
+    if DECIMAL4 <= id <= DECIMAL16:
+        return read_decimal(data, pos, end)
+    number = int(_INTEGERS[end - pos - 1].unpack_from(data, pos + 1)[0])
+    if id == TIME and not 0 <= number < DAY_MICROS:
+        raise MalformedVariant(f"{number:,} microseconds are no time of day", offset=pos)
+    return number
+
+
+def read_decimal(data: bytes, pos: int, end: int) -> tuple[int, int]:
+    """(unscaled, scale) of the decimal at `pos`. Raises MalformedVariant for what its width does not allow."""
+    scale = data[pos + 1]
+    unscaled = int.from_bytes(data[pos + 2 : end], "little", signed=True)
+    if scale > MAX_SCALE:
+        raise MalformedVariant(f"a decimal of scale {scale}", offset=pos + 1)
+    id = data[pos] >> 2
+    if abs(unscaled) > DECIMAL_LIMITS[id]:
+        raise MalformedVariant(f"{unscaled:,} has too many digits for a {TYPE_NAMES[id]}", offset=pos + 2)
+    return unscaled, scale
+
+
+def read_text(data: bytes, start: int, end: int) -> str:
+    """The UTF-8 bytes as text. Raises MalformedVariant."""
+    try:
+        return data[start:end].decode()
+    except UnicodeDecodeError as problem:
+        raise MalformedVariant("a string is not UTF-8", offset=start + problem.start) from None
+
+
+def type_name(data: bytes, pos: int) -> str:
+    """The type of the value at `pos`, in the words of `Variant.type`. Raises UnsupportedFeatureError."""
+    basic = data[pos] & 3
+    if basic == PRIMITIVE:
+        if data[pos] >> 2 >= PRIMITIVES:
+            raise unknown_type(data, pos)
+        return TYPE_NAMES[data[pos] >> 2]
+    return {SHORT_STRING: "string", OBJECT: "object", ARRAY: "array"}[basic]

@@ -1,0 +1,154 @@
+"""Bytes of single values: scalars by physical type, objects and arrays from the bytes of their children."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import accumulate
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.variant.metadata import utf8
+from boathouse.variant.primitives import (
+    BINARY,
+    DAY_MICROS,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    DECIMAL_LIMITS,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    MAX_SCALE,
+    SHORT_STRING_MAX,
+    STRING,
+    TIME,
+    TYPE_NAMES,
+    UUID,
+    array_header,
+    object_header,
+    primitive_header,
+    short_string_header,
+    width_of,
+)
+
+_DECIMAL_BYTES = {DECIMAL4: 4, DECIMAL8: 8, DECIMAL16: 16}
+_FORMATS = {1: struct.Struct("<Bb"), 2: struct.Struct("<Bh"), 4: struct.Struct("<Bi"), 8: struct.Struct("<Bq")}
+DOUBLE_BYTES = struct.Struct("<Bd")
+FLOAT_BYTES = struct.Struct("<Bf")
+
+
+def encode_integer(id: int, size: int, number: int) -> bytes:
+    """A signed number of 1, 2, 4 or 8 bytes: integers, dates, times, timestamps. Raises InvalidArgumentError."""
+    try:
+        return _FORMATS[size].pack(primitive_header(id), number)
+    except struct.error:
+        raise InvalidArgumentError(f"{number!r} is no {TYPE_NAMES[id]} of {8 * size} bits") from None
+
+
+def encode_int(number: int) -> bytes:
+    """An integer as narrow as it fits: int8 to int64, then decimal16 of scale 0. Raises InvalidArgumentError."""
+    if -128 <= number < 128:
+        return _FORMATS[1].pack(INT8 << 2, number)
+    if -(1 << 15) <= number < 1 << 15:
+        return _FORMATS[2].pack(INT16 << 2, number)
+    if -(1 << 31) <= number < 1 << 31:
+        return _FORMATS[4].pack(INT32 << 2, number)
+    if -(1 << 63) <= number < 1 << 63:
+        return _FORMATS[8].pack(INT64 << 2, number)
+    return encode_decimal(DECIMAL16, number, 0)
+
+
+def encode_bool(value: bool) -> bytes:
+    """True or false: a header alone."""
+    return b"\x04" if value else b"\x08"
+
+
+def encode_decimal(id: int, unscaled: int, scale: int) -> bytes:
+    """unscaled x 10^-scale in the width that `id` names. Raises InvalidArgumentError for digits beyond it."""
+    if abs(unscaled) > DECIMAL_LIMITS[id] or not 0 <= scale <= MAX_SCALE:
+        digits = len(str(abs(unscaled))) if abs(unscaled) < 10**1000 else "too many"
+        raise InvalidArgumentError(
+            f"a decimal of {digits} digits and scale {scale} does not fit into {TYPE_NAMES[id]}",
+            advice="round it to at most 38 digits, or store a string",
+        )
+    return bytes([primitive_header(id), scale]) + unscaled.to_bytes(_DECIMAL_BYTES[id], "little", signed=True)
+
+
+def decimal_id(unscaled: int, scale: int) -> int:
+    """The narrowest decimal whose precision covers both the digits and the scale (Spark refuses a larger scale)."""
+    magnitude = abs(unscaled)
+    if magnitude <= DECIMAL_LIMITS[DECIMAL4] and scale <= 9:
+        return DECIMAL4
+    if magnitude <= DECIMAL_LIMITS[DECIMAL8] and scale <= 18:
+        return DECIMAL8
+    return DECIMAL16
+
+
+def encode_time(micros: int) -> bytes:
+    """Microseconds since midnight, below 24:00. Raises InvalidArgumentError."""
+    if not 0 <= micros < DAY_MICROS:
+        raise InvalidArgumentError(f"{micros:,} microseconds are no time of day")
+    return encode_integer(TIME, 8, micros)
+
+
+def encode_string(text: str) -> bytes:
+    """A string: short form up to 63 bytes. Raises InvalidArgumentError for unpaired surrogates."""
+    raw = utf8(text)
+    if len(raw) <= SHORT_STRING_MAX:
+        return bytes([short_string_header(len(raw))]) + raw
+    return _sized(STRING, raw)
+
+
+def encode_binary(raw: bytes) -> bytes:
+    """Bytes with a length of four bytes before them."""
+    return _sized(BINARY, raw)
+
+
+def encode_uuid(raw: bytes) -> bytes:
+    """A UUID from its 16 bytes, big-endian. Raises InvalidArgumentError."""
+    if len(raw) != 16:
+        raise InvalidArgumentError(f"a UUID has 16 bytes, not {len(raw)}")
+    return bytes([primitive_header(UUID)]) + raw
+
+
+def _sized(id: int, raw: bytes) -> bytes:
+    width_of(len(raw))
+    return bytes([primitive_header(id)]) + len(raw).to_bytes(4, "little") + raw
+
+
+def encode_array(elements: Sequence[bytes]) -> bytes:
+    """An array of encoded values, numbers as narrow as they fit."""
+    return _container(None, elements)
+
+
+def encode_object(ids: Sequence[int], values: Sequence[bytes]) -> bytes:
+    """An object of encoded values; the caller gives ids and values in the order of the names' UTF-8 bytes."""
+    return _container(ids, values)
+
+
+def _container(ids: Sequence[int] | None, values: Sequence[bytes]) -> bytes:
+    count = len(values)
+    large = count > 255
+    offsets = list(accumulate(map(len, values), initial=0))
+    offset_size = width_of(offsets[-1])
+    width_of(count)
+    if ids is None:
+        head = bytes([array_header(large, offset_size)])
+        numbers = b""
+    else:
+        id_size = width_of(max(ids, default=0))
+        head = bytes([object_header(large, id_size, offset_size)])
+        numbers = pack_unsigned(ids, id_size)
+    return b"".join(
+        [head, count.to_bytes(4 if large else 1, "little"), numbers, pack_unsigned(offsets, offset_size), *values]
+    )
+
+
+def pack_unsigned(numbers: Sequence[int], size: int) -> bytes:
+    """Unsigned little-endian integers of `size` bytes, one after another."""
+    if size == 1:
+        return bytes(numbers)
+    if size == 3:
+        return b"".join([number.to_bytes(3, "little") for number in numbers])
+    return struct.pack(f"<{len(numbers)}{'H' if size == 2 else 'I'}", *numbers)

@@ -1,0 +1,224 @@
+"""Python values as variants.
+
+None null, bool boolean, int as narrow as it fits (int8 to int64, then decimal16 to 38 digits), float double, Decimal
+the narrowest decimal that covers its digits and its scale (the sign of -0 is lost), str string, bytes, bytearray and
+memoryview binary, date date, datetime timestamp (with a zone) or timestamp_ntz (without), time time, UUID uuid, list
+and tuple array, dict and other mappings with string keys object, Variant a copy with its exact types.
+
+numpy scalars keep their width: int8 to int64, float32 float, float64 double, float16 float, uint8 int16, uint16
+int32, uint32 int64, uint64 decimal16, bool_ boolean, datetime64 of days date, of seconds to microseconds
+timestamp_ntz, of nanoseconds timestamp_ntz_nanos, NaT null; arrays are arrays of such. A pandas.Timestamp with
+nanoseconds is a nanosecond timestamp; NaT is null.
+
+Refused with InvalidArgumentError, naming the path: other types (sets, timedelta), keys that are not strings,
+unpaired surrogates, integers and decimals beyond 38 digits, decimals that are NaN or infinite, times with a zone,
+more than 1,000 nested containers (as every cycle has).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from boathouse.errors import BoathouseError, InvalidArgumentError
+from boathouse.variant.builder import VariantBuilder
+from boathouse.variant.encode import (
+    DOUBLE_BYTES,
+    FLOAT_BYTES,
+    decimal_id,
+    encode_binary,
+    encode_bool,
+    encode_decimal,
+    encode_int,
+    encode_integer,
+    encode_string,
+    encode_time,
+    encode_uuid,
+)
+from boathouse.variant.primitives import (
+    DATE,
+    DECIMAL16,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    MAX_SCALE,
+    NULL_VALUE,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+)
+from boathouse.variant.value import Variant
+from boathouse.variant.walk import spell_path
+
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def from_python(obj: object) -> Variant:
+    """The variant of a Python value, as the module says. Raises InvalidArgumentError."""
+    builder = VariantBuilder()
+    append_python(builder, obj)
+    return builder.finish()
+
+
+def append_python(builder: VariantBuilder, obj: object) -> None:
+    """Appends a Python value to a builder. Raises InvalidArgumentError with the path of what does not fit."""
+    trail: list[tuple[Iterator[Any], bool]] = []
+    keys: list[str | int | None] = []
+    try:
+        if not _open(builder, obj, trail):
+            return
+        while trail:
+            items, named = trail[-1]
+            for key, item in items:
+                keys[len(trail) - 1 :] = [key]
+                if named:
+                    builder.key(key)
+                if _open(builder, item, trail):
+                    break
+            else:
+                trail.pop()
+                builder.end()
+    except BoathouseError as problem:
+        if keys and isinstance(problem, InvalidArgumentError) and problem.where is None:
+            raise InvalidArgumentError(problem.message, where=_where(keys), advice=problem.advice) from None
+        raise
+
+
+def _where(keys: list[str | int | None]) -> str:
+    text = spell_path(keys)
+    return text if len(text) <= 200 else f"{text[:150]}... {len(keys):,} levels deep"
+
+
+def _open(builder: VariantBuilder, obj: Any, trail: list[tuple[Iterator[Any], bool]]) -> bool:
+    """Appends a scalar; begins a container and puts its children on the trail. Whether it was a container."""
+    encode = _ENCODERS.get(type(obj))
+    if encode is not None:
+        builder.append_encoded(encode(obj))
+        return False
+    if isinstance(obj, (list, tuple)) or (isinstance(obj, np.ndarray) and obj.ndim):
+        builder.begin_array()
+        trail.append((iter(enumerate(obj)), False))
+        return True
+    if isinstance(obj, Mapping):
+        builder.begin_object()
+        trail.append((iter(obj.items()), True))
+        return True
+    if isinstance(obj, Variant):
+        builder.append_variant(obj)
+        return False
+    builder.append_encoded(_scalar(obj))
+    return False
+
+
+def _scalar(obj: Any) -> bytes:
+    """A scalar that is no instance of exactly one of the known types: of a subclass, or of numpy."""
+    if isinstance(obj, np.ndarray):
+        obj = obj[()]
+    if isinstance(obj, np.generic):
+        return _numpy(obj)
+    for kind in (datetime, date, time, bool, int, float, Decimal, str, bytes, bytearray, memoryview, uuid.UUID):
+        if isinstance(obj, kind):
+            return _ENCODERS[kind](obj)
+    raise InvalidArgumentError(
+        f"a variant cannot hold a {type(obj).__name__}", advice="convert it: a set to a list, a timedelta to a number"
+    )
+
+
+def _integer(id: int, size: int) -> Callable[[Any], bytes]:
+    return lambda number: encode_integer(id, size, int(number))
+
+
+_NUMPY: dict[type, Callable[[Any], bytes]] = {
+    np.int8: _integer(INT8, 1), np.int16: _integer(INT16, 2), np.int32: _integer(INT32, 4),
+    np.int64: _integer(INT64, 8), np.uint8: _integer(INT16, 2), np.uint16: _integer(INT32, 4),
+    np.uint32: _integer(INT64, 8), np.uint64: lambda number: encode_decimal(DECIMAL16, int(number), 0),
+    np.float16: lambda number: FLOAT_BYTES.pack(FLOAT << 2, number),
+    np.float32: lambda number: FLOAT_BYTES.pack(FLOAT << 2, number),
+    np.float64: lambda number: DOUBLE_BYTES.pack(DOUBLE << 2, number),
+    np.bool_: lambda flag: encode_bool(bool(flag)), np.str_: lambda text: encode_string(str(text)),
+    np.bytes_: lambda raw: encode_binary(bytes(raw)),
+}  # fmt: skip
+
+
+def _numpy(obj: np.generic) -> bytes:
+    encode = _NUMPY.get(type(obj))
+    if encode is not None:
+        return encode(obj)
+    if isinstance(obj, np.datetime64):
+        if np.isnat(obj):
+            return NULL_VALUE
+        unit = np.datetime_data(obj.dtype)[0]
+        if unit == "D":
+            return encode_integer(DATE, 4, int(obj.astype("int64")))
+        if unit in ("s", "ms", "us"):
+            factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
+            return encode_integer(TIMESTAMP_NTZ, 8, int(obj.astype("int64")) * factor)
+        if unit == "ns":
+            return encode_integer(TIMESTAMP_NTZ_NANOS, 8, int(obj.astype("int64")))
+    if isinstance(obj, np.integer):  # other names of the same widths, as longlong
+        return _NUMPY[np.dtype(f"{obj.dtype.kind}{obj.dtype.itemsize}").type](obj)
+    raise InvalidArgumentError(f"a variant cannot hold a numpy value of type {obj.dtype}")
+
+
+def _decimal(obj: Decimal) -> bytes:
+    sign, digits, exponent = obj.as_tuple()
+    if not isinstance(exponent, int):
+        raise InvalidArgumentError(f"a variant cannot hold the decimal {obj}", advice="use a float for it")
+    if -exponent > MAX_SCALE or len(digits) + max(exponent, 0) > 2 * MAX_SCALE:
+        raise InvalidArgumentError(
+            f"the decimal {obj} needs a scale above 38 or too many digits", advice="round it, or store a string"
+        )
+    unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+    scale = max(-exponent, 0)
+    unscaled = -unscaled if sign else unscaled
+    return encode_decimal(decimal_id(unscaled, scale), unscaled, scale)
+
+
+def _datetime(obj: datetime) -> bytes:
+    if obj != obj:  # pandas.NaT
+        return NULL_VALUE
+    utc = obj.utcoffset() is not None
+    nanosecond = int(getattr(obj, "nanosecond", 0))
+    if type(obj) is not datetime:
+        obj = datetime(
+            obj.year, obj.month, obj.day, obj.hour, obj.minute, obj.second, obj.microsecond, obj.tzinfo, fold=obj.fold
+        )
+    micros = (obj - (_EPOCH_UTC if utc else _EPOCH.replace(tzinfo=obj.tzinfo))) // _MICROSECOND
+    if nanosecond:
+        return encode_integer(TIMESTAMP_NANOS if utc else TIMESTAMP_NTZ_NANOS, 8, micros * 1_000 + nanosecond)
+    return encode_integer(TIMESTAMP if utc else TIMESTAMP_NTZ, 8, micros)
+
+
+def _time(obj: time) -> bytes:
+    if obj.tzinfo is not None:
+        raise InvalidArgumentError(f"a variant's time of day has no zone: {obj}", advice="drop the zone")
+    return encode_time(((obj.hour * 60 + obj.minute) * 60 + obj.second) * 1_000_000 + obj.microsecond)
+
+
+_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    type(None): lambda none: NULL_VALUE,
+    bool: encode_bool,
+    int: encode_int,
+    float: lambda number: DOUBLE_BYTES.pack(DOUBLE << 2, number),
+    str: encode_string,
+    Decimal: _decimal,
+    bytes: encode_binary,
+    bytearray: lambda raw: encode_binary(bytes(raw)),
+    memoryview: lambda raw: encode_binary(bytes(raw)),
+    datetime: _datetime,
+    date: lambda day: encode_integer(DATE, 4, day.toordinal() - _EPOCH_DAY),
+    time: _time,
+    uuid.UUID: lambda found: encode_uuid(found.bytes),
+}

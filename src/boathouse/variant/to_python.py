@@ -1,0 +1,245 @@
+"""A variant as Python's own values.
+
+null None, boolean bool, int8 to int64 int, float and double float, decimals Decimal, date datetime.date, timestamp an
+aware datetime in UTC, timestamp_ntz a naive datetime, time datetime.time, both nanosecond timestamps
+numpy.datetime64[ns] (that of timestamp_nanos is UTC), binary bytes, string str, uuid uuid.UUID, object dict in stored
+order, array list.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from boathouse.errors import EvaluationError, MalformedVariant
+from boathouse.variant.decode import (
+    Container,
+    check_layout,
+    duplicate,
+    read_container,
+    read_decimal,
+    read_names,
+    read_scalar,
+    read_text,
+    unknown_type,
+    value_end,
+)
+from boathouse.variant.metadata import Metadata, unsigned
+from boathouse.variant.primitives import (
+    CONTENT_SIZES,
+    DATE,
+    DECIMAL4,
+    DECIMAL16,
+    MAX_DEPTH,
+    PRIMITIVES,
+    SHORT_STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+    UUID,
+    VARIABLE,
+    budget,
+)
+from boathouse.variant.value import Variant
+from boathouse.variant.walk import over_budget, path_to, too_deep
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_ADVICE = "read `.scalar`, or extract it into an Arrow column"
+
+
+def date_of(days: int) -> date:
+    """Days since 1970-01-01 as a date. Raises EvaluationError outside of the years 1 to 9999."""
+    try:
+        return date.fromordinal(days + _EPOCH_DAY)
+    except (ValueError, OverflowError):
+        raise EvaluationError(f"day {days:,} is outside of Python's years 1 to 9999", advice=_ADVICE) from None
+
+
+def datetime_of(micros: int, utc: bool) -> datetime:
+    """Microseconds since 1970-01-01 as a datetime, aware if `utc`. Raises EvaluationError outside of 1 to 9999."""
+    try:
+        return (_EPOCH_UTC if utc else _EPOCH) + timedelta(microseconds=micros)
+    except OverflowError:
+        raise EvaluationError(
+            f"{micros:,} microseconds since 1970 are outside of Python's years 1 to 9999", advice=_ADVICE
+        ) from None
+
+
+def nanos_of(nanos: int) -> Any:
+    """Nanoseconds since 1970-01-01 as numpy.datetime64[ns]. Raises EvaluationError for the one that is NaT there."""
+    found = np.datetime64(nanos, "ns")
+    if np.isnat(found):
+        raise EvaluationError(f"{nanos:,} nanoseconds since 1970 are NaT in numpy", advice=_ADVICE)
+    return found
+
+
+def time_of(micros: int) -> time:
+    """Microseconds since midnight as a time."""
+    seconds, micros = divmod(micros, 1_000_000)
+    return time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros)
+
+
+def decimal_of(unscaled: int, scale: int) -> Decimal:
+    """The exact decimal, trailing zeros kept."""
+    return Decimal(f"{unscaled}E-{scale}")
+
+
+_FROM_SCALAR: dict[int, Callable[[Any], Any]] = {
+    DATE: date_of,
+    TIMESTAMP: lambda number: datetime_of(number, True),
+    TIMESTAMP_NTZ: lambda number: datetime_of(number, False),
+    TIMESTAMP_NANOS: nanos_of,
+    TIMESTAMP_NTZ_NANOS: nanos_of,
+    TIME: time_of,
+    UUID: lambda raw: uuid.UUID(bytes=raw),
+}
+
+
+def scalar_to_python(data: bytes, pos: int, end: int) -> Any:
+    """The scalar at `pos` that ends at `end`."""
+    header = data[pos]
+    if header & 3:
+        return read_text(data, pos + 1, end)
+    id = header >> 2
+    if DECIMAL4 <= id <= DECIMAL16:
+        return decimal_of(*read_decimal(data, pos, end))
+    found = read_scalar(data, pos, end)
+    convert = _FROM_SCALAR.get(id)
+    return found if convert is None else convert(found)
+
+
+# By header byte: bytes of the whole value (0: not fixed), and a reader of the common ones that cannot be wrong.
+_SIZES = [0] * 256
+for _id in range(PRIMITIVES):
+    _SIZES[_id << 2] = 0 if CONTENT_SIZES[_id] == VARIABLE else 1 + CONTENT_SIZES[_id]
+_NUMBERS: list[Callable[[bytes, int], tuple[Any, ...]] | None] = [None] * 256
+for _id, _form in ((3, "<b"), (4, "<h"), (5, "<i"), (6, "<q"), (7, "<d"), (14, "<f")):
+    _NUMBERS[_id << 2] = struct.Struct(_form).unpack_from
+
+
+class _Reader:
+    """The work that is left of one reading: containers found and not yet filled.
+
+    `left` is the budget less the bytes visited; a container's bytes are given back where it is found in its parent
+    and taken where it is filled, so that those of a shared one are taken each time.
+    """
+
+    __slots__ = ("data", "left", "metadata", "root", "work")
+
+    def __init__(self, data: bytes, metadata: Metadata, pos: int, end: int) -> None:
+        self.data = data
+        self.metadata = metadata
+        self.root = pos, end
+        self.left = budget(end - pos) - (end - pos)
+        self.work: list[tuple[Container, Any, int]] = []
+
+    def found(self, pos: int, end: int, depth: int) -> tuple[Any, int]:
+        """An empty container for the one at `pos`, to be filled later, and where it ends."""
+        box = read_container(self.data, pos, end)
+        if depth > MAX_DEPTH:
+            raise too_deep(pos)
+        target: Any = {} if box.is_object else []
+        self.work.append((box, target, depth))
+        self.left += box.end - pos
+        return target, box.end
+
+    def fill(self, box: Container, target: Any, depth: int) -> None:
+        """Reads the children of one container into `target`."""
+        data, stop = self.data, box.end
+        self.left -= stop - box.pos
+        items: list[Any] = []
+        add = items.append
+        expected, scattered = box.values_at, False
+        for offset in unsigned(data, box.offsets_at, box.offset_size, box.count):
+            pos = box.values_at + offset
+            if pos != expected and not scattered:
+                scattered = self.scattered(box)
+            if pos >= stop:
+                raise MalformedVariant("a value is expected beyond the end", offset=pos)
+            header = data[pos]
+            if header & 3 == SHORT_STRING:
+                expected = pos + 1 + (header >> 2)
+                if expected > stop:
+                    raise MalformedVariant("a string leads beyond the end", offset=pos)
+                try:
+                    add(data[pos + 1 : expected].decode())
+                except UnicodeDecodeError:
+                    read_text(data, pos + 1, expected)
+            elif (number := _NUMBERS[header]) is not None:
+                expected = pos + _SIZES[header]
+                if expected > stop:
+                    raise MalformedVariant("a number leads beyond the end", offset=pos)
+                add(number(data, pos + 1)[0])
+            elif header & 3:
+                item, expected = self.found(pos, stop, depth + 1)
+                add(item)
+            else:
+                expected = value_end(data, pos, stop)
+                if expected < 0:
+                    raise unknown_type(data, pos, path_to(data, *self.root, self.metadata, pos))
+                add(scalar_to_python(data, pos, expected))
+        if expected != stop and not scattered:
+            check_layout(box, [box.values_at], [expected])
+        if box.is_object:
+            self.name(box, target, items)
+        else:
+            target.extend(items)
+
+    def scattered(self, box: Container) -> bool:
+        """Checks a container whose values do not follow each other, and what sharing costs, before it is read."""
+        offsets = unsigned(self.data, box.offsets_at, box.offset_size, box.count)
+        starts = [box.values_at + offset for offset in offsets]
+        ends = [value_end(self.data, start, box.end) for start in starts]
+        check_layout(box, starts, ends)
+        self.left += box.end - box.values_at - sum(end - start for start, end in zip(starts, ends) if end >= 0)
+        if self.left < 0:
+            raise over_budget(*self.root)
+        return True
+
+    def name(self, box: Container, target: dict[str, Any], items: list[Any]) -> None:
+        """Puts the fields under their names."""
+        ids = unsigned(self.data, box.ids_at, box.id_size, box.count)
+        try:
+            known = self.metadata.names()
+            names = [known[id] for id in ids]
+        except (IndexError, MalformedVariant):  # a wild id; or some name is not UTF-8, though maybe none of these
+            names = read_names(self.data, box, self.metadata)
+        target.update(zip(names, items))
+        if len(target) != box.count:
+            raise duplicate(names, box.pos)
+
+
+def read_value(data: bytes, pos: int, end: int, metadata: Metadata) -> Any:
+    """The value at `pos` as Python values; it may not reach beyond `end`.
+
+    Raises MalformedVariant, UnsupportedFeatureError (primitive ids above 20, with the path), and EvaluationError
+    for dates and timestamps that Python cannot hold.
+    """
+    stop = value_end(data, pos, end)
+    if stop < 0:
+        raise unknown_type(data, pos, path_to(data, 0, len(data), metadata, pos) if pos else "$")
+    if data[pos] & 3 <= SHORT_STRING:
+        return scalar_to_python(data, pos, stop)
+    reader = _Reader(data, metadata, pos, stop)
+    root, _ = reader.found(pos, stop, 1)
+    reader.left -= stop - pos
+    while reader.work:
+        reader.fill(*reader.work.pop())
+        if reader.left < 0:
+            raise over_budget(pos, stop)
+    return root
+
+
+def to_python(value: Variant) -> Any:
+    """The variant as Python values, as the module says."""
+    return read_value(value.buffer, *value.span, value.dictionary)

@@ -1,0 +1,273 @@
+"""One variant as a lazy view: nothing below what is asked for is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from boathouse.bits.late import Late
+from boathouse.errors import InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
+from boathouse.variant.decode import (
+    Container,
+    Scalar,
+    read_children,
+    read_container,
+    read_scalar,
+    type_name,
+    unknown_type,
+    value_end,
+)
+from boathouse.variant.metadata import Metadata, parse_metadata, unsigned
+from boathouse.variant.primitives import ARRAY, OBJECT, SHORT_STRING
+from boathouse.variant.walk import path_to
+
+if TYPE_CHECKING:
+    from boathouse.variant.validate import Finding
+
+_path: Any = Late("boathouse.variant.path")
+_python: Any = Late("boathouse.variant.python_values")
+_to_python: Any = Late("boathouse.variant.to_python")
+_json_in: Any = Late("boathouse.variant.json_in")
+_json_out: Any = Late("boathouse.variant.json_out")
+_equality: Any = Late("boathouse.variant.equality")
+_validate: Any = Late("boathouse.variant.validate")
+
+Path = str | Sequence[str | int]
+
+
+class Variant:
+    """A Variant value: metadata and value bytes as VariantEncoding.md lays them out.
+
+    Children share the buffers of what they are taken from. The metadata is read at once, the value where it is
+    asked for; wrong bytes raise MalformedVariant then, unknown primitive types UnsupportedFeatureError. Two variants
+    are equal by equivalence class (int8 1 equals decimal 1.00; float 1.5 does not equal double 1.5). They have no
+    order.
+    """
+
+    __slots__ = ("_end", "buffer", "dictionary", "pos")
+
+    dictionary: Metadata
+    buffer: bytes
+    pos: int
+    _end: int
+
+    def __init__(self, metadata: bytes, value: bytes) -> None:
+        self.dictionary = parse_metadata(bytes(metadata))
+        self.buffer = bytes(value)
+        self.pos = 0
+        self._end = len(self.buffer)
+        if not self.buffer:
+            raise MalformedVariant("the value is empty", offset=0)
+
+    @classmethod
+    def view(cls, dictionary: Metadata, buffer: bytes, pos: int, end: int) -> Variant:
+        """The value at `pos` of a buffer, which has to end by `end`; nothing is copied."""
+        self = object.__new__(cls)
+        self.dictionary, self.buffer, self.pos, self._end = dictionary, buffer, pos, end
+        return self
+
+    @classmethod
+    def from_python(cls, obj: object, **options: Any) -> Variant:
+        """The variant of a Python value: see `boathouse.variant.python_values`. Raises InvalidArgumentError."""
+        found: Variant = _python.from_python(obj, **options)
+        return found
+
+    @classmethod
+    def from_json(cls, text: str | bytes, **options: Any) -> Variant:
+        """The variant of JSON text: see `boathouse.variant.json_in`. Raises InvalidJsonError."""
+        found: Variant = _json_in.from_json(text, **options)
+        return found
+
+    @property
+    def metadata(self) -> bytes:
+        return self.dictionary.raw
+
+    @property
+    def value(self) -> bytes:
+        """The exact bytes of this value, without what follows them in the buffer."""
+        pos, end = self.pos, self.end
+        return self.buffer if pos == 0 and end == len(self.buffer) else self.buffer[pos:end]
+
+    @property
+    def end(self) -> int:
+        """Where the value ends in `buffer`, by its own account."""
+        stop = value_end(self.buffer, self.pos, self._end)
+        if stop < 0:
+            raise self._unknown()
+        return stop
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the value starts and where it has to end at the latest, in `buffer`."""
+        return self.pos, self._end
+
+    @property
+    def type(self) -> str:
+        """`null`, `boolean`, `int8` to `int64`, `float`, `double`, `decimal4` to `decimal16`, `date`, `timestamp`,
+        `timestamp_ntz`, `timestamp_nanos`, `timestamp_ntz_nanos`, `time`, `binary`, `string`, `uuid`, `object`,
+        `array`."""
+        return type_name(self.buffer, self.pos)
+
+    @property
+    def scalar(self) -> Scalar:
+        """What a scalar holds, without loss: decimals as (unscaled, scale), dates as days, times as integers of their
+        unit, UUIDs and binaries as bytes. Raises InvalidArgumentError for objects and arrays."""
+        if self.buffer[self.pos] & 3 > SHORT_STRING:
+            raise InvalidArgumentError(f"an {self.type} is no scalar", advice="take a child of it, or to_python()")
+        return read_scalar(self.buffer, self.pos, self.end)
+
+    def _unknown(self) -> UnsupportedFeatureError:
+        where = path_to(self.buffer, 0, len(self.buffer), self.dictionary, self.pos) if self.pos else "$"
+        return unknown_type(self.buffer, self.pos, where)
+
+    def _box(self) -> Container | None:
+        if self.buffer[self.pos] & 3 <= SHORT_STRING:
+            return None
+        return read_container(self.buffer, self.pos, self._end)
+
+    def get(self, path: Path) -> Variant | None:
+        """The value at a path such as `$.a.b[0]` or ("a", "b", 0); None where there is none.
+
+        A path into a scalar, a missing key and an index beyond the end give None, not an error.
+        """
+        here: Variant | None = self
+        for step in _path.parse_path(path) if isinstance(path, str) else path:
+            if here is None:
+                return None
+            here = here._field(step) if isinstance(step, str) else here._element(step)
+        return here
+
+    def _field(self, name: str) -> Variant | None:
+        box = self._box()
+        if box is None or not box.is_object:
+            return None
+        slots = _slots(self.buffer, box, self.dictionary.ids(name))
+        if len(slots) > 1:
+            raise MalformedVariant(f"the object has the field {name!r} twice", offset=self.pos)
+        return self._child(box, slots[0]) if slots else None
+
+    def _element(self, index: int) -> Variant | None:
+        box = self._box()
+        if box is None or box.is_object or not 0 <= index < box.count:
+            return None
+        return self._child(box, index)
+
+    def _child(self, box: Container, index: int) -> Variant:
+        at = box.offsets_at + index * box.offset_size
+        start = box.values_at + int.from_bytes(self.buffer[at : at + box.offset_size], "little")
+        stop = value_end(self.buffer, start, box.end)
+        return Variant.view(self.dictionary, self.buffer, start, box.end if stop < 0 else stop)
+
+    def __getitem__(self, key: str | int) -> Variant:
+        """A field of an object or an element of an array (from its end if negative); KeyError, IndexError."""
+        if isinstance(key, str):
+            found = self._field(key)
+            if found is None:
+                raise KeyError(key)
+            return found
+        found = self._element(key if key >= 0 else key + len(self))
+        if found is None:
+            raise IndexError(key)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        """Whether an object has a field of that name."""
+        return isinstance(name, str) and self._field(name) is not None
+
+    def keys(self) -> tuple[str, ...]:
+        """The field names of an object, in stored order. Raises InvalidArgumentError for anything else."""
+        return tuple(name for name, _ in self.items())
+
+    def values(self) -> tuple[Variant, ...]:
+        """The children of an object or array, in stored order."""
+        return tuple(value for _, value in self._children())
+
+    def items(self) -> tuple[tuple[str, Variant], ...]:
+        """The fields of an object, in stored order. Raises InvalidArgumentError for anything else."""
+        if self.buffer[self.pos] & 3 != OBJECT:
+            raise InvalidArgumentError(f"{self.type} has no fields", advice="ask `type` first")
+        return tuple((str(key), value) for key, value in self._children())
+
+    def _children(self) -> list[tuple[str | int, Variant]]:
+        box = self._box()
+        if box is None:
+            raise InvalidArgumentError(f"{self.type} has no children", advice="ask `type` first")
+        view, dictionary, buffer = Variant.view, self.dictionary, self.buffer
+        return [
+            (key, view(dictionary, buffer, pos, box.end if end < 0 else end))
+            for key, pos, end in read_children(buffer, box, dictionary)
+        ]
+
+    def __iter__(self) -> Iterator[str | Variant]:
+        """Names of an object, elements of an array."""
+        if self.buffer[self.pos] & 3 == ARRAY:
+            return iter(self.values())
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        """Fields or elements. Raises InvalidArgumentError for scalars."""
+        box = self._box()
+        if box is None:
+            raise InvalidArgumentError(f"{self.type} has no length", advice="ask `type` first")
+        return box.count
+
+    def __bool__(self) -> bool:
+        """Always true: a variant is there, whatever it holds."""
+        return True
+
+    def to_python(self) -> Any:
+        """Python's own values: see `boathouse.variant.to_python`."""
+        return _to_python.to_python(self)
+
+    def to_json(self, **options: Any) -> str:
+        """Canonical JSON text: see `boathouse.variant.json_out`."""
+        text: str = _json_out.to_json(self, **options)
+        return text
+
+    def validate(self) -> tuple[Finding, ...]:
+        """Everything that is wrong or odd about the bytes: see `boathouse.variant.validate`."""
+        found: tuple[Finding, ...] = _validate.validate(self)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return bool(_equality.equal(self, other)) if isinstance(other, Variant) else NotImplemented
+
+    def __hash__(self) -> int:
+        return int(_equality.hash_of(self))
+
+    def __lt__(self, other: object) -> bool:
+        raise UnsupportedFeatureError(
+            "ordering of variants", advice="extract a typed value by a path and order by that"
+        )
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Variant, (self.metadata, self.value))
+
+    def __repr__(self) -> str:
+        try:
+            text = self.to_json(special="string")
+        except ValueError as problem:
+            return f"<Variant: {problem}>"
+        except UnsupportedFeatureError as problem:
+            return f"<Variant: {problem}>"
+        return f"<Variant {self.type} {text if len(text) <= 100 else text[:97] + '...'}>"
+
+
+def _slots(data: bytes, box: Container, ids: Sequence[int]) -> list[int]:
+    """The slots of an object's id list that hold one of the ids, wherever they stand."""
+    if len(ids) != 1:
+        wanted = set(ids)
+        return [i for i, id in enumerate(unsigned(data, box.ids_at, box.id_size, box.count)) if id in wanted]
+    size = box.id_size
+    if ids[0] >= 1 << 8 * size:
+        return []
+    needle, stop = ids[0].to_bytes(size, "little"), box.ids_at + box.count * size
+    found: list[int] = []
+    at = data.find(needle, box.ids_at, stop)
+    while at >= 0:
+        if (at - box.ids_at) % size == 0:
+            found.append((at - box.ids_at) // size)
+        at = data.find(needle, at + 1, stop)
+    return found

@@ -1,0 +1,116 @@
+"""A full reading of one value as a stream of events, without recursion: what every whole-value function stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from boathouse.errors import MalformedVariant
+from boathouse.variant.decode import Child, read_children, read_container, unknown_type, value_end
+from boathouse.variant.metadata import Metadata
+from boathouse.variant.primitives import MAX_DEPTH, SHORT_STRING, budget
+
+
+class Event(IntEnum):
+    SCALAR = 0
+    OBJECT = 1
+    ARRAY = 2
+    END = 3
+
+
+class Step(NamedTuple):
+    """`key` is the field name or index inside the parent, None at the root; `depth` counts open containers."""
+
+    event: Event
+    key: str | int | None
+    pos: int
+    end: int
+    depth: int
+
+
+def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool = False) -> Iterator[Step]:
+    """Every value below and at `pos`, parents before children, an END after the last child of each container.
+
+    Objects in the order of their ids, or by the UTF-8 bytes of the names. All rules of `decode` are kept but those
+    about the content of scalars: `read_scalar` is the caller's. Raises MalformedVariant, UnsupportedFeatureError.
+    """
+    stop = value_end(data, pos, end)
+    left = budget(stop - pos)
+    if stop < 0:
+        raise unknown_type(data, pos, "$")
+    if data[pos] & 3 <= SHORT_STRING:
+        yield Step(Event.SCALAR, None, pos, stop, 0)
+        return
+    trail: list[Iterator[Child]] = [iter((Child("", pos, stop),))]
+    keys: list[str | int | None] = []
+    while trail:
+        child = next(trail[-1], None)
+        if child is None:
+            trail.pop()
+            if trail:
+                yield Step(Event.END, keys.pop(), pos, pos, len(trail) - 1)
+            continue
+        key = child.key if keys else None
+        if child.end < 0:
+            raise unknown_type(data, child.pos, spell_path([*keys[1:], child.key]))
+        if data[child.pos] & 3 <= SHORT_STRING:
+            left -= child.end - child.pos
+            yield Step(Event.SCALAR, key, child.pos, child.end, len(keys))
+        else:
+            box = read_container(data, child.pos, child.end)
+            left -= box.values_at - child.pos
+            if len(keys) == MAX_DEPTH:
+                raise too_deep(child.pos)
+            yield Step(Event.OBJECT if box.is_object else Event.ARRAY, key, child.pos, child.end, len(keys))
+            children = read_children(data, box, metadata)
+            if by_name and box.is_object:
+                children.sort(key=_name_of)
+            keys.append(key)
+            trail.append(iter(children))
+        if left < 0:
+            raise over_budget(pos, stop)
+
+
+def _name_of(child: Child) -> str:
+    return str(child.key)  # code points sort as their UTF-8 bytes do
+
+
+def too_deep(pos: int) -> MalformedVariant:
+    """The error for nesting beyond the limit."""
+    return MalformedVariant(f"more than {MAX_DEPTH:,} nested objects and arrays", offset=pos)
+
+
+def over_budget(pos: int, end: int) -> MalformedVariant:
+    """The error for a value whose shared children would expand without bound."""
+    return MalformedVariant(
+        f"shared values make {end - pos:,} bytes expand to more than {budget(end - pos):,}", offset=pos
+    )
+
+
+def spell_path(keys: list[str | int | None]) -> str:
+    """A path as text: `$['name'][0]`."""
+    return "$" + "".join(f"[{key}]" if isinstance(key, int) else f"['{key}']" for key in keys)
+
+
+def path_to(data: bytes, pos: int, end: int, metadata: Metadata, target: int) -> str:
+    """The path of the value that starts at `target` below the value at `pos`; the byte if no walk gets there."""
+    keys: list[str | int | None] = []
+    trail: list[Iterator[Child]] = []
+    children = iter((Child("", pos, end),))
+    left = budget(end - pos)
+    while left > 0:
+        child = next(children, None)
+        left -= 1
+        if child is None:
+            if not trail:
+                break
+            children = trail.pop()
+            keys.pop()
+        elif child.pos == target:
+            return spell_path([*keys[1:], *([child.key] if keys else [])])
+        elif child.end >= 0 and data[child.pos] & 3 > SHORT_STRING and child.pos < target < child.end:
+            trail.append(children)
+            keys.append(child.key)
+            children = iter(read_children(data, read_container(data, child.pos, child.end), metadata))
+    return f"byte {target:,}"
