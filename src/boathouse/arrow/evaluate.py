@@ -38,7 +38,7 @@ from boathouse.expr.tree import (
     columns,
     rebuild,
 )
-from boathouse.types import DataType, FloatType
+from boathouse.types import DataType, FloatType, VariantType
 
 
 def evaluate(expr: Expr, batch: pa.RecordBatch | pa.Table) -> pa.Array:
@@ -75,7 +75,8 @@ def fold_constants(expr: Expr) -> Expr:
 def _fold(e: Expr) -> Expr:
     if isinstance(e, Literal | Column) or e.type is None:
         return e
-    if columns(e):
+    if columns(e) or isinstance(e.type, VariantType):
+        # There are no literals of variants.
         return rebuild(e, _fold)
     try:
         return literals.to_literal(as_array(_run(e, _no_columns()), 1)[0], e.type)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow import arithmetic, kernels, numbers, times
+from boathouse.arrow import arithmetic, kernels, numbers, times, variants
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Value, as_array, per_distinct, per_row
 from boathouse.errors import EvaluationError
@@ -193,4 +193,5 @@ KERNELS: dict[str, Kernel] = {
     "contains": _finder(pc.match_substring, lambda w, s: s in w),
     "size": _size,
     **times.KERNELS,
+    **variants.KERNELS,
 }

@@ -11,14 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from boathouse.errors import UnsupportedFunctionError
+from boathouse.errors import ExpressionError, SchemaError, UnsupportedFunctionError
 from boathouse.expr.coercion import bounded, common_of
 from boathouse.expr.tree import Expr, Literal
-from boathouse.types import BOOLEAN, DATE, DOUBLE, INT32, INT64, STRING, TIMESTAMP, DataType, DecimalType
+from boathouse.types import BOOLEAN, DATE, DOUBLE, INT32, INT64, STRING, TIMESTAMP, VARIANT, DataType, DecimalType
+from boathouse.types.text import parse_type
 
-Kind = OneOf["any", "common", "numeric", "double", "int", "string", "text", "date", "instant", "sized", "unit"]
+Kind = OneOf[
+    "any", "common", "numeric", "double", "int", "string", "text", "date", "instant", "sized", "unit", "variant",
+    "path", "type",
+]  # fmt: skip
 Result = DataType | Callable[[Sequence[Expr]], DataType]
-Group = OneOf["condition", "number", "text", "time", "collection"]
+Group = OneOf["condition", "number", "text", "time", "collection", "variant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,18 @@ def _rounded(args: Sequence[Expr]) -> DataType:
     return bounded(whole + scale, scale)
 
 
+def _extracted(args: Sequence[Expr]) -> DataType:
+    """The type that `variant_get` is asked for: VARIANT if none is named."""
+    if len(args) < 3:
+        return VARIANT
+    name = args[2]
+    assert isinstance(name, Literal)
+    try:
+        return parse_type(str(name.value))
+    except SchemaError as error:
+        raise ExpressionError(error.message, advice=error.advice) from None
+
+
 _SPECS = (
     FunctionSpec("coalesce", "condition", ("common",), _common, "first that is not null", ("nvl", "ifnull"), True),
     FunctionSpec("greatest", "condition", ("common", "common"), _common, "greatest, nulls skipped", variadic=True),
@@ -131,6 +147,16 @@ _SPECS = (
     FunctionSpec("to_timestamp", "time", ("timestamp",), TIMESTAMP, "CAST to TIMESTAMP"),
     FunctionSpec("size", "collection", ("sized",), INT32, "number of elements; null for null",
                  ("cardinality", "array_size")),
+    FunctionSpec("variant_get", "variant", ("variant", "path", "type?"), _extracted,
+                 "what lies at a path (`$.a.b[0]`) as a type (`'int'`; else a variant); null if there is nothing; "
+                 "a value that cannot be cast is an error", total=False),
+    FunctionSpec("try_variant_get", "variant", ("variant", "path", "type?"), _extracted,
+                 "`variant_get`, null where that is an error", total=False),
+    FunctionSpec("is_variant_null", "variant", ("variant",), BOOLEAN, "whether the variant null; false for null"),
+    FunctionSpec("parse_json", "variant", ("string",), VARIANT, "the variant of a JSON text", total=False),
+    FunctionSpec("try_parse_json", "variant", ("string",), VARIANT, "`parse_json`, null where that is an error"),
+    FunctionSpec("to_json", "variant", ("variant",), STRING, "the JSON text of a variant", total=False),
+    FunctionSpec("schema_of_variant", "variant", ("variant",), STRING, "the type of a variant's value", total=False),
 )  # fmt: skip
 
 FUNCTIONS: dict[str, FunctionSpec] = {name: s for s in _SPECS for name in (s.name, *s.aliases)}

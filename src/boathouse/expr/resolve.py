@@ -45,6 +45,7 @@ from boathouse.types import (
     INT64,
     STRING,
     TIMESTAMP,
+    VARIANT,
     BinaryType,
     BooleanType,
     DataType,
@@ -65,6 +66,9 @@ from boathouse.types import (
     UUIDType,
     VariantType,
 )
+
+_EXAMPLE = "variant_get(v, '$.a.b', 'int')"
+_EXTRACT = f"extract a value first: {_EXAMPLE}"
 
 
 def bind(expr: Expr, schema: Schema) -> Expr:
@@ -151,6 +155,9 @@ def _bind(e: Expr, schema: Schema) -> Expr:
             return _arithmetic(e, op, _bind(left, schema), _bind(right, schema))
         case Cast(arg, to, safe):
             inner = _bind(arg, schema)
+            if isinstance(inner.type, VariantType) and not isinstance(to, VariantType):
+                where = (inner, Literal("$", type=STRING), Literal(str(to), type=STRING))
+                return Function("try_variant_get" if safe else "variant_get", where, type=to)
             if inner.type is None or not can_cast(inner.type, to):
                 raise ExpressionError(f"{inner.type} cannot be cast to {to}: {e}")
             return Cast(inner, to, safe, type=to)
@@ -193,7 +200,9 @@ def _boolean(e: Expr, parent: Expr) -> Expr:
 
 
 def _comparable(e: Expr, parent: Expr) -> None:
-    if isinstance(e.type, StructType | ListType | FixedSizeListType | MapType | VariantType):
+    if isinstance(e.type, VariantType):
+        raise ExpressionError(f"variants are neither compared nor ordered: {parent}", advice=_EXTRACT)
+    if isinstance(e.type, StructType | ListType | FixedSizeListType | MapType):
         raise ExpressionError(
             f"values of {e.type} are not compared here: {parent}", advice="compare a member, or extract a value first"
         )
@@ -206,7 +215,8 @@ def _same(args: tuple[Expr, ...], parent: Expr) -> tuple[Expr, ...]:
     to = common_of(a.type for a in args if a.type is not None)
     if to is None:
         kinds = ", ".join(dict.fromkeys(str(a.type) for a in args))
-        raise ExpressionError(f"types do not go together ({kinds}): {parent}", advice="CAST one side")
+        advice = _EXTRACT if any(isinstance(a.type, VariantType) for a in args) else "CAST one side"
+        raise ExpressionError(f"types do not go together ({kinds}): {parent}", advice=advice)
     return tuple(cast_to(a, to) for a in args)
 
 
@@ -259,6 +269,7 @@ def _number(e: Expr, other: Expr, parent: Expr) -> Expr:
     if is_numeric(e.type) or isinstance(e.type, NullType):
         return e
     advice = "use date_add, date_sub or datediff" if isinstance(e.type, DateType | TimestampType) else "CAST it"
+    advice = _EXTRACT if isinstance(e.type, VariantType) else advice
     raise ExpressionError(f"{e} is {e.type}, and a number is needed in {parent}", advice=advice)
 
 
@@ -350,8 +361,16 @@ def _coerce(e: Expr, kind: str, parent: Expr) -> Expr:
             to = TIMESTAMP if isinstance(t, DateType | StringType | NullType) else to
         case "sized":
             to = t if isinstance(t, ListType | FixedSizeListType | MapType | NullType) else None
+        case "variant":
+            to = VARIANT if isinstance(t, VariantType | NullType) else None
+        case "path" | "type":
+            if not isinstance(e, Literal) or not isinstance(e.value, str):
+                raise ExpressionError(f"the {kind} is a constant text in {parent}", advice=f"write {_EXAMPLE}")
+            to = STRING
     if to is None:
-        raise ExpressionError(f"{e} is {t}, and {kind} is needed in {parent}", advice="CAST it")
+        advice = _EXTRACT if isinstance(t, VariantType) else "CAST it"
+        advice = "make variants of JSON text with parse_json" if kind == "variant" else advice
+        raise ExpressionError(f"{e} is {t}, and {kind} is needed in {parent}", advice=advice)
     return cast_to(e, to)
 
 

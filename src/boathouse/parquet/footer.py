@@ -1,13 +1,14 @@
-"""The VARIANT annotation, put into a footer that pyarrow has written without it.
+"""The VARIANT annotation: found in a footer, and put into one that pyarrow has written without it.
 
-pyarrow has no such type to write. The annotation is one optional field of a group's SchemaElement, so the footer
-(Thrift, compact protocol) is copied with those few bytes put in; nothing in it holds an offset into itself.
+pyarrow has no such type to write or to show. The annotation is one optional field of a group's SchemaElement, so the
+footer (Thrift, compact protocol) is copied with those few bytes put in; nothing in it holds an offset into itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from boathouse.errors import CorruptTableError
@@ -17,9 +18,23 @@ _SCHEMA = 2
 _NAME, _CHILDREN, _LOGICAL = 4, 5, 10
 _BYTES_OF = {3: 1, 7: 8, 13: 16}
 _VARINTS = (4, 5, 6)
-_LIST, _SET, _MAP, _STRUCT, _BINARY = 9, 10, 11, 12, 8
+_BYTE, _LIST, _SET, _MAP, _STRUCT, _BINARY = 3, 9, 10, 11, 12, 8
 # LogicalType is a union, VARIANT its field 16 (long form: zigzag 32), VariantType{1: i8 specification_version = 1}.
+_VARIANT_FIELD, _VERSION_FIELD = 16, 1
 _VARIANT = bytes([0x0C, 0x20, 0x13, 0x01, 0x00, 0x00])
+
+
+@dataclass(frozen=True, slots=True)
+class VariantGroup:
+    """A group annotated VARIANT: its `path` in the Parquet schema, its `first` leaf column and how many `leaves` it has.
+
+    `version` is the annotation's specification_version: None where it names none, as VARIANT did before VARIANT(1).
+    """
+
+    path: tuple[str, ...]
+    first: int
+    leaves: int
+    version: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +45,8 @@ class _Element:
     """The id of its last field."""
     name: str
     children: int
+    variant: bool
+    version: int | None
 
 
 class _Cursor:
@@ -105,6 +122,31 @@ class _Cursor:
             self.skip(kinds & 0x0F, True)
 
 
+def annotated(footer: bytes) -> tuple[VariantGroup, ...]:
+    """The groups that the Thrift `footer` annotates VARIANT, with or without a version, in the schema's order."""
+    out = []
+    elements = _with_paths(_elements(footer))
+    first = 0
+    for i, (path, element) in enumerate(elements):
+        if element.variant and element.children:
+            below = takewhile(lambda other: len(other[0]) > len(path), elements[i + 1 :])  # noqa: B023
+            leaves = sum(not e.children for _, e in below)
+            out.append(VariantGroup(path, first, leaves, element.version))
+        first += not element.children
+    return tuple(out)
+
+
+def read_footer_bytes(stream: Any, size: int) -> bytes:
+    """The Thrift footer of a Parquet file of `size` bytes that can be read at any place. Raises CorruptTableError."""
+    stream.seek(max(size - 8, 0))
+    tail = stream.read(8)
+    length = int.from_bytes(tail[:4], "little")
+    if tail[4:] != MAGIC or length + 8 > size:
+        raise CorruptTableError("the file does not end as a Parquet file does")
+    stream.seek(size - 8 - length)
+    return bytes(stream.read(length))
+
+
 def annotate(footer: bytes, groups: Collection[tuple[str, ...]]) -> bytes:
     """The Thrift `footer` with the groups at these paths of the Parquet schema annotated VARIANT(1).
 
@@ -139,6 +181,7 @@ def _elements(footer: bytes) -> list[_Element]:
 
 def _element(cursor: _Cursor) -> _Element:
     found: dict[int, Any] = {}
+    variant, version = False, None
     last, kind = cursor.field(0)
     at = last
     while kind:
@@ -147,10 +190,32 @@ def _element(cursor: _Cursor) -> _Element:
             found[_NAME] = cursor.text()
         elif last == _CHILDREN:
             found[_CHILDREN] = cursor.varint() >> 1
+        elif last == _LOGICAL and kind == _STRUCT:
+            variant, version = _logical(cursor)
         else:
             cursor.skip(kind)
         last, kind = cursor.field(last)
-    return _Element(cursor.at, at, found.get(_NAME, ""), found.get(_CHILDREN, 0))
+    return _Element(cursor.at, at, found.get(_NAME, ""), found.get(_CHILDREN, 0), variant, version)
+
+
+def _logical(cursor: _Cursor) -> tuple[bool, int | None]:
+    """Whether a LogicalType is VARIANT, and its specification_version."""
+    variant, version = False, None
+    last, kind = cursor.field(0)
+    while kind:
+        if last == _VARIANT_FIELD and kind == _STRUCT:
+            variant = True
+            inner, of = cursor.field(0)
+            while of:
+                if inner == _VERSION_FIELD and of == _BYTE:
+                    version = cursor.byte()
+                else:
+                    cursor.skip(of)
+                inner, of = cursor.field(inner)
+        else:
+            cursor.skip(kind)
+        last, kind = cursor.field(last)
+    return variant, version
 
 
 def _with_paths(elements: list[_Element]) -> list[tuple[tuple[str, ...], _Element]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +21,10 @@ from boathouse.errors import BoathouseError, CorruptTableError, SchemaMismatchEr
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.damage import damage
+from boathouse.parquet.extraction import as_columns, extraction_stats, variant_paths
 from boathouse.parquet.resolve import Matching, Node, Resolver, SourceColumn, file_fields
 from boathouse.parquet.stats import row_group_stats
+from boathouse.parquet.variants import VariantParts
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
@@ -38,6 +41,7 @@ _STREAM_BYTES = 512 << 20
 _WORTH_DICTIONARIES = 1 << 16
 _LENGTH_BYTES = 3
 Read = Callable[[tuple[int, ...]], pa.Table]
+NOTHING: Mapping[int, Node] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,7 @@ def scan_file(
     """
     source = open_source(files, uri, matching)
     try:
-        plan = _plan(source, columns, positions)
+        plan = _plan(source, columns, positions, row_filter)
         scan = _Scan(uri, plan, row_filter, deleted)
         for chunk in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
             for first, rows, read in _reads(source, plan.leaves, chunk, use_threads):
@@ -171,8 +175,9 @@ class _Scan:
             keep[gone] = False
         early: dict[int, pa.ChunkedArray] = {}
         if self.row_filter is not None and (keep is None or keep.any()):
-            early = self._columns(read, self.plan.read_by(self.row_filter), {})
+            early = self._columns(read, self.plan.read_by(self.row_filter), {}, self.plan.probes)
             keep = self._passing(self.row_filter, early, rows, keep)
+            early = {i: column for i, column in early.items() if i not in self.plan.probes}
         if keep is not None and not keep.any():
             return
         table = self.plan.table(self._columns(read, range(len(self.plan.nodes)), early), first, rows)
@@ -187,16 +192,20 @@ class _Scan:
                 yield batch
 
     def _columns(
-        self, read: Read, wanted: Iterable[int], have: dict[int, pa.ChunkedArray]
+        self,
+        read: Read,
+        wanted: Iterable[int],
+        have: dict[int, pa.ChunkedArray],
+        instead: Mapping[int, Node] = NOTHING,
     ) -> dict[int, pa.ChunkedArray]:
-        """Columns by their number, `have` among them, read in one go."""
-        missing = [i for i in wanted if i not in have]
-        table = read(tuple(sorted({leaf for i in missing for leaf in self.plan.nodes[i].leaves})))
-        return have | {i: self.plan.column(table, i, self.uri) for i in missing}
+        """Columns by their number, `have` among them, read in one go; by the nodes `instead` where there are any."""
+        nodes = {i: instead.get(i, self.plan.nodes[i]) for i in wanted if i not in have}
+        table = read(tuple(sorted({leaf for n in nodes.values() for leaf in n.leaves})))
+        return have | {i: self.plan.column(table, i, node, self.uri) for i, node in nodes.items()}
 
     def _passing(self, where: Expr, columns: dict[int, pa.ChunkedArray], rows: int, keep: Mask | None) -> Mask:
         """The rows of `keep` (None: all) that satisfy `where`, which is not evaluated for others: it might raise."""
-        schema = pa.schema([self.plan.schema.field(i) for i in columns])
+        schema = pa.schema([self.plan.schema.field(i).with_type(c.type) for i, c in columns.items()])
         table = pa.Table.from_arrays(list(columns.values()), schema=schema) if columns else _without_columns(rows)
         passing = mask(where, table if keep is None else table.filter(pa.array(keep)))
         found: Mask = passing.to_numpy(zero_copy_only=False)
@@ -213,6 +222,8 @@ class _Plan:
     paths: tuple[tuple[str, ...] | None, ...]
     nodes: tuple[Node, ...]
     positions: bool
+    probes: Mapping[int, Node]
+    """How the filter reads shredded variants of which it needs but some values; columns by their number."""
     leaves: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -223,16 +234,19 @@ class _Plan:
         names = {path[0] for path in expr_columns(where)}
         return [i for i in range(len(self.nodes)) if self.schema.field(i).name in names]
 
-    def column(self, table: pa.Table, i: int, uri: str) -> pa.ChunkedArray:
+    def column(self, table: pa.Table, i: int, node: Node, uri: str) -> pa.ChunkedArray:
         """Column `i` from the physical ones in `table`."""
-        path, node = self.paths[i], self.nodes[i]
+        path = self.paths[i]
         try:
             if path is None:
                 return pa.chunked_array([node.apply(pa.nulls(table.num_rows))])
             chunks = table.column(table.schema.get_field_index(path[0])).chunks
             for name in path[1:]:
                 chunks = [_member(chunk, name) for chunk in chunks]
-            return pa.chunked_array([node.apply(_spread(chunk)) for chunk in chunks], self.schema.field(i).type)
+            made = [node.apply(_spread(chunk)) for chunk in chunks]
+            # The parts of a variant have the file's type, which the schema does not say.
+            type = None if made and isinstance(node, VariantParts) else self.schema.field(i).type
+            return pa.chunked_array(made, type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(f"the file does not hold the table's types: {error}", where=uri) from error
 
@@ -241,7 +255,11 @@ class _Plan:
         made = [columns[i] for i in range(len(self.nodes))]
         if self.positions:
             made.append(pa.array(np.arange(first, first + rows, dtype=np.int64)))
-        return pa.Table.from_arrays(made, schema=self.schema) if made else _without_columns(rows)
+        schema = self.schema
+        for i, node in enumerate(self.nodes):
+            if isinstance(node, VariantParts):
+                schema = schema.set(i, schema.field(i).with_type(made[i].type))
+        return pa.Table.from_arrays(made, schema=schema) if made else _without_columns(rows)
 
 
 def _without_columns(rows: int) -> pa.Table:
@@ -264,9 +282,24 @@ def _member(array: pa.Array, name: str) -> pa.Array:
     return pa.StructArray.flatten(array)[array.type.get_field_index(name)]
 
 
-def _plan(source: ParquetSource, columns: Sequence[SourceColumn], positions: bool) -> _Plan:
+def _plan(source: ParquetSource, columns: Sequence[SourceColumn], positions: bool, where: Expr | None) -> _Plan:
     found = [source.resolver.column(c) for c in columns]
-    return _Plan(output_schema(columns, positions), tuple(p for p, _ in found), tuple(n for _, n in found), positions)
+    paths, nodes = tuple(p for p, _ in found), tuple(n for _, n in found)
+    return _Plan(output_schema(columns, positions), paths, nodes, positions, _probes(source, columns, nodes, where))
+
+
+def _probes(
+    source: ParquetSource, columns: Sequence[SourceColumn], nodes: Sequence[Node], where: Expr | None
+) -> dict[int, Node]:
+    wanted = {} if where is None else variant_paths([where])
+    found = {}
+    for i, (column, node) in enumerate(zip(columns, nodes)):
+        only = wanted.get(column.name)
+        if only is not None and node.leaves:
+            probe = source.resolver.column(replace(column, only=only))[1]
+            if len(probe.leaves) < len(node.leaves):
+                found[i] = probe
+    return found
 
 
 def _kept_groups(source: ParquetSource, columns: Sequence[SourceColumn], row_filter: Expr | None) -> list[int]:
@@ -274,10 +307,15 @@ def _kept_groups(source: ParquetSource, columns: Sequence[SourceColumn], row_fil
     metadata = source.metadata
     if row_filter is None:
         return list(range(metadata.num_row_groups))
-    paths = expr_columns(row_filter)
-    stats = row_group_stats(metadata, source.resolver, columns, paths)
+    where, extracted = as_columns(row_filter)
+    paths = expr_columns(where)
+    plain = [p for p in paths if p[0] not in extracted]
+    made = dict(zip(plain, row_group_stats(metadata, source.resolver, columns, plain).flatten() if plain else ()))
+    for name, wanted in extracted.items():
+        made[name,] = extraction_stats(metadata, source.resolver, columns, wanted)
+    stats = pa.StructArray.from_arrays([made[p] for p in paths], names=[str(i) for i in range(len(paths))])
     rows = pa.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], pa.int64())
-    kept = Pruner(row_filter, paths).may_match(stats, rows)
+    kept = Pruner(where, paths).may_match(stats, rows)
     return [i for i, may in enumerate(kept.to_pylist()) if may]
 
 

@@ -13,8 +13,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from boathouse.arrow.schema import FIELD_ID, to_arrow_type
-from boathouse.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, plain_list, rebuild_list
+from boathouse.parquet.variants import VariantPath, WholeVariant, variant_parts, whole_variant
 from boathouse.types import DataType, Field, ListType, MapType, NullType, StructType, VariantType
 
 
@@ -42,7 +43,11 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column as the table has it now: found by `field_id` if given, else by the `physical` path (else `name`)."""
+    """A column as the table has it now: found by `field_id` if given, else by the `physical` path (else `name`).
+
+    `only` is for a variant column of which no more than the values at these paths are wanted (none: whether it is
+    null). What is read then is a variant group, shredded as the file has it, that answers these paths.
+    """
 
     name: str
     type: DataType
@@ -50,6 +55,7 @@ class SourceColumn:
     field_id: int | None = None
     default: object = None
     nullable: bool = True
+    only: tuple[VariantPath, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +204,19 @@ class Struct:
         if self.straight and array.type == self.target:
             return array
         columns = [
-            node.apply(array if name is None else array.field(array.type.get_field_index(name)))
+            node.apply(array if name is None else _child(array, name, node))
             for name, node in zip(self.names, self.nodes)
         ]
         return pa.StructArray.from_arrays(columns, fields=list(self.target), mask=null_mask(array))
+
+
+def _child(array: pa.Array, name: str, node: Node) -> pa.Array:
+    """A struct's child. A variant below gets the nulls around it: a required group of a null struct reads as empty
+    bytes, which are no variant."""
+    i = array.type.get_field_index(name)
+    if array.null_count and isinstance(node, WholeVariant | Struct):
+        return pa.StructArray.flatten(array)[i]
+    return array.field(i)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,24 +270,27 @@ class Resolver:
             node = node.nodes[i]
         return type, node, found
 
-    def _column(self, column: SourceColumn) -> tuple[FileField | None, Node]:
-        target = to_arrow_type(column.type)
-        by_id = column.field_id is not None
+    def found(self, column: SourceColumn) -> FileField | None:
+        """The file's field for a column; None if it has none."""
         if column.field_id is not None and has_ids(self.fields):
-            found = self._by_id(self.fields, column.field_id)
-        elif by_id and column.physical is None:
+            return self._by_id(self.fields, column.field_id)
+        if column.field_id is not None and column.physical is None:
             if not self.fields:
-                return None, Absent(target, column.default)
+                return None
             raise CorruptTableError(
                 f"column `{column.name}` is to be found by its field id {column.field_id}, but the file has no ids",
                 advice="give the table a name mapping, or write the file anew with field ids",
             )
-        else:
-            by_id = False
-            found = self.at(column.physical or (column.name,))
+        return self.at(column.physical or (column.name,))
+
+    def _column(self, column: SourceColumn) -> tuple[FileField | None, Node]:
+        target = to_arrow_type(column.type)
+        found = self.found(column)
         if found is None or isinstance(column.type, NullType):
             return None, Absent(target, column.default)
-        return found, self.node(column.type, target, found, by_id)
+        if column.only is not None:
+            return found, variant_parts(found, column.only)
+        return found, self.node(column.type, target, found, column.field_id is not None and has_ids(self.fields))
 
     def _by_id(self, fields: list[FileField] | tuple[FileField, ...], id: int) -> FileField | None:
         for f in fields:
@@ -299,7 +317,7 @@ class Resolver:
             return Leaf(whole, leaf_cast(found.type, target))
         match type:
             case VariantType():
-                return self._variant(target, found)
+                return whole_variant(found)
             case StructType(fields) if pa.types.is_struct(found.type):
                 return self._struct(fields, target, found, by_id)
             case ListType(element) if is_list(found.type):
@@ -340,13 +358,3 @@ class Resolver:
         if by_id and wanted.id is not None:
             return next((c for c in found.children if c.id == wanted.id), None)
         return find(found.children, self.matching.physical_name(wanted))
-
-    def _variant(self, target: pa.DataType, found: FileField) -> Node:
-        parts = {c.name: c for c in found.children}
-        if "metadata" not in parts or "value" not in parts:
-            raise SchemaMismatchError(f"`{'.'.join(found.path)}` is {found.type} in the file, variant in the table")
-        if "typed_value" in parts:
-            raise UnsupportedFeatureError(f"`{'.'.join(found.path)}` is a shredded variant")
-        nodes = [Leaf((parts[n].first,), leaf_cast(parts[n].type, pa.binary())) for n in ("metadata", "value")]
-        leaves = tuple(sorted(leaf for n in nodes for leaf in n.leaves))
-        return Struct(target, ("metadata", "value"), tuple(nodes), leaves, all(n.straight for n in nodes))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from boathouse.errors import InvalidArgumentError
 from boathouse.parquet.footer import AnnotatingSink
 from boathouse.parquet.schema import conform, variant_groups
+from boathouse.parquet.shredded import Shredding, shred_batch, shredded_schema
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
@@ -66,11 +67,21 @@ class ParquetWriter:
     """One file being written; `close` or `abort` ends it. As a context manager: closed, or aborted on an error.
 
     Batches have the columns of `schema` (see `parquet.schema.to_parquet_schema`) in order; names are not compared.
+    The variants at the places `shredding` are stored shredded by its schemas; what is written is whole variants.
     """
 
-    def __init__(self, files: DataFiles, uri: str, schema: pa.Schema, options: ParquetOptions | None = None) -> None:
+    def __init__(
+        self,
+        files: DataFiles,
+        uri: str,
+        schema: pa.Schema,
+        options: ParquetOptions | None = None,
+        shredding: Shredding | None = None,
+    ) -> None:
         self.uri = uri
         self.schema = schema
+        self._shredding = shredding or {}
+        self._stored = shredded_schema(schema, self._shredding) if self._shredding else schema
         self._files = files
         self._options = options or ParquetOptions()
         self._pending: list[pa.RecordBatch] = []
@@ -95,6 +106,8 @@ class ParquetWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows. Raises SchemaMismatchError, ConstraintViolationError, and what the store raises."""
         batch = conform(batch, self.schema)
+        if self._shredding:
+            batch = conform(shred_batch(batch, self._shredding), self._stored)
         limit = self._options.row_group_rows
         at = 0
         while at < batch.num_rows:
@@ -142,7 +155,7 @@ class ParquetWriter:
             self.abort()
 
     def _flush(self) -> None:
-        table = pa.Table.from_batches(self._pending, self.schema)
+        table = pa.Table.from_batches(self._pending, self._stored)
         if self._writer is None:
             self._open(table)
         assert self._writer is not None
@@ -157,11 +170,11 @@ class ParquetWriter:
         dictionary = dictionary_columns(first) if options.dictionary == "auto" else options.dictionary
         codec = options.compression.lower()
         self._sink = self._files.open_output(self.uri)
-        if groups := variant_groups(self.schema):
+        if groups := variant_groups(self._stored):
             self._sink = AnnotatingSink(self._sink, groups)
         self._writer = pq.ParquetWriter(
             self._sink,
-            self.schema,
+            self._stored,
             version="2.6",
             use_dictionary=list(dictionary) if isinstance(dictionary, tuple) else dictionary,
             compression="none" if codec == "uncompressed" else codec,

@@ -1,0 +1,110 @@
+"""Variant columns laid out for a file: which places of a schema hold variants, and each of them shredded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import MARK
+from boathouse.bits.late import Late
+from boathouse.parquet.convert import null_mask, rebuild_list
+from boathouse.parquet.resolve import is_list
+
+if TYPE_CHECKING:
+    from boathouse.variant.shredding import schema as shredding
+    from boathouse.variant.shredding import shred
+else:
+    # A file without shredded variants is written without the code that shreds.
+    shred = Late("boathouse.variant.shredding.shred")
+    shredding = Late("boathouse.variant.shredding.schema")
+
+Place = tuple[str, ...]
+"""The names that lead to a field; lists and maps have `element`, `key` and `value`."""
+Shredding = Mapping[Place, "shredding.ShreddingSchema"]
+t = pa.types
+
+
+def is_variant(field: pa.Field) -> bool:
+    return bool((field.metadata or {}).get(MARK) == b"variant")
+
+
+def variant_places(schema: pa.Schema) -> dict[Place, pa.Field]:
+    """The places of the variant columns of a file's schema, and their fields; in lists, maps and structs too."""
+    out: dict[Place, pa.Field] = {}
+    todo = [((f.name,), f) for f in reversed(schema)]
+    while todo:
+        place, field = todo.pop()
+        if is_variant(field):
+            out[place] = field
+        else:
+            todo += [((*place, name), f) for name, f in reversed(_below(field.type))]
+    return out
+
+
+def _below(type: pa.DataType) -> list[tuple[str, pa.Field]]:
+    if t.is_struct(type):
+        return [(f.name, f) for f in type]
+    if t.is_map(type):
+        return [("key", type.key_field), ("value", type.item_field)]
+    return [("element", type.value_field)] if is_list(type) else []
+
+
+def shredded_schema(schema: pa.Schema, by: Shredding) -> pa.Schema:
+    """The schema of a file whose variants at the places `by` are shredded so, the others as they are."""
+
+    def step(field: pa.Field, place: Place) -> pa.Field:
+        if place in by:
+            return field.with_type(_for_parquet(shredding.storage_type(by[place])))
+        if not any(place == key[: len(place)] for key in by):
+            return field
+        below = [step(f, (*place, name)) for name, f in _below(field.type)]
+        return field.with_type(_over(field.type, below))
+
+    return pa.schema([step(f, (f.name,)) for f in schema], schema.metadata)
+
+
+def _over(type: pa.DataType, below: Sequence[pa.Field]) -> pa.DataType:
+    if t.is_map(type):
+        return pa.map_(below[0], below[1])
+    return pa.struct(below) if t.is_struct(type) else pa.list_(below[0])
+
+
+def _for_parquet(type: pa.DataType) -> pa.DataType:
+    """The type with the extension that makes Parquet's UUID of 16 bytes: no other fixed size is a shredded type."""
+    if t.is_fixed_size_binary(type):
+        return pa.uuid()
+    below = [f.with_type(_for_parquet(f.type)) for _, f in _below(type)]
+    return _over(type, below) if below else type
+
+
+def shred_batch(batch: pa.RecordBatch, by: Shredding) -> pa.RecordBatch:
+    """The batch with the variants at the places `by` shredded, for `parquet.schema.conform` to fit to the file."""
+    columns = [_shred(column, (f.name,), by) for f, column in zip(batch.schema, batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _shred(array: pa.Array, place: Place, by: Shredding) -> pa.Array:
+    if place in by:
+        return shred.shred(array, by[place])
+    return over_children(array, place, lambda child, at: _shred(child, at, by)) if _leads(place, by) else array
+
+
+def _leads(place: Place, by: Shredding) -> bool:
+    return any(place == key[: len(place)] for key in by)
+
+
+def over_children(array: pa.Array, place: Place, change: Callable[[pa.Array, Place], pa.Array]) -> pa.Array:
+    """A struct, list or map with each child changed; nulls of a struct reach its children, which may need them."""
+    if t.is_struct(array.type):
+        flat = pa.StructArray.flatten(array) if array.null_count else [array.field(i) for i in range(len(array.type))]
+        made = [change(child, (*place, f.name)) for f, child in zip(array.type, flat)]
+        fields = [f.with_type(child.type).with_nullable(True) for f, child in zip(array.type, made)]
+        return pa.StructArray.from_arrays(made, fields=fields, mask=null_mask(array))
+    if t.is_map(array.type):
+        keys, items = change(array.keys, (*place, "key")), change(array.items, (*place, "value"))
+        entries = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
+        return rebuild_list(array, pa.map_(keys.type, items.type), lambda _: entries)
+    values = change(array.values, (*place, "element"))
+    return rebuild_list(array, pa.list_(pa.field("element", values.type)), lambda _: values)
