@@ -37,6 +37,7 @@ class Dictionaries:
     ) -> None:
         self.data, self.start, self.end, self.codes, self.distinct = data, start, end, codes, distinct
         self._ids: dict[bytes, npt.NDArray[np.int32]] = {}
+        self._places: dict[tuple[int, str], Ints] = {}
 
     def __len__(self) -> int:
         return len(self.start)
@@ -169,6 +170,28 @@ class Dictionaries:
         out[code] = slot
         again = code[1:][code[1:] == code[:-1]]
         out[again] = SEVERAL
+
+    def places(self, code: int, name: str) -> Ints:
+        """All ids of `name` in one well-formed dictionary, rising; in time linear in the dictionary."""
+        key = (code, name)
+        if key not in self._places:
+            width, _, offsets, strings, _ = (int(part[code]) for part in self._shape)
+            edges = integers(self.data[offsets:strings].reshape(1, -1), width)[0].astype(np.int64)
+            word = np.frombuffer(name.encode(), np.uint8)
+            fits = np.flatnonzero(np.diff(edges) == len(word))
+            same = (prefix(self.data, strings + edges[fits], len(word)) == word).all(axis=1)
+            self._places[key] = fits[same]
+        return self._places[key]
+
+    def spans(self) -> tuple[Ints, Ints, Ints]:
+        """The names of all dictionaries end to end: how many each has (0 if malformed), and where every name starts in
+        `data` and how long it is."""
+        width, size, offsets, strings, _ = self._shape
+        counts = np.where(self.wrong == 0, size, 0)
+        owner, slot = ragged(counts)
+        at, w = offsets[owner] + slot * width[owner], width[owner]
+        low, high = unsigned(self.data, at, w), unsigned(self.data, at + w, w)
+        return counts, strings[owner] + low, high - low
 
     def names(self, code: int) -> tuple[str, ...]:
         """All names of one dictionary, by id. MalformedVariant (also where a name is not UTF-8)."""

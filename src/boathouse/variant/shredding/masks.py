@@ -1,0 +1,68 @@
+"""Masks and selections of instances: None stands for all of them, so that uniform columns cost nothing."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Sizes: TypeAlias = "int | Ints"
+"""A number for each instance: one int where all have the same."""
+
+
+def valid(array: pa.Array) -> Mask | None:
+    """Where an Arrow array is not null; None if it has no null."""
+    if not array.null_count:
+        return None
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.bool_)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)
+    first = array.offset >> 3
+    shift = array.offset & 7
+    found = np.unpackbits(bits[first:], count=len(array) + shift, bitorder="little")[shift:]
+    return found.view(np.bool_)
+
+
+def both(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Where both hold."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+def minus(a: Mask | None, b: Mask | None, count: int) -> Mask:
+    """Where `a` holds and `b` does not, of `count` instances."""
+    if b is None:
+        return np.zeros(count, np.bool_)
+    return ~b if a is None else a & ~b
+
+
+def places(mask: Mask | None) -> Ints | None:
+    """The positions where a mask holds; None for all."""
+    return None if mask is None or mask.all() else np.flatnonzero(mask)
+
+
+def pick(values: Any, at: Ints | None) -> Any:
+    """`values` at positions; numbers that hold for all stay what they are."""
+    return values if at is None or isinstance(values, int) else values[at]
+
+
+def spread(values: Sizes, at: Ints | None, count: int) -> Sizes:
+    """`values` of the instances `at` among `count`, 0 for the others."""
+    if at is None:
+        return values
+    out = np.zeros(count, np.int64)
+    out[at] = values
+    return out
+
+
+def uniform(values: Ints) -> Sizes:
+    """One number if all are the same."""
+    if not len(values):
+        return 0
+    first = int(values[0])
+    return first if bool((values == first).all()) else values

@@ -1,0 +1,277 @@
+"""How the pairs of a shredded column become bytes: first the size of every value, then each byte written once.
+
+A plan covers `count` instances of one pair. `size` is the bytes of each (0: the value is missing), `mask` says which
+are there. `write` puts each at its position. Sizes are summed bottom-up and positions handed top-down, so that a
+nested value is never copied from level to level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from boathouse.variant.columns.assemble import put, widths
+from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.columns.unaligned import Bytes, copy, scatter_uint
+from boathouse.variant.primitives import ARRAY, OBJECT
+from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick, places, spread, uniform
+
+
+class Part(Protocol):
+    """Those instances `at` (None: all) of a pair that are held in one way."""
+
+    @property
+    def at(self) -> Ints | None: ...
+    @property
+    def size(self) -> Sizes:
+        """Bytes of each of the instances `at`."""
+
+    def write(self, out: Bytes, pos: Ints) -> None:
+        """Writes the instances `at`; `pos` has a position for each instance of the pair."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """Encoded values copied as they are."""
+
+    at: Ints | None
+    data: Bytes
+    start: Ints
+    size: Ints
+
+    def write(self, out: Bytes, pos: Ints) -> None:
+        copy(out, pick(pos, self.at), self.data, self.start, self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Nulls:
+    """Variant null."""
+
+    at: Ints | None
+    size: int = 1
+
+    def write(self, out: Bytes, pos: Ints) -> None:
+        out[pick(pos, self.at)] = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    count: int
+    size: Sizes
+    mask: Mask | None
+    parts: tuple[Part, ...]
+
+    def write(self, out: Bytes, pos: Ints) -> None:
+        for part in self.parts:
+            part.write(out, pos)
+
+
+def together(count: int, parts: list[Part]) -> Plan:
+    """The plan of instances that are held in several ways, each in one at most."""
+    parts = [part for part in parts if part.at is None or len(part.at)]
+    if not count:
+        return Plan(0, 0, None, ())
+    for part in parts:
+        if part.at is None:
+            size = part.size
+            return Plan(count, size if isinstance(size, int) else uniform(size), None, (part,))
+    total = np.zeros(count, np.int64)
+    for part in parts:
+        total += spread(part.size, part.at, count)
+    mask = total > 0
+    return Plan(count, uniform(total), None if mask.all() else mask, tuple(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Fields of those objects that mix shredded and residual ones, in the order of their names within each object.
+
+    Entry k is field `id[k]` of object `owner[k]` (instances of the part), `size[k]` bytes at `offset[k]` among its
+    values. `fields[f]` are the entries of shredded field f; `residual` the others, whose bytes are at `start`.
+    """
+
+    owners: Ints
+    counts: Ints
+    totals: Ints
+    max_ids: Ints
+    owner: Ints
+    slot: Ints
+    id: Ints
+    offset: Ints
+    fields: tuple[Ints, ...]
+    residual: Ints
+    data: Bytes
+    start: Ints
+    length: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectField:
+    """A shredded field: its id for each object, and the plan of its values."""
+
+    id: Sizes
+    plan: Plan
+
+
+class Objects:
+    """Objects of shredded fields (in the order of their names' bytes), some with residual fields among them."""
+
+    def __init__(self, at: Ints | None, count: int, fields: list[ObjectField], mixed: Entries | None) -> None:
+        self.at, self.count, self._fields, self._mixed = at, count, fields, mixed
+        self._simple = None if mixed is None else np.ones(count, np.bool_)
+        if mixed is not None and self._simple is not None:
+            self._simple[mixed.owners] = False
+        self._counts = self._sum([1 if f.plan.mask is None else f.plan.mask for f in fields], "counts")
+        self._total = self._sum([f.plan.size for f in fields], "totals")
+        self._id_width = self._id_widths()
+        self._width = _widths(self._total)
+        self._large: Sizes = _large(self._counts)
+        lead = self._large * 3 + 2
+        self._body = lead + self._counts * self._id_width + (self._counts + 1) * self._width
+        self.size: Sizes = self._body + self._total
+
+    def _sum(self, parts: list[Any], mixed: str) -> Sizes:
+        total: Sizes = sum(p for p in parts if isinstance(p, int))
+        for part in parts:
+            if not isinstance(part, int):
+                total = total + part
+        if self._mixed is None:
+            return total if isinstance(total, int) else uniform(total)
+        out = np.full(self.count, total, np.int64) if isinstance(total, int) else total.astype(np.int64)
+        out[self._mixed.owners] = getattr(self._mixed, mixed)
+        return uniform(out)
+
+    def _id_widths(self) -> Sizes:
+        largest = max((f.id if isinstance(f.id, int) else int(f.id.max(initial=0)) for f in self._fields), default=0)
+        if self._mixed is not None:
+            largest = max(largest, int(self._mixed.max_ids.max(initial=0)))
+        if largest < 256:
+            return 1
+        found = np.zeros(self.count, np.int64)
+        for f in self._fields:
+            np.maximum(found, f.id if f.plan.mask is None else np.where(f.plan.mask, f.id, 0), out=found)
+        if self._mixed is not None:
+            found[self._mixed.owners] = self._mixed.max_ids
+        return uniform(widths(found))
+
+    def write(self, out: Bytes, pos: Ints) -> None:
+        pos = pick(pos, self.at)
+        header = OBJECT | (self._width - 1) << 2 | (self._id_width - 1) << 4 | self._large << 6
+        out[pos] = header if isinstance(header, int) else header.astype(np.uint8)
+        _put(out, pos + 1, self._counts, self._large * 3 + 1)
+        ids = pos + 2 + self._large * 3
+        offsets = ids + self._counts * self._id_width
+        values = pos + self._body
+        self._write_heads(out, ids, offsets)
+        _put(out, offsets + self._counts * self._width, self._total, self._width)
+        self._write_values(out, values)
+
+    def _write_heads(self, out: Bytes, ids: Ints, offsets: Ints) -> None:
+        slot: Sizes = 0
+        rel: Sizes = 0
+        for f in self._fields:
+            mask = f.plan.mask
+            if self._simple is not None:
+                mask = self._simple if mask is None else mask & self._simple
+            at = places(mask)
+            if at is None or len(at):
+                width, here = pick(self._id_width, at), pick(slot, at)
+                _put(out, pick(ids, at) + here * width, pick(f.id, at), width)
+                width = pick(self._width, at)
+                _put(out, pick(offsets, at) + here * width, pick(rel, at), width)
+            slot = slot + (1 if f.plan.mask is None else f.plan.mask)
+            rel = rel + f.plan.size
+        if self._mixed is not None:
+            m = self._mixed
+            width = pick(self._id_width, m.owner)
+            _put(out, ids[m.owner] + m.slot * width, m.id, width)
+            width = pick(self._width, m.owner)
+            _put(out, offsets[m.owner] + m.slot * width, m.offset, width)
+
+    def _write_values(self, out: Bytes, values: Ints) -> None:
+        rel: Sizes = 0
+        m = self._mixed
+        for i, f in enumerate(self._fields):
+            pos = values + rel
+            if m is not None:
+                entries = m.fields[i]
+                pos[m.owner[entries]] = values[m.owner[entries]] + m.offset[entries]
+            f.plan.write(out, pos)
+            rel = rel + f.plan.size
+        if m is not None:
+            to = values[m.owner[m.residual]] + m.offset[m.residual]
+            copy(out, to, m.data, m.start, m.length)
+
+
+class Arrays:
+    """Arrays: instance i has the elements [splits[i], splits[i + 1])."""
+
+    def __init__(self, at: Ints | None, splits: Ints, elements: Plan) -> None:
+        self.at, self._splits, self._elements = at, splits, elements
+        self._counts = np.diff(splits)
+        sizes = elements.size
+        if isinstance(sizes, int):
+            self._ends = np.arange(elements.count + 1) * sizes
+        else:
+            self._ends = np.concatenate([[0], np.cumsum(sizes)])
+        self._total = np.diff(self._ends[splits])
+        self._width = _widths(self._total)
+        self._large = _large(self._counts)
+        self._body = self._large * 3 + 2 + (self._counts + 1) * self._width
+        self.size: Sizes = uniform(self._body + self._total)
+
+    def write(self, out: Bytes, pos: Ints) -> None:
+        pos = pick(pos, self.at)
+        header = ARRAY | (self._width - 1) << 2 | self._large << 4
+        out[pos] = header if isinstance(header, int) else header.astype(np.uint8)
+        _put(out, pos + 1, self._counts, self._large * 3 + 1)
+        offsets = pos + 2 + self._large * 3
+        _put(out, offsets + self._counts * self._width, self._total, self._width)
+        owner = np.repeat(np.arange(len(pos)), self._counts)
+        slot = np.arange(len(owner)) - self._splits[owner]
+        rel = self._ends[:-1] - self._ends[self._splits[:-1]][owner]
+        width = pick(self._width, owner)
+        _put(out, offsets[owner] + slot * width, rel, width)
+        self._elements.write(out, (pos + self._body)[owner] + rel)
+
+
+def _large(counts: Sizes) -> Sizes:
+    if isinstance(counts, int):
+        return int(counts > 255)
+    return uniform((counts > 255).astype(np.int64))
+
+
+def _widths(totals: Sizes) -> Sizes:
+    return int(widths(totals)) if isinstance(totals, int) else uniform(widths(totals))
+
+
+def _put(out: Bytes, at: Ints, values: Any, width: Sizes) -> None:
+    """Writes `values` (one, or one each) as unsigned numbers of `width` bytes (one, or one each)."""
+    if isinstance(width, int):
+        if width == 1:
+            out[at] = values if isinstance(values, int) else values.astype(np.uint8)
+        else:
+            whole = np.full(len(at), values, np.int64) if isinstance(values, int) else values
+            scatter_uint(out, at, whole, width)
+        return
+    for one in range(1, 5):
+        which = np.flatnonzero(width == one)
+        if len(which):
+            _put(out, at[which], pick(values, which), one)
+
+
+def joined(plan: Plan, rows: int) -> Ragged:
+    """The bytes of all instances one after another."""
+    sizes: npt.NDArray[Any] = np.full(rows, plan.size, np.int64) if isinstance(plan.size, int) else plan.size
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.empty(int(offsets[-1]), np.uint8)
+    plan.write(out, offsets[:-1])
+    return Ragged(offsets, out)
+
+
+__all__ = [
+    "Arrays", "Entries", "Nulls", "ObjectField", "Objects", "Part", "Plan", "Slices", "joined", "put", "together",
+]  # fmt: skip

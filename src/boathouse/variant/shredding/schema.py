@@ -1,0 +1,285 @@
+"""Shredding schemas: which parts of a variant column lie in typed Parquet columns (VariantShredding.md).
+
+A schema is a tree, never a list of dotted paths: names of fields may hold dots or be empty. One node stands for one
+pair `value`, `typed_value`:
+
+    ShreddingSchema()                                       value alone: any variant
+    ShreddingSchema(INT64)                                  a primitive, of exactly this Variant type
+    ShreddingSchema(ShreddedArray(element))                 a 3-level list, its element a required group
+    ShreddingSchema(ShreddedObject((("a", node), ...)))     a group of required groups
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import to_arrow_type as plain_arrow_type
+from boathouse.errors import SchemaError, UnsupportedTypeError
+from boathouse.types import (
+    UUID,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    NullType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
+from boathouse.types.text import parse_type
+
+MAX_DEPTH = 100
+"""Nested typed columns below the root; Spark and Iceberg write 50 at most."""
+_REQUIRED = "a variant is shredded as boolean, tinyint to bigint, float, double, decimal up to 38 digits, date, time(6), timestamp and timestamp_ntz of us or ns, binary, string, uuid, array or struct"  # noqa: E501
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddedObject:
+    """A `typed_value` group with a required group for each field, in the file's order."""
+
+    fields: tuple[tuple[str, ShreddingSchema], ...]
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.fields]
+        if not names:
+            raise SchemaError("an object is shredded into one field at least: Parquet has no empty groups")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SchemaError(f"the field `{twice}` is twice in a shredded object")
+
+    def field(self, name: str) -> ShreddingSchema | None:
+        """The node of the field of exactly this name."""
+        return next((node for own, node in self.fields if own == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddedArray:
+    """A `typed_value` list whose element is a required group."""
+
+    element: ShreddingSchema
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddingSchema:
+    """One pair of columns; `typed` is the type of `typed_value`, None if there is no such column.
+
+    `has_value` is False in files that lack the `value` column (legal below arrays, tolerated elsewhere).
+    Raises UnsupportedTypeError for a primitive that is not in the specification's table.
+    """
+
+    typed: DataType | ShreddedObject | ShreddedArray | None = None
+    has_value: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.typed, DataType):
+            object.__setattr__(self, "typed", _check_primitive(self.typed, ""))
+        elif self.typed is None and not self.has_value:
+            raise SchemaError("a shredded value needs one of the columns `value` and `typed_value`")
+
+    def __str__(self) -> str:
+        """Spark's type text, `variant` where nothing is typed."""
+        return str(self.data_type)
+
+    @property
+    def data_type(self) -> DataType:
+        """The same tree as a type, VARIANT where nothing is typed."""
+        match self.typed:
+            case None:
+                return VariantType()
+            case ShreddedArray(element):
+                return ListType(Field("element", element.data_type))
+            case ShreddedObject(fields):
+                return StructType(tuple(Field(name, node.data_type) for name, node in fields))
+            case primitive:
+                return primitive
+
+    @property
+    def is_shredded(self) -> bool:
+        return self.typed is not None
+
+    def leaves(self) -> Iterator[tuple[str, ...]]:
+        """The paths of the leaf columns below the group, as `path_in_schema` splits them, without `metadata`."""
+        if self.has_value:
+            yield ("value",)
+        match self.typed:
+            case None:
+                return
+            case ShreddedArray(element):
+                for path in element.leaves():
+                    yield ("typed_value", "list", "element", *path)
+            case ShreddedObject(fields):
+                for name, node in fields:
+                    for path in node.leaves():
+                        yield ("typed_value", name, *path)
+            case _:
+                yield ("typed_value",)
+
+
+def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> ShreddingSchema:
+    """A schema from a schema, a type, Spark's text of one (`struct<id:bigint,tags:array<string>>`), or the Arrow type
+    of a shredded Parquet group (`struct<metadata, value, typed_value>`).
+
+    In types and texts `variant` and `void` mean: not typed. Raises UnsupportedTypeError naming the place and the
+    type, SchemaError for what is no shredding schema.
+    """
+    if isinstance(source, ShreddingSchema):
+        return source
+    if isinstance(source, str):
+        return from_data_type(parse_type(source))
+    if isinstance(source, DataType):
+        return from_data_type(source)
+    return from_storage(source)
+
+
+def from_data_type(type: DataType, where: str = "$", depth: int = 0) -> ShreddingSchema:
+    """The schema that types all of `type`; see `shredding_schema`."""
+    _check_depth(depth, where)
+    match type:
+        case VariantType() | NullType():
+            return ShreddingSchema()
+        case StructType(fields):
+            below = tuple((f.name, from_data_type(f.type, f"{where}.{f.name}", depth + 1)) for f in fields)
+            return ShreddingSchema(ShreddedObject(below))
+        case ListType(element):
+            return ShreddingSchema(ShreddedArray(from_data_type(element.type, f"{where}[*]", depth + 1)))
+    return ShreddingSchema(_check_primitive(type, where))
+
+
+def from_storage(type: pa.DataType) -> ShreddingSchema:
+    """The schema of a Parquet group of a variant, from the Arrow type it is read as: children by name, any order."""
+    storage = type.storage_type if isinstance(type, pa.BaseExtensionType) else type
+    children = _group(storage, "$", {"metadata", "value", "typed_value"})
+    if "metadata" not in children:
+        raise SchemaError(f"{type} is no variant: it has no `metadata`")
+    return _from_group(children, "$", 0)
+
+
+def storage_type(schema: ShreddingSchema) -> pa.DataType:
+    """The Arrow struct that a column shredded by `schema` is held in and written from.
+
+    `metadata` required; `value` required only where nothing is typed; groups of fields and of elements required.
+    """
+    metadata = pa.field("metadata", pa.binary(), False)
+    if not schema.is_shredded:
+        return pa.struct([metadata, pa.field("value", pa.binary(), False)])
+    return pa.struct([metadata, *group_fields(schema)])
+
+
+def group_fields(schema: ShreddingSchema) -> list[pa.Field]:
+    """`value` and `typed_value` of one node."""
+    fields = [pa.field("value", pa.binary(), True)] if schema.has_value else []
+    match schema.typed:
+        case None:
+            return fields
+        case ShreddedArray(element):
+            typed = pa.list_(pa.field("element", pa.struct(group_fields(element)), False))
+        case ShreddedObject(children):
+            typed = pa.struct([pa.field(name, pa.struct(group_fields(node)), False) for name, node in children])
+        case primitive:
+            typed = pa.uuid() if isinstance(primitive, UUIDType) else plain_arrow_type(primitive)
+    return [*fields, pa.field("typed_value", typed, True)]
+
+
+def _from_group(children: dict[str, pa.Field], where: str, depth: int) -> ShreddingSchema:
+    _check_depth(depth, where)
+    if "value" in children and not _is_binary(children["value"].type):
+        raise SchemaError(f"`value` of {where} is {children['value'].type}, not binary")
+    if "typed_value" not in children:
+        if "value" not in children:
+            raise SchemaError(f"{where} has neither `value` nor `typed_value`")
+        return ShreddingSchema()
+    type = children["typed_value"].type
+    has_value = "value" in children
+    t = pa.types
+    if t.is_struct(type):
+        fields = tuple((f.name, _from_below(f.type, f"{where}.{f.name}", depth)) for f in type)
+        return ShreddingSchema(ShreddedObject(fields), has_value)
+    if t.is_list(type) or t.is_large_list(type) or t.is_list_view(type) or t.is_large_list_view(type):
+        return ShreddingSchema(ShreddedArray(_from_below(type.value_type, f"{where}[*]", depth)), has_value)
+    return ShreddingSchema(_check_primitive(_primitive(type, where), where), has_value)
+
+
+def _from_below(type: pa.DataType, where: str, depth: int) -> ShreddingSchema:
+    return _from_group(_group(type, where, {"value", "typed_value"}), where, depth + 1)
+
+
+def _group(type: pa.DataType, where: str, names: set[str]) -> dict[str, pa.Field]:
+    if not pa.types.is_struct(type):
+        raise SchemaError(f"{where} is {type}, not a group of {' and '.join(sorted(names))}")
+    children = {f.name: f for f in type}
+    if len(children) < len(list(type)) or not children.keys() <= names:
+        raise SchemaError(f"{where} is {type}: a group of a variant holds {' and '.join(sorted(names))} alone")
+    return children
+
+
+def _is_binary(type: pa.DataType) -> bool:
+    t = pa.types
+    if t.is_dictionary(type):
+        type = type.value_type
+    return bool(t.is_binary(type) or t.is_large_binary(type) or t.is_binary_view(type))
+
+
+def _primitive(type: pa.DataType, where: str) -> DataType:
+    """The primitive that a leaf read from Parquet stands for, not yet checked."""
+    t = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        if type.extension_name != "arrow.uuid":
+            raise UnsupportedTypeError(_refusal(type.extension_name, where), advice=_REQUIRED)
+        return UUID
+    if t.is_dictionary(type):
+        return _primitive(type.value_type, where)
+    if t.is_boolean(type):
+        return BooleanType()
+    if t.is_integer(type):
+        return IntegerType(type.bit_width, t.is_signed_integer(type))
+    if t.is_floating(type):
+        return FloatType(type.bit_width)
+    if t.is_decimal(type) and 0 <= type.scale <= type.precision <= 38:
+        return DecimalType(type.precision, type.scale)
+    if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
+        return StringType()
+    if _is_binary(type):
+        return BinaryType()
+    if t.is_fixed_size_binary(type):
+        return FixedType(type.byte_width)
+    if t.is_date32(type):
+        return DateType()
+    if t.is_time(type):
+        return TimeType(type.unit)
+    if t.is_timestamp(type):
+        return TimestampType(type.tz is not None, type.unit)
+    raise UnsupportedTypeError(_refusal(type, where), advice=_REQUIRED)
+
+
+def _check_primitive(type: DataType, where: str) -> DataType:
+    match type:
+        case BooleanType() | DateType() | StringType() | BinaryType() | UUIDType() | TimeType("us"):
+            return type
+        case IntegerType(_, True) | FloatType(32 | 64) | TimestampType(_, "us" | "ns"):
+            return type
+        case DecimalType(precision, _) if precision <= 38:
+            return type
+        case FixedType(16):
+            return UUID
+    raise UnsupportedTypeError(_refusal(type, where), advice=_REQUIRED)
+
+
+def _refusal(type: object, where: str) -> str:
+    return f"{f'{where}: ' if where else ''}{type} is no type of a shredded column"
+
+
+def _check_depth(depth: int, where: str) -> None:
+    if depth > MAX_DEPTH:
+        raise SchemaError(f"a shredding schema deeper than {MAX_DEPTH} levels, at {where[:80]}")

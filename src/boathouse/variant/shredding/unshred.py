@@ -1,0 +1,270 @@
+"""Whole variants from shredded columns (VariantShredding.md, "Reconstructing a Shredded Variant").
+
+How the rows are read that the specification calls invalid, and those it leaves open:
+- `value` and `typed_value` both there where no object is shredded: MalformedVariant.
+- `typed_value` an object, `value` there and no object: MalformedVariant.
+- a shredded field in the `value` of its object: dropped, `typed_value` wins (also where it says: missing).
+- an object in `value` where objects are shredded and `typed_value` is null: the value as it stands.
+- both null: a missing field of an object; at the top and in arrays variant null, `00`.
+- a field's or an element's group that is null itself: as if both were null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.types import DataType
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.layout import _dictionaries, _plain
+from boathouse.variant.columns.nodes import OBJECT
+from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.shredding.masks import Ints, Mask, both, minus, pick, places, valid
+from boathouse.variant.shredding.merge import merge
+from boathouse.variant.shredding.plans import (
+    Arrays,
+    Nulls,
+    ObjectField,
+    Objects,
+    Part,
+    Plan,
+    Slices,
+    joined,
+    together,
+)
+from boathouse.variant.shredding.primitives import encode, plain
+from boathouse.variant.shredding.rows import Rows
+from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, from_storage
+
+CELLS = 1 << 19
+"""Values planned at once: what a step needs stays in the processor's cache."""
+_CONFLICT = "`value` and `typed_value` are both there, and the value is no shredded object"
+_LIMIT = (1 << 31) - 1
+
+
+def unshred(shredded: Any, *, lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
+    """The column `struct<metadata: binary, value: binary>` of a shredded one (`struct<metadata, value?, typed_value?>`,
+    children by name, as pyarrow reads it); chunked in, chunked out. A column that is not shredded passes unchanged.
+
+    Types are exact: an int32 column gives int32. Null rows stay null; rows with nothing in them are variant null.
+    Malformed rows raise MalformedVariant with their row, or become null and are counted in `lenient`.
+    Raises SchemaError and UnsupportedTypeError for columns that are no shredded variants.
+    """
+    if isinstance(shredded, pa.ChunkedArray):
+        chunks, first = [], 0
+        for chunk in shredded.chunks:
+            chunks.append(_unshred(chunk, lenient, first))
+            first += len(chunk)
+        return pa.chunked_array(chunks, None if chunks else _unshred(pa.array([], shredded.type), None, 0).type)
+    if not isinstance(shredded, pa.Array):
+        raise InvalidArgumentError(f"a shredded column is an Arrow array, not {type(shredded).__name__}")
+    return _unshred(shredded, lenient, 0)
+
+
+def _unshred(array: pa.Array, lenient: Lenient | None, first_row: int) -> pa.Array:
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    schema = from_storage(array.type)
+    metadata = array.field("metadata")
+    if not schema.is_shredded:
+        return variants(array.field("metadata"), Ragged.from_arrow(_plain(array.field("value"), "value")), valid(array))
+    step = max(1 << 10, CELLS // sum(1 for _ in schema.leaves()))
+    parts: list[Ragged] = []
+    mask = valid(array)
+    meta, plain_metadata = _dictionaries(metadata)
+    for start in range(0, len(array), step):
+        piece = array.slice(start, step)
+        rows = Rows(meta.with_codes(meta.codes[start : start + step]), lenient, first_row + start)
+        scope = valid(piece)
+        check_metadata(rows, scope)
+        plan = plan_pair(rows, schema, children_of(piece), np.arange(len(piece)), scope, required=True)
+        parts.append(joined(plan, len(piece)))
+        if rows.bad is not None and lenient is not None:
+            lenient.add(np.flatnonzero(rows.bad) + rows.first_row)
+            mask = np.ones(len(array), np.bool_) if mask is None else mask.copy()
+            mask[start : start + step] &= ~rows.bad
+    return variants(plain_metadata, _stack(parts), mask)
+
+
+def check_metadata(rows: Rows, scope: Mask | None) -> None:
+    """MalformedVariant where a row that is not null has no metadata, or a malformed one."""
+    codes = rows.meta.codes
+    missing = (codes < 0) if scope is None else (codes < 0) & scope
+    row = np.arange(len(codes))
+    rows.refuse(missing, row, "the metadata is null")
+    if rows.meta.wrong.any():
+        wrong = ~missing & (rows.meta.wrong[codes] != 0)
+        if scope is not None:
+            wrong &= scope
+        if wrong.any():
+            rows.refuse(wrong, row, rows.meta.message(int(codes[int(np.argmax(wrong))])))
+
+
+def _stack(parts: list[Ragged]) -> Ragged:
+    if len(parts) == 1:
+        return parts[0]
+    sizes = [part.sizes for part in parts]
+    offsets = np.concatenate([np.zeros(1, np.int64), *sizes]).cumsum()
+    return Ragged(offsets, np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)]))
+
+
+def variants(metadata: pa.Array, values: Ragged, mask: Mask | None) -> pa.StructArray:
+    """struct<metadata, value>, null outside `mask`; large_binary where the bytes need it."""
+    metadata = _plain(metadata, "metadata")
+    if metadata.null_count:
+        metadata = pc.fill_null(metadata, b"")
+    if pa.types.is_large_binary(metadata.type) and metadata.nbytes <= _LIMIT:
+        metadata = metadata.cast(pa.binary())
+    first, last = int(values.offsets[0]), int(values.offsets[-1])
+    if last - first > _LIMIT:
+        value = values.to_arrow()
+    else:
+        offsets = (values.offsets - first).astype(np.int32)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values.data[first:last])]
+        value = pa.Array.from_buffers(pa.binary(), values.rows, buffers)
+    fields = [pa.field("metadata", metadata.type, False), pa.field("value", value.type, False)]
+    null = None if mask is None else pa.array(~mask)
+    return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=null)
+
+
+def children_of(group: pa.StructArray) -> dict[str, pa.Array]:
+    """The children of a group by name, as long as the (sliced) group."""
+    return {group.type.field(i).name: group.field(i) for i in range(group.type.num_fields)}
+
+
+def plan_pair(
+    rows: Rows, schema: ShreddingSchema, group: dict[str, pa.Array], row: Ints, scope: Mask | None, required: bool
+) -> Plan:
+    """The plan of one pair of columns: an instance for each of `row`, those outside `scope` left out.
+
+    What is there but missing is variant null if `required`.
+    """
+    count = len(row)
+    typed = both(valid(group["typed_value"]), scope) if schema.typed is not None else np.zeros(count, np.bool_)
+    value = np.zeros(count, np.bool_)
+    values = None
+    if schema.has_value:
+        binary = _plain(group["value"], "value")
+        values = Ragged.from_arrow(binary)
+        value = both(valid(binary), scope)
+        value = np.ones(count, np.bool_) if value is None else value
+    mixed = both(value, typed)
+    assert mixed is not None
+    parts: list[Part] = []
+    if not isinstance(schema.typed, ShreddedObject) and mixed.any():
+        rows.refuse(mixed, row, _CONFLICT)
+    residual = minus(value, mixed, count) if mixed.any() else value
+    if schema.typed is not None:
+        parts.append(_typed(rows, schema.typed, group["typed_value"], row, typed, values, mixed))
+    if values is not None and residual.any():
+        parts.append(_slices(rows, values, row, places(residual)))
+    if required:
+        there = typed if not value.any() else (None if typed is None else typed | value)
+        missing = minus(scope, there, count)
+        if missing.any():
+            parts.append(Nulls(places(missing)))
+    return together(count, parts)
+
+
+def _slices(rows: Rows, values: Ragged, row: Ints, at: Ints | None) -> Slices:
+    """Values as they stand, without what may follow them in their slot."""
+    index = np.arange(len(row)) if at is None else at
+    nodes = rows.nodes(values, index, row[index])
+    with rows.located(nodes, row[index]):
+        sizes = nodes.sizes()
+    return Slices(at, values.data, nodes.pos, sizes)
+
+
+def _typed(
+    rows: Rows,
+    typed: DataType | ShreddedObject | ShreddedArray,
+    array: pa.Array,
+    row: Ints,
+    mask: Mask | None,
+    values: Ragged | None,
+    mixed: Mask,
+) -> Part:
+    at = places(mask)
+    if isinstance(typed, ShreddedObject):
+        return _objects(rows, typed, array, row, at, values, mixed)
+    if isinstance(typed, ShreddedArray):
+        return _arrays(rows, typed, array, row, at)
+    part, wrong = encode(array, typed, at)
+    rows.refuse(wrong, pick(row, at), f"a value of the column {typed} is out of its range")
+    return part
+
+
+def _objects(
+    rows: Rows, typed: ShreddedObject, array: pa.Array, row: Ints, at: Ints | None, values: Ragged | None, mixed: Mask
+) -> Part:
+    if at is not None:
+        array = array.take(pa.array(at))
+    row = pick(row, at)
+    codes = rows.meta.codes[row]
+    fields: list[ObjectField] = []
+    ordered = sorted(typed.fields, key=lambda field: field[0].encode())
+    groups = children_of(array)
+    for name, schema in ordered:
+        group = groups[name]
+        plan = plan_pair(rows, schema, children_of(group), row, valid(group), required=False)
+        ids: Any = rows.ids(name)
+        ids = int(ids[0]) if len(ids) == 1 and len(codes) else ids[codes]
+        fields.append(_checked(rows, name, ids, plan, row))
+    where = pick(mixed, at)
+    if not where.any() or values is None:
+        return Objects(at, len(row), fields, None)
+    owners = np.flatnonzero(where)
+    source = owners if at is None else at[owners]
+    nodes = rows.nodes(values, source, row[owners])
+    with rows.located(nodes, row[owners]):
+        kinds = nodes.kinds()
+    rows.refuse(kinds != OBJECT, row[owners], "`value` is no object beside a shredded object")
+    good = kinds == OBJECT
+    owners, source = owners[good], source[good]
+    mixed_entries = merge(rows, owners, row[owners], values, source, fields, [name for name, _ in ordered])
+    return Objects(at, len(row), fields, mixed_entries)
+
+
+def _checked(rows: Rows, name: str, ids: Any, plan: Plan, row: Ints) -> ObjectField:
+    """The field with its ids; a value whose name is not in the metadata of its row is malformed."""
+    if isinstance(ids, int):
+        absent = np.full(len(row), ids < 0) if ids < 0 else None
+    else:
+        absent = ids < 0
+    if absent is not None and absent.any():
+        if plan.mask is not None:
+            absent = absent & plan.mask
+        if plan.size is not None:
+            rows.refuse(absent, row, f"the field `{name}` is not in the metadata")
+        ids = np.maximum(ids, 0)
+        ids = int(ids) if np.ndim(ids) == 0 else ids
+    return ObjectField(ids if isinstance(ids, int) else ids.astype(np.int64), plan)
+
+
+def _arrays(rows: Rows, typed: ShreddedArray, array: pa.Array, row: Ints, at: Ints | None) -> Part:
+    if at is not None:
+        array = array.take(pa.array(at))
+    row = pick(row, at)
+    array = plain(array)
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        array = array.cast(pa.large_list(array.type.value_field))
+    counts = np.asarray(pc.list_value_length(array), np.int64)
+    elements = array.flatten()
+    splits = np.concatenate([[0], np.cumsum(counts)])
+    below = np.repeat(row, counts)
+    scope = valid(elements)
+    if scope is not None:
+        # The element's group itself is null: nothing in it counts.
+        elements = _without(elements, scope)
+    plan = plan_pair(rows, typed.element, children_of(elements), below, None, required=True)
+    return Arrays(at, splits, plan)
+
+
+def _without(group: pa.StructArray, scope: Mask) -> pa.StructArray:
+    """A group whose children are null where it is."""
+    children = [pc.if_else(pa.array(scope), child, None) for child in children_of(group).values()]
+    return pa.StructArray.from_arrays(children, fields=[f.with_nullable(True) for f in group.type])
