@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.variant.columns.assemble import put, widths
+from boathouse.variant.columns.assemble import widths
 from boathouse.variant.columns.ragged import Ragged
 from boathouse.variant.columns.unaligned import Bytes, copy, scatter_uint
-from boathouse.variant.primitives import ARRAY, OBJECT
+from boathouse.variant.primitives import ARRAY, OBJECT, width_of
 from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick, places, spread, uniform
 
 
@@ -245,7 +245,7 @@ def _large(counts: Sizes) -> Sizes:
 
 
 def _widths(totals: Sizes) -> Sizes:
-    return int(widths(totals)) if isinstance(totals, int) else uniform(widths(totals))
+    return width_of(totals) if isinstance(totals, int) else uniform(widths(totals))
 
 
 def _put(out: Bytes, at: Ints, values: Any, width: Sizes) -> None:
@@ -271,7 +271,3 @@ def joined(plan: Plan, rows: int) -> Ragged:
     plan.write(out, offsets[:-1])
     return Ragged(offsets, out)
 
-
-__all__ = [
-    "Arrays", "Entries", "Nulls", "ObjectField", "Objects", "Part", "Plan", "Slices", "joined", "put", "together",
-]  # fmt: skip

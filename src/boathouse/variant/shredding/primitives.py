@@ -179,7 +179,8 @@ def _records(id: int, scale: int | None, values: npt.NDArray[Any]) -> npt.NDArra
     records[:, 0] = id << 2
     if scale is not None:
         records[:, 1] = scale
-    np.ndarray((len(values),), values.dtype, records, lead, (lead + width,))[:] = values
+    if len(values):
+        np.ndarray((len(values),), values.dtype, records, lead, (lead + width,))[:] = values
     return records.view(f"V{lead + width}").ravel()
 
 
