@@ -11,7 +11,7 @@ from boathouse.variant.columns.gather import Bools, Ints
 
 KEPT = 100
 # A value may be visited this many times its own bytes: sharing of children is legal, expansion without end is not.
-BUDGET = 16
+BUDGET = 16  # as primitives.budget
 
 
 @dataclass(slots=True)

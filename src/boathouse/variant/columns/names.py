@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,8 @@ import numpy.typing as npt
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.faults import Faults
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, classes, integers, prefix, ragged, unsigned
+
+T = TypeVar("T")
 
 ABSENT = -1
 SEVERAL = -2
@@ -36,8 +39,8 @@ class Dictionaries:
         self, data: Bytes, start: Ints, end: Ints, codes: npt.NDArray[np.int32], distinct: bool = True
     ) -> None:
         self.data, self.start, self.end, self.codes, self.distinct = data, start, end, codes, distinct
-        self._ids: dict[bytes, npt.NDArray[np.int32]] = {}
-        self._places: dict[tuple[int, str], Ints] = {}
+        # What is found out about the dictionaries; shared by those that `with_codes` makes.
+        self._known: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self.start)
@@ -53,8 +56,17 @@ class Dictionaries:
         """The bytes of one dictionary; b"" for code -1."""
         return b"" if code < 0 else self.data[self.start[code] : self.end[code]].tobytes()
 
-    @cached_property
+    def _once(self, key: object, find: Callable[[], T]) -> T:
+        if key not in self._known:
+            self._known[key] = find()
+        found: T = self._known[key]
+        return found
+
+    @property
     def _shape(self) -> tuple[Ints, Ints, Ints, Ints, npt.NDArray[np.int8]]:
+        return self._once("shape", self._find_shape)
+
+    def _find_shape(self) -> tuple[Ints, Ints, Ints, Ints, npt.NDArray[np.int8]]:
         """For each: width of its integers, number of names, where the offsets and the strings start, what is wrong
         (an index of _WRONG; 0: nothing; the numbers of a wrong one are 0)."""
         room = self.end - self.start
@@ -86,9 +98,17 @@ class Dictionaries:
         """The number of names in each; 0 for a malformed one."""
         return self._shape[1]
 
-    @cached_property
+    @property
     def wrong(self) -> npt.NDArray[np.int8]:
         """0 for each that is well-formed (version, sizes, offsets that do not fall), else why it is not."""
+        return self._once("wrong", self._find_wrong)
+
+    @property
+    def sound(self) -> bool:
+        """Whether all are well-formed."""
+        return self._once("sound", lambda: not self.wrong.any())
+
+    def _find_wrong(self) -> npt.NDArray[np.int8]:
         width, size, offsets, _, found = self._shape
         wrong = found.copy()
         for at in range(0, len(self), _STEP):
@@ -118,7 +138,7 @@ class Dictionaries:
     def check(self, row: Ints, faults: Faults) -> Bools | None:
         """Rows whose metadata is malformed: MalformedVariant for the first, or noted; None if there is none."""
         codes = self.codes[row]
-        if not self.wrong.any() and (not len(codes) or int(codes.min()) >= 0):
+        if self.sound and (not len(codes) or int(codes.min()) >= 0):
             return None
         ok = (codes >= 0) & (self.wrong[codes] == 0) if len(self) else np.zeros(len(row), np.bool_)
         first = int(np.argmin(ok)) if len(ok) else 0
@@ -131,9 +151,7 @@ class Dictionaries:
             key = name.encode()
         except UnicodeEncodeError:
             return np.full(len(self), ABSENT, np.int32)
-        if key not in self._ids:
-            self._ids[key] = self._look_up(key)
-        return self._ids[key]
+        return self._once(key, lambda: self._look_up(key))
 
     def _look_up(self, name: bytes) -> npt.NDArray[np.int32]:
         width, size, offsets, strings, _ = self._shape
@@ -173,17 +191,16 @@ class Dictionaries:
 
     def places(self, code: int, name: str) -> Ints:
         """All ids of `name` in one well-formed dictionary, rising; in time linear in the dictionary."""
-        key = (code, name)
-        if key not in self._places:
-            width, _, offsets, strings, _ = (int(part[code]) for part in self._shape)
-            edges = integers(self.data[offsets:strings].reshape(1, -1), width)[0].astype(np.int64)
-            word = np.frombuffer(name.encode(), np.uint8)
-            fits = np.flatnonzero(np.diff(edges) == len(word))
-            same = (prefix(self.data, strings + edges[fits], len(word)) == word).all(axis=1)
-            self._places[key] = fits[same]
-        return self._places[key]
+        return self._once((code, name), lambda: self._find_places(code, name.encode()))
 
-    def spans(self) -> tuple[Ints, Ints, Ints]:
+    def _find_places(self, code: int, name: bytes) -> Ints:
+        width, _, offsets, strings, _ = (int(part[code]) for part in self._shape)
+        edges = integers(self.data[offsets:strings].reshape(1, -1), width)[0].astype(np.int64)
+        fits = np.flatnonzero(np.diff(edges) == len(name))
+        same = prefix(self.data, strings + edges[fits], len(name)) == np.frombuffer(name, np.uint8)
+        return fits[same.all(axis=1)]
+
+    def all_spans(self) -> tuple[Ints, Ints, Ints]:
         """The names of all dictionaries end to end: how many each has (0 if malformed), and where every name starts in
         `data` and how long it is."""
         width, size, offsets, strings, _ = self._shape
@@ -192,6 +209,16 @@ class Dictionaries:
         at, w = offsets[owner] + slot * width[owner], width[owner]
         low, high = unsigned(self.data, at, w), unsigned(self.data, at + w, w)
         return counts, strings[owner] + low, high - low
+
+    def spans(self, codes: Ints) -> tuple[Ints, Ints, Ints]:
+        """Where the names of the dictionaries `codes` start and end in `data`, one dictionary after another, and how
+        many each has. They must be well-formed."""
+        width, size, offsets, strings = (part[codes] for part in self._shape[:4])
+        owner, slot = ragged(size)
+        width = width[owner]
+        at = offsets[owner] + slot * width
+        base = strings[owner]
+        return base + unsigned(self.data, at, width), base + unsigned(self.data, at + width, width), size
 
     def names(self, code: int) -> tuple[str, ...]:
         """All names of one dictionary, by id. MalformedVariant (also where a name is not UTF-8)."""

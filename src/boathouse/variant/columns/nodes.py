@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,13 @@ class Containers:
     offset_width: Ints
     values: Ints
     values_end: Ints
+
+    def take(self, which: npt.NDArray[Any] | slice) -> Containers:
+        """Those at the positions, or where the mask is True."""
+        return Containers(*(getattr(self, name)[which] for name in _PARTS))
+
+
+_PARTS = tuple(f.name for f in fields(Containers))
 
 
 @dataclass(frozen=True, eq=False)

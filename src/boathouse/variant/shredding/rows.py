@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.faults import Faults, Lenient
-from boathouse.variant.columns.gather import ragged
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.names import SEVERAL, Dictionaries
 from boathouse.variant.columns.nodes import Nodes
@@ -88,15 +87,17 @@ class Names:
 
     @staticmethod
     def of(meta: Dictionaries) -> Names:
-        counts, start, length = meta.spans()
-        owner, _ = ragged(counts)
+        sound = np.flatnonzero(meta.wrong == 0)
+        *_, start, end, counts = meta.spans(sound)
+        length = end - start
         ends = np.concatenate([[0], np.cumsum(length)])
         gathered = np.repeat(start - ends[:-1], length) + np.arange(ends[-1])
         names = Ragged(ends, meta.data[gathered]).to_arrow().dictionary_encode()
         order = np.asarray(pc.sort_indices(names.dictionary))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
-        first = np.concatenate([[0], np.cumsum(counts)])[:-1]
+        first = np.zeros(len(meta), np.int64)
+        first[sound] = np.cumsum(counts) - counts
         codes = np.asarray(names.indices)
         return Names(first, rank[codes] if len(codes) else np.zeros(0, np.int64), names.dictionary.take(pa.array(order)))
 
