@@ -9,8 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from boathouse import errors, variant
     from boathouse.api.create import create, write
     from boathouse.api.open import detect, open
+    from boathouse.api.parquet_files import read_parquet, write_parquet
     from boathouse.api.table import Table
     from boathouse.errors import BoathouseError
     from boathouse.ops.result import WriteResult
@@ -23,23 +25,32 @@ _HOMES = {
     "detect": "boathouse.api.open",
     "create": "boathouse.api.create",
     "write": "boathouse.api.create",
+    "read_parquet": "boathouse.api.parquet_files",
+    "write_parquet": "boathouse.api.parquet_files",
     "Table": "boathouse.api.table",
     "BoathouseError": "boathouse.errors",
-    "errors": "boathouse",
     "Field": "boathouse.types",
     "Schema": "boathouse.types",
     "WriteResult": "boathouse.ops.result",
 }
 
-__all__ = ["BoathouseError", "Field", "Schema", "Table", "WriteResult", "create", "detect", "errors", "open", "write"]
+_MODULES = ("errors", "variant")
+
+__all__ = [
+    "BoathouseError", "Field", "Schema", "Table", "WriteResult", "create", "detect", "errors", "open", "read_parquet",
+    "variant", "write", "write_parquet",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     """Loads public names when first used, so that `import boathouse` stays cheap."""
     home = _HOMES.get(name)
-    if home is None:
+    if name in _MODULES:
+        value: Any = import_module(f"boathouse.{name}")
+    elif home is not None:
+        value = getattr(import_module(home), name)
+    else:
         raise AttributeError(f"module 'boathouse' has no attribute {name!r}")
-    value = import_module("boathouse.errors") if name == "errors" else getattr(import_module(home), name)
     globals()[name] = value
     return value
 

@@ -26,7 +26,7 @@ _VARIANT = bytes([0x0C, 0x20, 0x13, 0x01, 0x00, 0x00])
 
 @dataclass(frozen=True, slots=True)
 class VariantGroup:
-    """A group annotated VARIANT: its `path` in the Parquet schema, its `first` leaf column and how many `leaves` it has.
+    """A group annotated VARIANT: its `path` in the Parquet schema, its `first` leaf column, and how many it has.
 
     `version` is the annotation's specification_version: None where it names none, as VARIANT did before VARIANT(1).
     """

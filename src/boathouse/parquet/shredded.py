@@ -1,4 +1,4 @@
-"""Variant columns laid out for a file: which places of a schema hold variants, and each of them shredded."""
+"""Variant columns shredded for a file, wherever in a schema they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from boathouse.arrow.schema import MARK
 from boathouse.bits.late import Late
 from boathouse.parquet.convert import null_mask, rebuild_list
 from boathouse.parquet.resolve import is_list
@@ -26,23 +25,6 @@ Shredding = Mapping[Place, "shredding.ShreddingSchema"]
 t = pa.types
 
 
-def is_variant(field: pa.Field) -> bool:
-    return bool((field.metadata or {}).get(MARK) == b"variant")
-
-
-def variant_places(schema: pa.Schema) -> dict[Place, pa.Field]:
-    """The places of the variant columns of a file's schema, and their fields; in lists, maps and structs too."""
-    out: dict[Place, pa.Field] = {}
-    todo = [((f.name,), f) for f in reversed(schema)]
-    while todo:
-        place, field = todo.pop()
-        if is_variant(field):
-            out[place] = field
-        else:
-            todo += [((*place, name), f) for name, f in reversed(_below(field.type))]
-    return out
-
-
 def _below(type: pa.DataType) -> list[tuple[str, pa.Field]]:
     if t.is_struct(type):
         return [(f.name, f) for f in type]
@@ -57,7 +39,7 @@ def shredded_schema(schema: pa.Schema, by: Shredding) -> pa.Schema:
     def step(field: pa.Field, place: Place) -> pa.Field:
         if place in by:
             return field.with_type(_for_parquet(shredding.storage_type(by[place])))
-        if not any(place == key[: len(place)] for key in by):
+        if not _leads(place, by):
             return field
         below = [step(f, (*place, name)) for name, f in _below(field.type)]
         return field.with_type(_over(field.type, below))
@@ -92,6 +74,7 @@ def _shred(array: pa.Array, place: Place, by: Shredding) -> pa.Array:
 
 
 def _leads(place: Place, by: Shredding) -> bool:
+    """Whether a shredded variant lies below."""
     return any(place == key[: len(place)] for key in by)
 
 

@@ -1,0 +1,78 @@
+"""The schema of a Parquet file that no table describes: its own columns, variants found by annotation or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, from_arrow
+from boathouse.errors import ColumnNotFoundError
+from boathouse.parquet.damage import damage
+from boathouse.parquet.footer import VariantGroup, annotated, read_footer_bytes
+from boathouse.parquet.read import ParquetSource, open_source
+from boathouse.parquet.resolve import FileField, is_list
+from boathouse.parquet.variants import METADATA
+from boathouse.types import Schema
+
+if TYPE_CHECKING:
+    from boathouse.arrow.filesystem import DataFiles
+
+t = pa.types
+
+
+def file_schema(files: DataFiles, uri: str, variants: Collection[str] = ()) -> Schema:
+    """The columns of a file. A group is a variant if it is annotated VARIANT (of any version), or if `variants` names
+    it: by its path, dots between the names, `element`, `key` and `value` in lists and maps.
+
+    Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file has not.
+    """
+    source = open_source(files, uri)
+    try:
+        return from_arrow(marked_schema(source, _groups(files, source), variants))
+    finally:
+        source.close()
+
+
+def marked_schema(source: ParquetSource, groups: Sequence[VariantGroup], variants: Collection[str] = ()) -> pa.Schema:
+    """The file's Arrow schema with its variants, however they are laid out, as marked `<metadata, value>`."""
+    fields = source.resolver.fields
+    known = {".".join(f.path): f for top in fields for f in top.walk()}
+    if missing := [name for name in variants if name not in known]:
+        raise ColumnNotFoundError(
+            f"no column `{missing[0]}` to be read as a variant", where=source.uri, advice=f"it has {', '.join(known)}"
+        )
+    found = {known[name].path for name in variants} | {_field_of(group, fields).path for group in groups}
+    arrow = source.file.schema_arrow
+    return pa.schema([_marked(a, f, found) for a, f in zip(arrow, fields)])
+
+
+def _groups(files: DataFiles, source: ParquetSource) -> tuple[VariantGroup, ...]:
+    """The annotated groups; the footer is read for them only where a group looks like a variant's."""
+    if not any(f.children for f in source.resolver.fields):
+        return ()
+    with damage("not a readable Parquet file", source.uri), files.open_input(source.uri) as stream:
+        return annotated(read_footer_bytes(stream, stream.size()))
+
+
+def _field_of(group: VariantGroup, fields: Sequence[FileField]) -> FileField:
+    """The field of a group, found by its leaves: lists and maps have other names for their levels in Arrow."""
+    same = [f for top in fields for f in top.walk() if (f.first, f.leaves) == (group.first, group.leaves)]
+    proper = [f for f in same if any(c.name == METADATA and not c.children for c in f.children)]
+    return (proper or same)[-1]
+
+
+def _marked(arrow: pa.Field, found: FileField, variants: Collection[tuple[str, ...]]) -> pa.Field:
+    metadata = {k: v for k, v in (arrow.metadata or {}).items() if k not in (FIELD_ID, MARK)}
+    if found.path in variants:
+        return pa.field(arrow.name, VARIANT_STORAGE, arrow.nullable, {**metadata, MARK: b"variant"})
+    type = arrow.type
+    below = found.children
+    if t.is_struct(type):
+        type = pa.struct([_marked(f, c, variants) for f, c in zip(type, below)])
+    elif t.is_map(type):
+        type = pa.map_(_marked(type.key_field, below[0], variants), _marked(type.item_field, below[1], variants))
+    elif is_list(type):
+        type = pa.list_(_marked(type.value_field, below[0], variants))
+    return pa.field(arrow.name, type, arrow.nullable, metadata or None)
