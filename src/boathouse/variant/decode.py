@@ -52,7 +52,7 @@ class Container(NamedTuple):
 
     is_object: bool
     pos: int
-    count: int
+    elements: int
     ids_at: int
     id_size: int
     offsets_at: int
@@ -143,7 +143,7 @@ def read_children(data: bytes, box: Container, metadata: Metadata) -> list[Child
     Raises MalformedVariant.
     """
     values_at, stop = box.values_at, box.end
-    offsets = unsigned(data, box.offsets_at, box.offset_size, box.count)
+    offsets = unsigned(data, box.offsets_at, box.offset_size, box.elements)
     starts = [values_at + offset for offset in offsets]
     ends = [value_end(data, start, stop) for start in starts]
     check_layout(box, starts, ends)
@@ -155,8 +155,8 @@ def read_children(data: bytes, box: Container, metadata: Metadata) -> list[Child
 
 def read_names(data: bytes, box: Container, metadata: Metadata) -> list[str]:
     """The field names of an object, in the order of its ids. Raises MalformedVariant: wild ids, duplicates."""
-    ids = unsigned(data, box.ids_at, box.id_size, box.count)
-    if box.count and max(ids) >= len(metadata):
+    ids = unsigned(data, box.ids_at, box.id_size, box.elements)
+    if box.elements and max(ids) >= len(metadata):
         at = next(i for i, id in enumerate(ids) if id >= len(metadata))
         raise MalformedVariant(
             f"field id {ids[at]:,} in a dictionary of {len(metadata):,} names", offset=box.ids_at + at * box.id_size

@@ -160,7 +160,7 @@ class _Reader:
         items: list[Any] = []
         add = items.append
         expected, scattered = box.values_at, False
-        for offset in unsigned(data, box.offsets_at, box.offset_size, box.count):
+        for offset in unsigned(data, box.offsets_at, box.offset_size, box.elements):
             pos = box.values_at + offset
             if pos != expected and not scattered:
                 scattered = self.scattered(box)
@@ -197,7 +197,7 @@ class _Reader:
 
     def scattered(self, box: Container) -> bool:
         """Checks a container whose values do not follow each other, and what sharing costs, before it is read."""
-        offsets = unsigned(self.data, box.offsets_at, box.offset_size, box.count)
+        offsets = unsigned(self.data, box.offsets_at, box.offset_size, box.elements)
         starts = [box.values_at + offset for offset in offsets]
         ends = [value_end(self.data, start, box.end) for start in starts]
         check_layout(box, starts, ends)
@@ -208,14 +208,14 @@ class _Reader:
 
     def name(self, box: Container, target: dict[str, Any], items: list[Any]) -> None:
         """Puts the fields under their names."""
-        ids = unsigned(self.data, box.ids_at, box.id_size, box.count)
+        ids = unsigned(self.data, box.ids_at, box.id_size, box.elements)
         try:
             known = self.metadata.names()
             names = [known[id] for id in ids]
         except (IndexError, MalformedVariant):  # a wild id; or some name is not UTF-8, though maybe none of these
             names = read_names(self.data, box, self.metadata)
         target.update(zip(names, items))
-        if len(target) != box.count:
+        if len(target) != box.elements:
             raise duplicate(names, box.pos)
 
 

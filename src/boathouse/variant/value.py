@@ -148,7 +148,7 @@ class Variant:
 
     def _element(self, index: int) -> Variant | None:
         box = self._box()
-        if box is None or box.is_object or not 0 <= index < box.count:
+        if box is None or box.is_object or not 0 <= index < box.elements:
             return None
         return self._child(box, index)
 
@@ -209,7 +209,7 @@ class Variant:
         box = self._box()
         if box is None:
             raise InvalidArgumentError(f"{self.type} has no length", advice="ask `type` first")
-        return box.count
+        return box.elements
 
     def __bool__(self) -> bool:
         """Always true: a variant is there, whatever it holds."""
@@ -259,11 +259,11 @@ def _slots(data: bytes, box: Container, ids: Sequence[int]) -> list[int]:
     """The slots of an object's id list that hold one of the ids, wherever they stand."""
     if len(ids) != 1:
         wanted = set(ids)
-        return [i for i, id in enumerate(unsigned(data, box.ids_at, box.id_size, box.count)) if id in wanted]
+        return [i for i, id in enumerate(unsigned(data, box.ids_at, box.id_size, box.elements)) if id in wanted]
     size = box.id_size
     if ids[0] >= 1 << 8 * size:
         return []
-    needle, stop = ids[0].to_bytes(size, "little"), box.ids_at + box.count * size
+    needle, stop = ids[0].to_bytes(size, "little"), box.ids_at + box.elements * size
     found: list[int] = []
     at = data.find(needle, box.ids_at, stop)
     while at >= 0:

@@ -1,0 +1,75 @@
+"""Equality and hashes by equivalence class (VariantEncoding.md, "Encoding types").
+
+Exact numbers (int8 to int64, decimals) are equal where their numbers are; timestamps and timestamps without zone each
+where the instants are, in whatever unit; short and long strings alike; everything else only with its own type: float
+1.5 is not double 1.5. NaN equals NaN, and -0.0 equals 0.0, as Spark groups them. Objects are equal with the same
+names and equal values, in whatever order; arrays element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from boathouse.variant.decode import read_scalar
+from boathouse.variant.primitives import (
+    DECIMAL4,
+    DECIMAL16,
+    DOUBLE,
+    FALSE,
+    FLOAT,
+    INT8,
+    INT64,
+    SHORT_STRING,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+    TRUE,
+)
+from boathouse.variant.value import Variant
+from boathouse.variant.walk import Event, walk
+
+Token = tuple[int | str | None, object]
+
+
+def scalar_token(data: bytes, pos: int, end: int) -> tuple[int, object]:
+    """(class, content) of a scalar: equal for equal scalars, hashable."""
+    id = STRING if data[pos] & 3 == SHORT_STRING else data[pos] >> 2
+    content = read_scalar(data, pos, end)
+    if INT8 <= id <= INT64:
+        return INT8, (content, 0)
+    if DECIMAL4 <= id <= DECIMAL16:
+        assert isinstance(content, tuple)
+        unscaled, scale = content
+        while scale and unscaled % 10 == 0:
+            unscaled, scale = unscaled // 10, scale - 1
+        return INT8, (unscaled, scale)
+    if id in (DOUBLE, FLOAT) and content != content:
+        return id, "NaN"
+    if id in (TIMESTAMP, TIMESTAMP_NTZ):
+        assert isinstance(content, int)
+        return id, content * 1_000
+    if id in (TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS):
+        return TIMESTAMP if id == TIMESTAMP_NANOS else TIMESTAMP_NTZ, content
+    return TRUE if id == FALSE else id, content
+
+
+def _tokens(value: Variant) -> Iterator[Token]:
+    """The value as a flat sequence that is equal for equal values: (key, content) in the order of names."""
+    data = value.buffer
+    for step in walk(data, *value.span, value.dictionary, by_name=True):
+        yield step.key, scalar_token(data, step.pos, step.end) if step.event is Event.SCALAR else step.event
+
+
+def equal(left: Variant, right: Variant) -> bool:
+    """Whether two variants are equal, as the module says. Raises MalformedVariant, UnsupportedFeatureError."""
+    if left.dictionary.raw == right.dictionary.raw and left.value == right.value:
+        return True
+    return all(a == b for a, b in zip_longest(_tokens(left), _tokens(right)))
+
+
+def hash_of(value: Variant) -> int:
+    """A hash that equal variants share. Raises MalformedVariant, UnsupportedFeatureError."""
+    return hash(tuple(_tokens(value)))

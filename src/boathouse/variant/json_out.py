@@ -1,0 +1,146 @@
+"""A variant as canonical JSON text: no spaces, one form for every type.
+
+null, true, false; int8 to int64 as digits; decimals in full with the digits of their scale (`1.10`), never with an
+exponent; float and double by the fewest digits that read back as the same number of that width, with an exponent
+below 1e-4 and from 1e16 on, as Python's repr writes them (`1.5`, `1000.0`, `1e+16`, `1e-05`);
+NaN and infinities refused, or as the strings "NaN", "Infinity", "-Infinity", or null, by choice.
+date "2026-01-31"; time "12:34:56.000000"; timestamp "2026-01-31T12:34:56.000000Z"; timestamp_ntz the same without Z;
+nanoseconds with nine digits; years beyond 0 to 9999 as ISO 8601 expands them ("+10000-01-01", "-0001-12-31").
+binary as a string of base64 with padding, uuid as 36 characters in lower case. Strings escape `"`, `\\` and control
+characters (`\\n` or `\\u0001`), and nothing else. Objects in the order of their names' UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from base64 import b64encode
+from collections.abc import Callable
+from json.encoder import encode_basestring
+from typing import Any, Literal
+
+import numpy as np
+
+from boathouse.errors import EvaluationError, InvalidArgumentError
+from boathouse.variant.decode import read_scalar
+from boathouse.variant.primitives import (
+    BINARY,
+    DATE,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    DOUBLE,
+    FLOAT,
+    SHORT_STRING,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+    UUID,
+)
+from boathouse.variant.value import Variant
+from boathouse.variant.walk import Event, walk
+
+Special = Literal["refuse", "string", "null"]
+
+
+def to_json(value: Variant, *, special: Special = "refuse") -> str:
+    """The canonical JSON text of a variant; `special` is what becomes of NaN and infinities.
+
+    Raises EvaluationError for NaN and infinities if refused, MalformedVariant, UnsupportedFeatureError.
+    """
+    if special not in ("refuse", "string", "null"):
+        raise InvalidArgumentError(f"special={special!r}", advice="choose refuse, string or null")
+    data = value.buffer
+    parts: list[str] = []
+    closing: list[str] = []
+    between = ""
+    for step in walk(data, *value.span, value.dictionary, by_name=True):
+        if step.event is Event.END:
+            parts.append(closing.pop())
+            between = ","
+            continue
+        if between:
+            parts.append(between)
+        if isinstance(step.key, str):
+            parts.append(encode_basestring(step.key) + ":")
+        if step.event is Event.SCALAR:
+            parts.append(scalar_to_json(data, step.pos, step.end, special))
+            between = ","
+        else:
+            parts.append("{" if step.event is Event.OBJECT else "[")
+            closing.append("}" if step.event is Event.OBJECT else "]")
+            between = ""
+    return "".join(parts)
+
+
+def scalar_to_json(data: bytes, pos: int, end: int, special: Special = "refuse") -> str:
+    """The text of the scalar at `pos` that ends at `end`."""
+    content = read_scalar(data, pos, end)
+    id = STRING if data[pos] & 3 == SHORT_STRING else data[pos] >> 2
+    write = _WRITERS.get(id)
+    if write is not None:
+        return write(content)
+    if id in (FLOAT, DOUBLE):
+        assert isinstance(content, float)
+        return float_text(content, id == FLOAT, special)
+    return "null" if content is None else str(content).lower()
+
+
+def float_text(number: float, narrow: bool, special: Special) -> str:
+    """The shortest text of a double, or of a float if `narrow`; see `to_json` for `special`."""
+    if math.isfinite(number):
+        return repr(float(str(np.float32(number)))) if narrow else repr(number)
+    name = "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+    if special == "refuse":
+        raise EvaluationError(f"JSON has no {name}", advice='choose special="string" or special="null"')
+    return f'"{name}"' if special == "string" else "null"
+
+
+def decimal_text(unscaled: int, scale: int) -> str:
+    """Plain digits, as many after the point as the scale says."""
+    if not scale:
+        return str(unscaled)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    return f"{'-' if unscaled < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def date_text(days: int) -> str:
+    """The proleptic Gregorian date of a day since 1970-01-01, of any year."""
+    eras, day = divmod(days + 719_468, 146_097)  # days since 0000-03-01, in eras of 400 years
+    year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153  # from March on
+    number = eras * 400 + year + (month > 9)
+    sign = "" if 0 <= number <= 9_999 else "-" if number < 0 else "+"
+    return f"{sign}{abs(number):04d}-{(month + 2) % 12 + 1:02d}-{day - (153 * month + 2) // 5 + 1:02d}"
+
+
+def time_text(ticks: int, digits: int) -> str:
+    """A time of day from its microseconds (6 digits) or nanoseconds (9)."""
+    seconds, fraction = divmod(ticks, 10**digits)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:0{digits}d}"
+
+
+def timestamp_text(ticks: int, digits: int, zone: str) -> str:
+    """An instant from its microseconds (6 digits) or nanoseconds (9) since 1970."""
+    days, rest = divmod(ticks, 86_400 * 10**digits)
+    return f"{date_text(days)}T{time_text(rest, digits)}{zone}"
+
+
+_WRITERS: dict[int, Callable[[Any], str]] = {
+    STRING: encode_basestring,
+    DECIMAL4: lambda pair: decimal_text(*pair),
+    DECIMAL8: lambda pair: decimal_text(*pair),
+    DECIMAL16: lambda pair: decimal_text(*pair),
+    DATE: lambda days: f'"{date_text(days)}"',
+    TIME: lambda micros: f'"{time_text(micros, 6)}"',
+    TIMESTAMP: lambda micros: f'"{timestamp_text(micros, 6, "Z")}"',
+    TIMESTAMP_NTZ: lambda micros: f'"{timestamp_text(micros, 6, "")}"',
+    TIMESTAMP_NANOS: lambda nanos: f'"{timestamp_text(nanos, 9, "Z")}"',
+    TIMESTAMP_NTZ_NANOS: lambda nanos: f'"{timestamp_text(nanos, 9, "")}"',
+    BINARY: lambda raw: f'"{b64encode(raw).decode()}"',
+    UUID: lambda raw: f'"{uuid.UUID(bytes=raw)}"',
+}
