@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from boathouse.arrow.schema import MARK, VARIANT_STORAGE
+from boathouse.arrow.schema import MARK, from_arrow
 from boathouse.types import (
     DataType,
     DurationType,
@@ -23,15 +23,18 @@ from boathouse.types import (
     UUIDType,
     VariantType,
 )
+from boathouse.variant.spark import from_spark, is_spark_variant, to_spark
 
-SPARK_VARIANT = pa.struct(
-    [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, {b"variant": b"true"})]
-)
 _UNSIGNED = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}
 
 
-def to_spark_batch(batch: pa.RecordBatch, types: Sequence[DataType]) -> pa.RecordBatch:
-    """The batch as Spark takes it: widened (see `schema`), every field nullable, columns in the same order."""
+def to_spark_batch(batch: pa.RecordBatch, types: Sequence[DataType] | None = None) -> pa.RecordBatch:
+    """The batch as Spark takes it: widened (see `schema`), every field nullable, columns in the same order.
+
+    `types` are the library's types of the columns, by default what their Arrow fields say.
+    """
+    if types is None:
+        types = [f.type for f in from_arrow(batch.schema)]
     arrays = [to_spark_array(column, type) for column, type in zip(batch.columns, types, strict=True)]
     fields = [pa.field(name, array.type, True) for name, array in zip(batch.schema.names, arrays, strict=True)]
     if not arrays:
@@ -55,7 +58,7 @@ def to_spark_array(array: pa.Array, type: DataType) -> pa.Array:
         case DurationType():
             return array.cast(pa.duration("us"))
         case VariantType():
-            return _struct([array.field("value"), array.field("metadata")], list(SPARK_VARIANT), array)
+            return to_spark(array)
         case StructType(fields):
             return _spark_struct(array, fields)
         case FixedSizeListType(element, _):
@@ -118,7 +121,7 @@ def _from_spark(field: pa.Field, array: pa.Array) -> tuple[pa.Array, pa.Field]:
     if t.is_timestamp(type) and type.tz not in (None, "UTC"):
         array = array.cast(pa.timestamp(type.unit, "UTC"))
     elif is_spark_variant(type):
-        array = _struct([array.field("metadata"), array.field("value")], list(VARIANT_STORAGE), array)
+        array = from_spark(array)
         metadata = {MARK: b"variant"}
     elif t.is_struct(type):
         made = [_from_spark(type.field(i), _child(array, i)) for i in range(type.num_fields)]
@@ -131,13 +134,6 @@ def _from_spark(field: pa.Field, array: pa.Array) -> tuple[pa.Array, pa.Field]:
         values, element = _from_spark(type.value_field, array.values)
         array = _over(array, pa.list_(element), values)
     return array, pa.field(field.name, array.type, field.nullable, metadata)
-
-
-def is_spark_variant(type: pa.DataType) -> bool:
-    """Whether an Arrow type is how Spark sends a variant: `struct<value, metadata>`, the latter marked."""
-    if not pa.types.is_struct(type):
-        return False
-    return any(f.name == "metadata" and (f.metadata or {}).get(b"variant") == b"true" for f in type)
 
 
 def encode(batch: pa.RecordBatch) -> bytes:
