@@ -13,35 +13,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.errors import InvalidArgumentError
 from boathouse.variant.columns.ragged import Bytes, Fixed, Ints, Loose, Mask, Ragged, Rope, loose, prefixes, splits_of
+from boathouse.variant.primitives import (
+    BINARY,
+    FALSE,
+    MAX_UNSIGNED,
+    NULL_VALUE,
+    SHORT_STRING_MAX,
+    STRING,
+    TRUE,
+    array_header,
+    object_header,
+    primitive_header,
+    width_of,
+)
 
-_NULL, _TRUE, _FALSE, _STRING = 0, 1, 2, 16
-_SHORT = 64  # strings below this many bytes have their length in the header
-_OBJECT, _ARRAY = 2, 3
-_LIMIT = 1 << 32  # offsets and lengths have 4 bytes
 _PATTERNS = 4  # up to as many sets of present fields get a head each; beyond, heads are laid out field by field
-_CELLS = 1 << 20
+_NULLABLE = 12  # fields that may be absent, of which all 2^n sets are counted
+_CELLS = 1 << 18
 
 
 def nulls(rows: int) -> Rope:
     """Variant null in each row."""
-    return Rope(rows, (Fixed(1, ((0, _NULL),)),))
+    return Rope(rows, (Fixed(1, ((0, NULL_VALUE[0]),)),))
 
 
 def booleans(values: Mask) -> Rope:
-    header = np.where(values, np.uint8(_TRUE << 2), np.uint8(_FALSE << 2))
+    header = np.where(values, np.uint8(primitive_header(TRUE)), np.uint8(primitive_header(FALSE)))
     return Rope(len(values), (Fixed(1, ((0, header),)),))
 
 
 def primitives(id: int, values: npt.NDArray[Any]) -> Rope:
     """Primitives of one type and width: `values` are little-endian numbers, or `V16` for 16 raw bytes each."""
-    return Rope(len(values), (Fixed(1 + values.dtype.itemsize, ((0, id << 2), (1, values))),))
+    return Rope(len(values), (Fixed(1 + values.dtype.itemsize, ((0, primitive_header(id)), (1, values))),))
 
 
 def decimals(id: int, scale: int, unscaled: npt.NDArray[Any]) -> Rope:
     """Decimals of one scale: `unscaled` has int32, int64 or `V16` (little-endian two's complement) elements."""
-    columns = ((0, id << 2), (1, scale), (2, unscaled))
+    columns = ((0, primitive_header(id)), (1, scale), (2, unscaled))
     return Rope(len(unscaled), (Fixed(2 + unscaled.dtype.itemsize, columns),))
 
 
@@ -69,10 +78,10 @@ def strings(texts: Ragged) -> Rope:
     sizes = texts.sizes
     longest = int(sizes.max(initial=0))
     short = Fixed(1, ((0, (sizes << 2 | 1).astype(np.uint8)),))
-    if longest < _SHORT:
+    if longest <= SHORT_STRING_MAX:
         return Rope(texts.rows, (short, Loose(texts)))
-    is_short = sizes < _SHORT
-    long = _long_header(_STRING, sizes, longest)
+    is_short = sizes <= SHORT_STRING_MAX
+    long = _long_header(STRING, sizes, longest)
     if not is_short.any():
         return Rope(texts.rows, (long, Loose(texts)))
     heads = Fixed(1, short.columns, is_short), Fixed(5, long.columns, ~is_short)
@@ -81,12 +90,12 @@ def strings(texts: Ragged) -> Rope:
 
 def binaries(values: Ragged) -> Rope:
     sizes = values.sizes
-    return Rope(values.rows, (_long_header(15, sizes, int(sizes.max(initial=0))), Loose(values)))
+    return Rope(values.rows, (_long_header(BINARY, sizes, int(sizes.max(initial=0))), Loose(values)))
 
 
 def _long_header(id: int, sizes: Ints, longest: int) -> Fixed:
-    _check_size(longest)
-    return Fixed(5, ((0, id << 2), (1, sizes.astype("<u4"))))
+    width_of(longest)
+    return Fixed(5, ((0, primitive_header(id)), (1, sizes.astype("<u4"))))
 
 
 def arrays(splits: Ints, elements: Ragged) -> Rope:
@@ -106,44 +115,60 @@ def objects(splits: Ints, ids: npt.NDArray[np.integer[Any]], children: Ragged) -
     return Rope(len(splits) - 1, (Loose(heads), Loose(children.group(splits))))
 
 
-def structs(rows: int, ids: Sequence[int], fields: Sequence[Rope], present: Sequence[Mask | None]) -> Rope:
-    """Objects with the same fields in each row, those left out that are not `present` (None: in all rows).
+def structs(
+    rows: int,
+    ids: Sequence[int] | Ints,
+    fields: Sequence[Rope],
+    present: Sequence[Mask | None],
+    inside: Mask | None = None,
+) -> Rope:
+    """Objects with fields of the same names in the rows `inside` (None: in all), without those not `present`.
 
-    `ids` rise with the names, which are sorted: all rows share one dictionary. Values outside `present` are ignored.
+    The fields stand in the order of their names; `ids` is one of each field, rising (all rows share a sorted
+    dictionary), or a matrix (rows, fields). A mask of `present` is None where the field is in every row of `inside`.
+    Values outside `present` are ignored.
     """
-    fields = [field.within(mask) for field, mask in zip(fields, present, strict=True)]
-    patterns = _patterns(rows, present)
+    masks = [inside if mask is None else mask for mask in present]
+    fields = [field.within(mask) for field, mask in zip(fields, masks)]
+    patterns = _patterns(rows, present, inside) if not isinstance(ids, np.ndarray) else None
     if patterns is None:
-        heads: tuple[Fixed | Loose, ...] = (Loose(_sparse_heads(rows, ids, fields, present)),)
+        heads: tuple[Fixed | Loose, ...] = (Loose(_sparse_heads(rows, np.asarray(ids), fields, masks), inside),)
     else:
         heads = tuple(
             head
             for mask, kept in patterns
-            for head in _dense_heads([ids[i] for i in kept], [fields[i].size for i in kept], mask)
+            for head in _dense_heads([int(ids[i]) for i in kept], [fields[i].size for i in kept], mask)
         )
     return Rope(rows, heads + tuple(part for field in fields for part in field.parts))
 
 
-def _patterns(rows: int, present: Sequence[Mask | None]) -> list[tuple[Mask | None, list[int]]] | None:
+def _patterns(
+    rows: int, present: Sequence[Mask | None], inside: Mask | None
+) -> list[tuple[Mask | None, list[int]]] | None:
     """The sets of present fields with the rows that have them; None if there are too many to treat one by one."""
-    masks: dict[int, Mask] = {id(mask): mask for mask in present if mask is not None}
+    masks: dict[int, Mask] = {id(mask): mask for mask in present if mask is not None and mask is not inside}
     if not masks or not rows:
-        return [(None, list(range(len(present))))]
-    if len(masks) > 12:
+        return [(inside, list(range(len(present))))]
+    if len(masks) > _NULLABLE:
         return None
     code = np.zeros(rows, np.uint16)
     bit = {}
     for i, (key, mask) in enumerate(masks.items()):
         bit[key] = i
         code |= mask.astype(np.uint16) << np.uint16(i)
-    found = np.flatnonzero(np.bincount(code))
+    counts = np.bincount(code if inside is None else code[inside])
+    found = np.flatnonzero(counts)
     if len(found) > _PATTERNS:
         return None
     patterns: list[tuple[Mask | None, list[int]]] = []
     for value in found.tolist():
-        kept = [i for i, mask in enumerate(present) if mask is None or value >> bit[id(mask)] & 1]
-        patterns.append((code == value if len(found) > 1 else None, kept))
+        kept = [i for i, mask in enumerate(present) if id(mask) not in bit or value >> bit[id(mask)] & 1]
+        patterns.append((_both(inside, code == value) if len(found) > 1 else inside, kept))
     return patterns
+
+
+def _both(left: Mask | None, right: Mask) -> Mask:
+    return right if left is None else left & right
 
 
 def _dense_heads(ids: Sequence[int], sizes: Sequence[int | Ints], mask: Mask | None) -> list[Fixed]:
@@ -153,22 +178,21 @@ def _dense_heads(ids: Sequence[int], sizes: Sequence[int | Ints], mask: Mask | N
         offsets.append(offsets[-1] + size)
     total = offsets[-1]
     if isinstance(total, int):
-        return [_dense_head(ids, offsets, int(widths(total)), mask)]
+        return [_dense_head(ids, offsets, width_of(total), mask)]
     inside = total if mask is None else total[mask]
-    low, high = int(widths(inside.min(initial=_LIMIT - 1))), int(widths(inside.max(initial=0)))
+    low, high = width_of(int(inside.min(initial=MAX_UNSIGNED))), width_of(int(inside.max(initial=0)))
     if low >= high:
         return [_dense_head(ids, offsets, high, mask)]
     level = widths(total)
     heads = []
     for width in range(low, high + 1):
-        rows = level == width if mask is None else (level == width) & mask
-        heads.append(_dense_head(ids, offsets, width, rows))
+        heads.append(_dense_head(ids, offsets, width, _both(mask, level == width)))
     return heads
 
 
 def _dense_head(ids: Sequence[int], offsets: Sequence[int | Ints], width: int, mask: Mask | None) -> Fixed:
-    large, id_width = len(ids) > 255, int(widths(max(ids, default=0)))
-    fixed = [_OBJECT | (width - 1) << 2 | (id_width - 1) << 4 | large << 6]
+    large, id_width = len(ids) > 255, width_of(max(ids, default=0))
+    fixed = [object_header(large, id_width, width)]
     fixed += len(ids).to_bytes(4 if large else 1, "little")
     for id in ids:
         fixed += id.to_bytes(id_width, "little")
@@ -185,26 +209,28 @@ def _dense_head(ids: Sequence[int], offsets: Sequence[int | Ints], width: int, m
     return Fixed(at, tuple(columns), mask)
 
 
-def _sparse_heads(rows: int, ids: Sequence[int], fields: Sequence[Rope], present: Sequence[Mask | None]) -> Ragged:
-    """The heads of objects field by field: for many sets of present fields."""
+def _sparse_heads(rows: int, ids: npt.NDArray[Any], fields: Sequence[Rope], present: Sequence[Mask | None]) -> Ragged:
+    """The heads of objects field by field: for many sets of present fields, or ids that differ by row."""
     heads: list[Ragged] = []
-    known = np.asarray(ids, np.int64)
-    block = max(1, _CELLS // max(1, len(ids)))
+    count = len(fields)
+    block = max(1, _CELLS // max(1, count))
     for start in range(0, rows, block):
         stop = min(rows, start + block)
-        there = np.empty((stop - start, len(ids)), np.bool_)
+        there = np.empty((stop - start, count), np.bool_)
         sizes = np.empty(there.shape, np.int64)
         for i, (field, mask) in enumerate(zip(fields, present, strict=True)):
             there[:, i] = True if mask is None else mask[start:stop]
             sizes[:, i] = field.size if isinstance(field.size, int) else field.size[start:stop]
-        id = np.broadcast_to(known, there.shape)[there]
-        heads.append(_heads(there.sum(1, dtype=np.int64), sizes[there], id))
+        id = (ids[start:stop] if ids.ndim == 2 else np.broadcast_to(ids, there.shape))[there]
+        heads.append(_heads(there.sum(1, dtype=np.int64), sizes[there], id.astype(np.int64)))
     return _stacked(heads)
 
 
 def _stacked(heads: list[Ragged]) -> Ragged:
     if len(heads) == 1:
         return heads[0]
+    if not heads:
+        return Ragged(np.zeros(1, np.int64), np.empty(0, np.uint8))
     offsets = splits_of(np.concatenate([head.sizes for head in heads]))
     return Ragged(offsets, np.concatenate([head.data for head in heads]))
 
@@ -217,17 +243,17 @@ def _heads(counts: Ints, sizes: Ints, ids: Ints | None) -> Ragged:
     splits, ends = splits_of(counts), splits_of(sizes)
     body = ends[splits]
     total = np.diff(body)
-    width, large = _uniform(widths(total)), counts > 255
-    header: npt.NDArray[Any] | int = _ARRAY | (width - 1) << 2
-    id_width: int | Ints = 0
-    if ids is not None:
-        id_width = _uniform(widths(_row_maxima(splits, ids)))
-        header = _OBJECT | (width - 1) << 2 | (id_width - 1) << 4
+    width: Any = _uniform(widths(total))
+    large = counts > 255
+    id_width: Any = 0 if ids is None else _uniform(widths(_row_maxima(splits, ids)))
+    # The functions of one header are arithmetic, which holds for arrays of them too.
+    is_large: Any = large.astype(np.int64)
+    header = array_header(is_large, width) if ids is None else object_header(is_large, id_width, width)
     lead = 2 + 3 * large
     starts = splits_of(lead + counts * id_width + (counts + 1) * width)
     data = np.empty(int(starts[-1]), np.uint8)
     first = starts[:-1]
-    data[first] = header | large.astype(np.int64) << (4 if ids is None else 6)
+    data[first] = header
     put(data, first + 1, counts, _uniform(1 + 3 * large))
     place = first + lead
     if ids is not None:
@@ -265,21 +291,13 @@ def _uniform(widths: Ints) -> int | Ints:
 
 def widths(values: Any) -> Any:
     """The bytes (1 to 4) that an unsigned number of each of `values` needs. Raises InvalidArgumentError."""
-    if isinstance(values, int):
-        _check_size(values)
-        return max(1, (values.bit_length() + 7) // 8)
     highest = int(values.max(initial=0))
-    _check_size(highest)
+    width_of(highest)
     width = np.ones(values.shape, np.int64)
     for bits in (8, 16, 24):
         if highest >> bits:
             width += values >> bits != 0
     return width
-
-
-def _check_size(size: int) -> None:
-    if size >= _LIMIT:
-        raise InvalidArgumentError(f"a value of {size:,} bytes: a variant has 4 bytes for lengths and offsets")
 
 
 def put(data: Bytes, at: Ints, values: npt.NDArray[np.integer[Any]], width: int | Ints) -> None:

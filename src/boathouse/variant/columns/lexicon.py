@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from boathouse.variant.columns.assemble import put, widths
 from boathouse.variant.columns.ragged import Ints, Mask, Ragged, loose, rope, splits_of
+from boathouse.variant.primitives import metadata_header
 
-_SORTED = 0x11  # version 1, strings sorted and unique
 _INT32_MAX = (1 << 31) - 1
 
 
@@ -34,7 +34,7 @@ def dictionary_rows(splits: Ints, names: Ragged) -> Ragged:
     starts = splits_of(1 + (counts + 2) * width)
     data = np.empty(int(starts[-1]), np.uint8)
     first, each = starts[:-1], np.repeat(width, counts)
-    data[first] = _SORTED | (width - 1) << 6
+    data[first] = metadata_header(True, width)
     put(data, first + 1, counts, width)
     slot = np.arange(splits[0], splits[-1]) - np.repeat(splits[:-1], counts)
     inside = slice(int(splits[0]), int(splits[-1]))

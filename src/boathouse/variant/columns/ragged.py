@@ -214,7 +214,11 @@ class Rope:
         parts: list[Fixed | Loose] = []
         for part in self.parts:
             own = part.mask
-            both = mask if own is None else known.setdefault(id(own), own & mask)
+            both = mask
+            if own is not None and own is not mask:
+                if id(own) not in known:
+                    known[id(own)] = own & mask
+                both = known[id(own)]
             parts.append(Fixed(part.width, part.columns, both) if isinstance(part, Fixed) else Loose(part.bytes, both))
         return Rope(self.rows, tuple(parts))
 
