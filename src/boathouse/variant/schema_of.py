@@ -1,0 +1,236 @@
+"""What a variant, or many, look like: `OBJECT<a: BIGINT, b: ARRAY<STRING>>`, as Spark's `schema_of_variant` prints it.
+
+Integers of every width are BIGINT, decimals as narrow as their digits without zeros at the end. Merging finds the
+narrowest type that holds both, VARIANT where there is none; types that Spark cannot read (UUID beside another, times
+of day, nanoseconds) merge with themselves only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from boathouse.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT64,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    UUID,
+    VARIANT,
+    DataType,
+    DecimalType,
+    Field,
+    ListType,
+    NullType,
+    StructType,
+    TimestampType,
+    TimeType,
+)
+from boathouse.variant.decode import read_decimal, type_name
+from boathouse.variant.walk import Event, walk
+
+if TYPE_CHECKING:
+    from boathouse.variant.value import Variant
+
+_TYPES: dict[str, DataType] = {
+    "null": NULL, "boolean": BOOLEAN, "int8": INT64, "int16": INT64, "int32": INT64, "int64": INT64, "float": FLOAT,
+    "double": DOUBLE, "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ, "binary": BINARY,
+    "string": STRING, "uuid": UUID, "time": TimeType("us"), "timestamp_nanos": TimestampType(True, "ns"),
+    "timestamp_ntz_nanos": TimestampType(False, "ns"),
+}  # fmt: skip
+_TIMES = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariantSchema:
+    """`type` has a StructType for objects (fields by name, all nullable), ListType for arrays, NULL where nothing but
+    nulls were seen, VARIANT where types differ. Two schemas are equal if they print the same."""
+
+    type: DataType
+
+    def __str__(self) -> str:
+        return "".join(_spell(self.type))
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, VariantSchema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+class SchemaBuilder:
+    """The schema of everything that was added, whatever the order. Holds one node for each path seen."""
+
+    def __init__(self) -> None:
+        self._root = _Shape()
+
+    def add(self, v: Variant) -> SchemaBuilder:
+        """Raises MalformedVariant, UnsupportedFeatureError as a full reading does."""
+        data, (pos, end) = v.buffer, v.span
+        trail: list[_Shape] = []
+        for step in walk(data, pos, end, v.dictionary):
+            if step.event is Event.END:
+                trail.pop()
+                continue
+            shape = trail[-1].child(step.key) if trail else self._root
+            if step.event is Event.SCALAR:
+                shape.add(_scalar_type(data, step.pos, step.end))
+            else:
+                shape.open(step.event is Event.OBJECT)
+                trail.append(shape)
+        return self
+
+    def add_schema(self, schema: VariantSchema) -> SchemaBuilder:
+        """All that another schema was made of."""
+        work: list[tuple[_Shape, DataType]] = [(self._root, schema.type)]
+        while work:
+            shape, type = work.pop()
+            match type:
+                case StructType(fields):
+                    shape.open(True)
+                    work += [(shape.child(f.name), f.type) for f in fields]
+                case ListType(element):
+                    shape.open(False)
+                    work.append((shape.child(0), element.type))
+                case _:
+                    shape.add(type)
+        return self
+
+    def finish(self) -> VariantSchema:
+        return VariantSchema(self._root.freeze())
+
+
+def schema_of(v: Variant) -> VariantSchema:
+    """The schema of one variant. Raises MalformedVariant, UnsupportedFeatureError."""
+    return SchemaBuilder().add(v).finish()
+
+
+def merge(schemas: Iterable[VariantSchema]) -> VariantSchema:
+    """The schema that holds all of them, as `schema_of_variant_agg`; VOID for none."""
+    return reduce(SchemaBuilder.add_schema, schemas, SchemaBuilder()).finish()
+
+
+class _Shape:
+    """What was seen at one path: a scalar type, fields or elements; VARIANT once two of these were."""
+
+    __slots__ = ("element", "fields", "leaf")
+
+    def __init__(self) -> None:
+        self.leaf: DataType = NULL
+        self.fields: dict[str, _Shape] | None = None
+        self.element: _Shape | None = None
+
+    def add(self, type: DataType) -> None:
+        if isinstance(type, NullType):
+            return
+        if self.fields is not None or self.element is not None:
+            self._mix()
+        else:
+            self.leaf = common_type(self.leaf, type)
+
+    def open(self, is_object: bool) -> None:
+        if self.leaf is not NULL or (self.element if is_object else self.fields) is not None:
+            self._mix()
+        elif is_object:
+            self.fields = {} if self.fields is None else self.fields
+        elif self.element is None:
+            self.element = _Shape()
+
+    def _mix(self) -> None:
+        self.leaf, self.fields, self.element = VARIANT, None, None
+
+    def child(self, key: str | int | None) -> _Shape:
+        """Where the types of a field or of the elements are kept; lost if this is VARIANT already."""
+        if isinstance(key, str) and self.fields is not None:
+            return self.fields.setdefault(key, _Shape())
+        return self.element if isinstance(key, int) and self.element is not None else _Shape()
+
+    def freeze(self) -> DataType:
+        """Children before what holds them, without recursion."""
+        order: list[_Shape] = [self]
+        for shape in order:
+            order.extend(shape.fields.values() if shape.fields else ())
+            order.extend([shape.element] if shape.element else ())
+        types: dict[int, DataType] = {}
+        for shape in reversed(order):
+            if shape.fields is not None:
+                found = sorted(shape.fields.items())
+                types[id(shape)] = StructType(tuple(Field(name, types[id(child)]) for name, child in found))
+            elif shape.element is not None:
+                types[id(shape)] = ListType(Field("element", types[id(shape.element)]))
+            else:
+                types[id(shape)] = shape.leaf
+        return types[id(self)]
+
+
+def common_type(a: DataType, b: DataType) -> DataType:
+    """The narrowest type that holds two scalar types, as Spark merges them; VARIANT if there is none."""
+    if a == b or isinstance(b, NullType):
+        return a
+    if isinstance(a, NullType):
+        return b
+    if a in _TIMES and b in _TIMES:
+        return max(a, b, key=_TIMES.index)
+    numbers = [_as_decimal(t) for t in (a, b)]
+    if a in (FLOAT, DOUBLE) or b in (FLOAT, DOUBLE):
+        kinds = {a, b}
+        if not all(t in (FLOAT, DOUBLE) or d is not None for t, d in zip((a, b), numbers, strict=True)):
+            return VARIANT
+        return FLOAT if kinds == {FLOAT, INT64} else DOUBLE
+    left, right = numbers
+    if left is None or right is None:
+        return VARIANT
+    scale = max(left.scale, right.scale)
+    precision = scale + max(left.precision - left.scale, right.precision - right.scale)
+    return DecimalType(precision, scale) if precision <= 38 else DOUBLE
+
+
+def _as_decimal(type: DataType) -> DecimalType | None:
+    return DecimalType(20, 0) if type == INT64 else type if isinstance(type, DecimalType) else None
+
+
+def _scalar_type(data: bytes, pos: int, end: int) -> DataType:
+    kind = type_name(data, pos)
+    return narrowest_decimal(*read_decimal(data, pos, end)) if kind.startswith("decimal") else _TYPES[kind]
+
+
+def narrowest_decimal(unscaled: int, scale: int) -> DecimalType:
+    """The type of a decimal without the zeros at its fraction's end."""
+    digits = str(abs(unscaled))
+    zeros = min(len(digits) - len(digits.rstrip("0")), scale) if unscaled else scale
+    scale -= zeros
+    return DecimalType(max(len(digits) - zeros if unscaled else 1, scale, 1), scale)
+
+
+def quote_name(name: str) -> str:
+    """A field's name as Spark prints it: between backticks unless it is a plain word."""
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _spell(type: DataType) -> Iterator[str]:
+    work: list[DataType | str] = [type]
+    while work:
+        item = work.pop()
+        match item:
+            case str():
+                yield item
+            case StructType(fields):
+                work.append(">")
+                for i in reversed(range(len(fields))):
+                    work += [fields[i].type, f"{', ' if i else ''}{quote_name(fields[i].name)}: "]
+                yield "OBJECT<"
+            case ListType(element):
+                work += [">", element.type]
+                yield "ARRAY<"
+            case _:
+                yield str(item).upper()
