@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.columns.ragged import Bytes, Ragged
 from boathouse.variant.shredding.masks import Ints, Mask, pick
 from boathouse.variant.shredding.plans import Entries, ObjectField
 from boathouse.variant.shredding.rows import Rows
@@ -18,43 +18,43 @@ def merge(
 ) -> Entries:
     """The entries of the objects `owners`, whose residual fields are those of `values[at]`, in rows `row`."""
     codes = rows.meta.codes[row]
-    order = rows.names()
     nodes = rows.nodes(values, at, row)
     with rows.located(nodes, row):
         below = nodes.children()
         sizes = below.nodes.sizes()
-    rank = order.ranks(codes[below.owner], np.maximum(below.id, 0))
-    kept = np.flatnonzero((order.known(names)[rank] < 0) & (below.id >= 0))
-    object_, id_, rank_, size_ = [below.owner[kept]], [below.id[kept]], [rank[kept]], [sizes[kept]]
-    first = [len(kept)]
+    good = np.flatnonzero(below.id >= 0)
+    kept = good[rows.names.which(codes[below.owner[good]], below.id[good], names) < 0]
+    owner_, id_, size_ = [below.owner[kept]], [below.id[kept]], [sizes[kept]]
     for field in fields:
         mask = field.plan.mask
         there = np.arange(len(owners)) if mask is None else np.flatnonzero(mask[owners])
-        at_owner = owners[there]
-        ids = np.broadcast_to(np.asarray(pick(field.id, at_owner)), len(there)).astype(np.int64)
-        object_.append(there)
-        id_.append(ids)
-        rank_.append(order.ranks(codes[there], ids))
-        size_.append(np.broadcast_to(np.asarray(pick(field.plan.size, at_owner)), len(there)).astype(np.int64))
-        first.append(len(there))
-    owner, id, rank = np.concatenate(object_), np.concatenate(id_), np.concatenate(rank_)
-    size = np.concatenate(size_)
-    key = owner * (len(order) + 1) + rank
-    sort = np.argsort(key, kind="stable")
-    _refuse_repeats(rows, key[sort], row[owner[sort]])
-    return _entries(owners, owner, id, size, sort, first, values, below.nodes.pos[kept], sizes[kept])
+        owner_.append(there)
+        id_.append(_each(pick(field.id, owners[there]), len(there)))
+        size_.append(_each(pick(field.plan.size, owners[there]), len(there)))
+    owner, id, size = np.concatenate(owner_), np.concatenate(id_), np.concatenate(size_)
+    groups = np.split(np.arange(len(owner)), np.cumsum([len(part) for part in owner_])[:-1])
+    return entries(rows, row, owners, owner, id, size, groups, values.data, below.nodes.pos[kept])
 
 
-def _refuse_repeats(rows: Rows, keys: Ints, row: Ints) -> None:
-    again: Mask = np.zeros(len(keys), np.bool_)
-    again[1:] = keys[1:] == keys[:-1]
-    rows.refuse(again, row, "an object has a field twice")
+def _each(values: int | Ints, count: int) -> Ints:
+    return np.full(count, values, np.int64) if isinstance(values, int) else values
 
 
-def _entries(
-    owners: Ints, owner: Ints, id: Ints, size: Ints, sort: Ints, first: list[int], values: Ragged, pos: Ints, length: Ints
+def entries(
+    rows: Rows, row: Ints, owners: Ints, owner: Ints, id: Ints, size: Ints, groups: list[Ints], data: Bytes, pos: Ints
 ) -> Entries:
+    """Fields of the objects `owners` (in rows `row`) in the order of their names; `owner[k]` counts in `owners`.
+
+    The fields `groups[0]` are residual, their bytes at `pos` of `data`; `groups[1:]` are those of each shredded
+    field. A name twice in an object is malformed.
+    """
     count = len(owners)
+    rank = rows.names.ranks(rows.meta.codes[row[owner]], id)
+    key = owner * (int(rank.max(initial=0)) + 1) + rank
+    sort = np.argsort(key, kind="stable")
+    again: Mask = np.zeros(len(key), np.bool_)
+    again[1:] = key[sort][1:] == key[sort][:-1]
+    rows.refuse(again, row[owner[sort]], "an object has a field twice")
     counts = np.bincount(owner, minlength=count)
     starts = np.cumsum(counts) - counts
     ends = np.concatenate([[0], np.cumsum(size[sort])])
@@ -64,8 +64,7 @@ def _entries(
     offset[sort] = ends[:-1] - base[owner[sort]]
     max_ids = np.zeros(count, np.int64)
     np.maximum.at(max_ids, owner, id)
-    groups = np.split(np.arange(len(owner)), np.cumsum(first)[:-1])
     return Entries(
         owners, counts, ends[starts + counts] - base, max_ids, owners[owner], slot, id, offset,
-        tuple(groups[1:]), groups[0], values.data, pos, length,
+        tuple(groups[1:]), groups[0], data, pos, size[groups[0]],
     )  # fmt: skip

@@ -76,9 +76,10 @@ def _unshred(array: pa.Array, lenient: Lenient | None, first_row: int) -> pa.Arr
     parts: list[Ragged] = []
     mask = valid(array)
     meta, plain_metadata = _dictionaries(metadata)
+    whole = Rows(meta, lenient, first_row)
     for start in range(0, len(array), step):
         piece = array.slice(start, step)
-        rows = Rows(meta.with_codes(meta.codes[start : start + step]), lenient, first_row + start)
+        rows = whole.piece(start, start + step)
         scope = valid(piece)
         check_metadata(rows, scope)
         plan = plan_pair(rows, schema, children_of(piece), np.arange(len(piece)), scope, required=True)
@@ -211,7 +212,7 @@ def _objects(
     for name, schema in ordered:
         group = groups[name]
         plan = plan_pair(rows, schema, children_of(group), row, valid(group), required=False)
-        ids: Any = rows.ids(name)
+        ids: Any = rows.names.ids(name)
         ids = int(ids[0]) if len(ids) == 1 and len(codes) else ids[codes]
         fields.append(_checked(rows, name, ids, plan, row))
     where = pick(mixed, at)
