@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from boathouse.bits.late import Late
 from boathouse.errors import InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
@@ -22,9 +22,11 @@ from boathouse.variant.primitives import ARRAY, OBJECT, SHORT_STRING
 from boathouse.variant.walk import path_to
 
 if TYPE_CHECKING:
+    from boathouse.types import DataType
     from boathouse.variant.validate import Finding
 
 _path: Any = Late("boathouse.variant.path")
+_cast: Any = Late("boathouse.variant.cast")
 _python: Any = Late("boathouse.variant.python_values")
 _to_python: Any = Late("boathouse.variant.to_python")
 _json_in: Any = Late("boathouse.variant.json_in")
@@ -125,17 +127,39 @@ class Variant:
             return None
         return read_container(self.buffer, self.pos, self._end)
 
-    def get(self, path: Path) -> Variant | None:
-        """The value at a path such as `$.a.b[0]` or ("a", "b", 0); None where there is none.
+    @overload
+    def get(self, path: Path) -> Variant | None: ...
 
-        A path into a scalar, a missing key and an index beyond the end give None, not an error.
+    @overload
+    def get(self, path: Path, type: DataType | str, *, safe: bool = False) -> Any: ...
+
+    def get(self, path: Path, type: DataType | str | None = None, *, safe: bool = False) -> Any:
+        """The value at a path such as `$.a.b[0]` or ("a", "b", 0), as a variant or cast to a type; None for none.
+
+        A path into a scalar, a missing key and an index beyond the end give None, not an error. Raises
+        ExpressionError for a wrong path, and as `cast`.
         """
         here: Variant | None = self
-        for step in _path.parse_path(path) if isinstance(path, str) else path:
+        for step in _path.as_path(path):
             if here is None:
                 return None
             here = here._field(step) if isinstance(step, str) else here._element(step)
-        return here
+        return here if type is None or here is None else here.cast(type, safe=safe)
+
+    def try_get(self, path: Path, type: DataType | str) -> Any:
+        """As `get`, but None where the cast fails."""
+        return self.get(path, type, safe=True)
+
+    def cast(self, type: DataType | str, *, safe: bool = False) -> Any:
+        """Python's value of an SQL type: see `boathouse.variant.cast`. None for a variant null.
+
+        Raises EvaluationError where the cast fails, unless `safe`.
+        """
+        return _cast.cast_value(self, type, safe)
+
+    def try_cast(self, type: DataType | str) -> Any:
+        """As `cast`, but None where the cast fails."""
+        return self.cast(type, safe=True)
 
     def _field(self, name: str) -> Variant | None:
         box = self._box()
