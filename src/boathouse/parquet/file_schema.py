@@ -58,7 +58,8 @@ def _groups(files: DataFiles, source: ParquetSource) -> tuple[VariantGroup, ...]
 
 def _field_of(group: VariantGroup, fields: Sequence[FileField]) -> FileField:
     """The field of a group, found by its leaves: lists and maps have other names for their levels in Arrow."""
-    same = [f for top in fields for f in top.walk() if (f.first, f.leaves) == (group.first, group.leaves)]
+    groups = (f for top in fields for f in top.walk() if f.children)
+    same = [f for f in groups if (f.first, f.leaves) == (group.first, group.leaves)]
     proper = [f for f in same if any(c.name == METADATA and not c.children for c in f.children)]
     return (proper or same)[-1]
 
