@@ -1,0 +1,121 @@
+"""Encoded primitives into the typed column of exactly their type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.types import BinaryType, BooleanType, DataType, DecimalType, StringType, TimeType, UUIDType
+from boathouse.variant import primitives as ids
+from boathouse.variant.columns.nodes import Nodes
+from boathouse.variant.columns.unaligned import copy, gather
+from boathouse.variant.shredding.masks import Ints, Mask
+from boathouse.variant.shredding.primitives import Kind, beyond, kind_of
+
+Kinds = npt.NDArray[np.uint8]
+
+
+def decode(type: DataType, nodes: Nodes, kinds: Kinds, index: Ints, count: int) -> tuple[pa.Array, Ints]:
+    """The typed column, `count` long (node k is instance `index[k]`), and the nodes that do not fit it.
+
+    A decimal fits by its width, scale and precision; a string must be UTF-8; a time of day must be one.
+    MalformedVariant for nodes cut short or of bytes that are no text.
+    """
+    kind = kind_of(type)
+    fits = (kinds == ids.TRUE) | (kinds == ids.FALSE) if isinstance(type, BooleanType) else kinds == kind.id
+    if isinstance(type, StringType | BinaryType):
+        mine = np.flatnonzero(fits)
+        return _texts(type, nodes.take(mine), index[mine], count), np.flatnonzero(~fits)
+    if isinstance(type, BooleanType):
+        mine = np.flatnonzero(fits)
+        values = np.zeros(count, np.bool_)
+        values[index[mine]] = kinds[mine] == ids.TRUE
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), count, [_bits(index[mine], count), bits]), np.flatnonzero(~fits)
+    mine = np.flatnonzero(fits)
+    some = nodes.take(mine)
+    some.sizes()
+    values, good = _contents(type, kind, some)
+    if good is not None:
+        fits[mine[~good]] = False
+        mine, values = mine[good], values[good]
+    return _fixed(type, values, index[mine], count), np.flatnonzero(~fits)
+
+
+def _contents(type: DataType, kind: Kind, nodes: Nodes) -> tuple[npt.NDArray[Any], Mask | None]:
+    """What Arrow's buffer holds for each node, and which nodes fit (None: all)."""
+    if isinstance(type, DecimalType):
+        return _decimals(type, kind, nodes)
+    values = gather(nodes.data, nodes.pos + 1, kind.dtype)
+    if isinstance(type, TimeType):
+        return values, (values >= 0) & (values < ids.DAY_MICROS)
+    return values, None
+
+
+def _decimals(type: DecimalType, kind: Kind, nodes: Nodes) -> tuple[npt.NDArray[Any], Mask | None]:
+    words = np.empty((len(nodes), 2), "<i8")
+    if kind.id == ids.DECIMAL16:
+        words[:] = gather(nodes.data, nodes.pos + 2, "V16").view("<i8").reshape(-1, 2)
+    else:
+        words[:, 0] = gather(nodes.data, nodes.pos + 2, kind.dtype)
+        words[:, 1] = words[:, 0] >> 63
+    good = nodes.data[nodes.pos + 1] == type.scale
+    good &= ~beyond(words[:, 0], words[:, 1], type.precision)
+    return words.view("V16").ravel(), good
+
+
+def _fixed(type: DataType, values: npt.NDArray[Any], index: Ints, count: int) -> pa.Array:
+    whole = np.zeros(count, values.dtype)
+    whole[index] = values
+    storage = pa.binary(16) if isinstance(type, UUIDType) else to_arrow_type(type)
+    made = pa.Array.from_buffers(storage, count, [_bits(index, count), pa.py_buffer(whole.view(np.uint8))])
+    return pa.ExtensionArray.from_storage(pa.uuid(), made) if isinstance(type, UUIDType) else made
+
+
+def _texts(type: DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
+    sizes = nodes.sizes()
+    lead = np.where((nodes.headers() & 3) == ids.SHORT_STRING, 1, 5)
+    lengths = np.zeros(count, np.int64)
+    lengths[index] = np.maximum(sizes - lead, 0)
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    copy(data, offsets[index], nodes.data, nodes.pos + lead, lengths[index])
+    buffers = [_bits(index, count), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    binary = pa.Array.from_buffers(pa.binary(), count, buffers)
+    if isinstance(type, BinaryType):
+        return binary
+    try:
+        return binary.cast(pa.string())
+    except pa.ArrowInvalid:
+        return _checked(binary, nodes, index, count)
+
+
+def _checked(binary: pa.Array, nodes: Nodes, index: Ints, count: int) -> pa.Array:
+    """Strings of which some are not UTF-8: MalformedVariant for the first; in lenient reading they become empty."""
+    raw = binary.to_pylist()
+    good = np.array([_is_text(raw[i]) for i in index.tolist()], np.bool_)
+    nodes.check(good, "a string is not UTF-8")
+    for i in index[~good].tolist():
+        raw[i] = b""
+    return pa.array(raw, pa.binary()).cast(pa.string())
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _bits(index: Ints, count: int) -> pa.Buffer | None:
+    if len(index) == count:
+        return None
+    there = np.zeros(count, np.bool_)
+    there[index] = True
+    return pa.py_buffer(np.packbits(there, bitorder="little"))
