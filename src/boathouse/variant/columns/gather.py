@@ -17,8 +17,6 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
-_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.int64)
-
 
 def view(data: Bytes, dtype: str) -> npt.NDArray[Any]:
     """`data` seen as one `dtype` at each byte; empty if it is shorter than one."""
@@ -30,14 +28,16 @@ def unsigned(data: Bytes, pos: Ints, width: int | Ints) -> Ints:
     """The unsigned integers of 1 to 4 bytes at `pos`; one width for all, or one each."""
     if isinstance(width, int) and width != 3:
         return (data[pos] if width == 1 else view(data, f"<u{width}")[pos]).astype(np.int64)
-    if len(data) < 4:
-        data = np.concatenate([data, np.zeros(4, np.uint8)])
+    mask = (1 << (8 * width)) - 1 if isinstance(width, int) else (np.int64(1) << (width << 3)) - 1
+    limit = len(data) - 8
+    if len(pos) and limit >= 0 and int(pos.max()) <= limit:
+        return np.bitwise_and(view(data, "<i8")[pos], mask)
+    if limit < 0:
+        data, limit = np.concatenate([data, np.zeros(8, np.uint8)]), len(data)
     # The word may stick out at the end of the buffer: it is fetched from further down and shifted.
-    at = np.minimum(pos, len(data) - 4)
-    words = view(data, "<u4")[at].astype(np.int64)
-    words >>= (pos - at) * 8
-    words &= _MASKS[width]
-    return words
+    at = np.minimum(pos, limit)
+    words = view(data, "<u8")[at] >> ((pos - at) << 3).astype(np.uint64)
+    return np.bitwise_and(words.view(np.int64), mask)
 
 
 def prefix(data: Bytes, pos: Ints, width: int) -> Bytes:

@@ -19,8 +19,11 @@ Words = npt.NDArray[np.uint64]
 
 # Objects whose header, count and ids fit 64 bytes, so that a bitmap of hits fits one word.
 _NARROW = 61
+# The bytes of each object that are looked at in one go.
+_WINDOW = 16
 _LOW = np.uint64(0x0101010101010101)
 _SEVEN = np.uint64(0x7F7F7F7F7F7F7F7F)
+_HIGH = np.uint64(0x8080808080808080)
 _PACK = np.uint64(0x0102040810204080)
 _BLOCK = 1 << 20
 
@@ -50,26 +53,32 @@ def element(nodes: Nodes, number: int) -> tuple[Nodes, Ints]:
 
 def field(nodes: Nodes, name: str) -> tuple[Nodes, Ints]:
     """The fields called `name` of those nodes that are objects and have it, and which nodes those are."""
-    wanted = _wanted(nodes, name)
-    head = prefix(nodes.data, nodes.pos, 2).view("<u2")[:, 0].astype(np.int64)
+    index = np.arange(len(nodes))
     inside = nodes.check(nodes.pos < nodes.end, "a value is missing: its bytes end here")
     if inside is not None:
-        head[~inside] = 0
+        nodes, index = nodes.take(inside), index[inside]
+    if not len(nodes):
+        return nodes, index
+    wanted = _wanted(nodes, name)
+    block = prefix(nodes.data, nodes.pos, _WINDOW).view("<u8")
+    head = block[:, 0].view(np.int64)
     objects = (head & 3) == 2
     # Ids and a count of one byte: bits 4 to 6 of the header are 0.
-    narrow = objects & ((head & 0x70) == 0) & (head >> 8 <= _NARROW) & (wanted != SEVERAL)
+    narrow = ((head & 0x73) == 2) & ((head & 0xFF00) <= _NARROW << 8)
+    if (several := wanted == SEVERAL).any():
+        narrow &= ~several
     if narrow.all():
-        return _narrow(nodes, wanted, head >> 8, np.arange(len(nodes)))
+        return _narrow(nodes, wanted, block, index)
     found: list[tuple[Nodes, Ints]] = []
     which = np.flatnonzero(narrow)
     if len(which):
-        found.append(_narrow(nodes.take(which), wanted[which], head[which] >> 8, which))
+        found.append(_narrow(nodes.take(which), wanted[which], block[which], index[which]))
     which = np.flatnonzero(objects & ~narrow)
     if len(which):
-        found.append(_wide(nodes.take(which), wanted[which], name, which))
+        found.append(_wide(nodes.take(which), wanted[which], name, index[which]))
     if len(found) == 1:
         return found[0]
-    return _merged(found) if found else (nodes.take(slice(0, 0)), np.zeros(0, np.int64))
+    return _merged(found) if found else (nodes.take(slice(0, 0)), index[:0])
 
 
 def _wanted(nodes: Nodes, name: str) -> Ints:
@@ -99,25 +108,28 @@ def _children(nodes: Nodes, parts: Containers, slot: Ints, index: Ints) -> tuple
     return (found, index) if kept is None else (found.take(kept), index[kept])
 
 
-def _narrow(nodes: Nodes, wanted: Ints, count: Ints, index: Ints) -> tuple[Nodes, Ints]:
-    """Objects of at most 61 fields with ids and counts of one byte."""
-    ids = nodes.pos + 2
-    width = ((nodes.data[nodes.pos] >> 2) & 3).astype(np.int64) + 1
-    offsets = ids + count
-    values = offsets + (count + 1) * width
+def _narrow(nodes: Nodes, wanted: Ints, block: Words, index: Ints) -> tuple[Nodes, Ints]:
+    """Objects of at most 61 fields with ids and counts of one byte; `block` is the first bytes of each."""
+    head = block[:, 0].view(np.int64)
+    count = (head >> 8) & 0xFF
+    width = ((head >> 2) & 3) + 1
+    last = nodes.pos + 2 + count
+    last += count * width
+    values = last + width
     kept = nodes.check(values <= nodes.end, "a container counts more elements than it has bytes for")
     if kept is not None:
-        return _narrow(nodes.take(kept), wanted[kept], count[kept], index[kept])
-    values_end = values + unsigned(nodes.data, offsets + count * width, width)
+        return _narrow(nodes.take(kept), wanted[kept], block[kept], index[kept])
+    values_end = unsigned(nodes.data, last, width)
+    values_end += values
     kept = nodes.check(values_end <= nodes.end, "the values of a container end beyond it")
     if kept is not None:
-        return _narrow(nodes.take(kept), wanted[kept], count[kept], index[kept])
-    hits = _hits(nodes, wanted, count)
+        return _narrow(nodes.take(kept), wanted[kept], block[kept], index[kept])
+    hits = _hits(nodes, wanted, count, block)
     found = hits != 0
     kept = nodes.check((hits & (hits - np.uint64(1))) == 0, "an object has a field twice")
     if kept is not None:
         found &= kept
-    parts = Containers(count, ids, width, offsets, width, values, values_end)
+    parts = Containers(count, nodes.pos + 2, width, last - count * width, width, values, values_end)
     if not found.all():
         which = np.flatnonzero(found)
         nodes, hits, parts, index = nodes.take(which), hits[which], parts.take(which), index[which]
@@ -125,29 +137,31 @@ def _narrow(nodes: Nodes, wanted: Ints, count: Ints, index: Ints) -> tuple[Nodes
     return _children(nodes, parts, (hits.astype(np.float64).view(np.int64) >> 52) - 1025, index)
 
 
-def _hits(nodes: Nodes, wanted: Ints, count: Ints) -> Words:
+def _hits(nodes: Nodes, wanted: Ints, count: Ints, block: Words) -> Words:
     """A bitmap for each narrow object: bit 2 + slot is set where the id in `slot` is the wanted one."""
-    words = -(-(2 + int(count.max())) // 8)
-    block = prefix(nodes.data, nodes.pos, 8 * words).view("<u8")
+    words = -(-(2 + int(count.max())) // 8) if len(count) else 0
+    if words * 8 > _WINDOW:
+        block = prefix(nodes.data, nodes.pos, 8 * words).view("<u8")
     needle = (wanted & 0xFF).astype(np.uint64) * _LOW
     hits = np.zeros(len(nodes), np.uint64)
     for j in range(words):
-        # Per byte: bit 7 of `zero` is set where the byte of `x` is 0, without carries between bytes.
+        # Per byte: bit 7 of `same` is set where the byte of `x` is 0, without carries between bytes.
         x = block[:, j] ^ needle
-        zero = (x & _SEVEN) + _SEVEN
-        zero |= x
-        zero |= _SEVEN
-        np.invert(zero, out=zero)
-        zero >>= np.uint64(7)
-        zero *= _PACK
-        zero >>= np.uint64(56)
+        same = x & _SEVEN
+        same += _SEVEN
+        same |= x
+        np.invert(same, out=same)
+        same &= _HIGH
+        # The eight bits 7 of the bytes become one byte.
+        same >>= np.uint64(7)
+        same *= _PACK
+        same >>= np.uint64(56)
         if j:
-            zero <<= np.uint64(8 * j)
-        hits |= zero
+            same <<= np.uint64(8 * j)
+        hits |= same
     # The first two bytes are header and count; behind the ids lie offsets.
-    inside = (np.uint64(1) << (count + 2).astype(np.uint64)) - np.uint64(4)
-    hits &= inside
-    unfit = (wanted < 0) | (wanted > 0xFF)
+    hits &= (np.uint64(4) << count.view(np.uint64)) - np.uint64(4)
+    unfit = wanted.view(np.uint64) > 0xFF
     if unfit.any():
         hits[unfit] = 0
     return hits

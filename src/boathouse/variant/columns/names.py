@@ -200,16 +200,6 @@ class Dictionaries:
         same = prefix(self.data, strings + edges[fits], len(name)) == np.frombuffer(name, np.uint8)
         return fits[same.all(axis=1)]
 
-    def all_spans(self) -> tuple[Ints, Ints, Ints]:
-        """The names of all dictionaries end to end: how many each has (0 if malformed), and where every name starts in
-        `data` and how long it is."""
-        width, size, offsets, strings, _ = self._shape
-        counts = np.where(self.wrong == 0, size, 0)
-        owner, slot = ragged(counts)
-        at, w = offsets[owner] + slot * width[owner], width[owner]
-        low, high = unsigned(self.data, at, w), unsigned(self.data, at + w, w)
-        return counts, strings[owner] + low, high - low
-
     def spans(self, codes: Ints) -> tuple[Ints, Ints, Ints]:
         """Where the names of the dictionaries `codes` start and end in `data`, one dictionary after another, and how
         many each has. They must be well-formed."""
