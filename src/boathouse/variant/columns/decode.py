@@ -1,0 +1,197 @@
+"""Whole columns as Python's own values, the same as `Variant.to_python` of each row.
+
+All values of a batch of rows are found at once, then made kind by kind, and the containers filled from the deepest up.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from boathouse.errors import EvaluationError
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.gather import Ints
+from boathouse.variant.columns.layout import Column, chunks
+from boathouse.variant.columns.nodes import OBJECT
+from boathouse.variant.columns.reading import batches, read
+from boathouse.variant.columns.scalars import binaries, decimals, fixed, numbers, strings
+from boathouse.variant.columns.expand import Tree
+from boathouse.variant.primitives import (
+    BINARY,
+    DATE,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    DOUBLE,
+    FALSE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+    TRUE,
+    UUID,
+)
+from boathouse.variant.to_python import date_of, datetime_of, decimal_of, nanos_of, time_of
+from boathouse.variant.value import Variant
+
+Objects = npt.NDArray[np.object_]
+
+# What numpy turns into date and datetime: the years 1 to 9999.
+_DAYS = (-719_162, 2_932_896)
+_MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+
+
+def to_pylist(data: Any, *, lenient: Lenient | None = None) -> list[Any]:
+    """The rows of a column of variants (any layout that `layout.column` reads) as Python values, None for null rows.
+
+    Raises MalformedVariant with the row and offset of the first malformed row found, and UnsupportedFeatureError for
+    primitive types above 20, unless `lenient` is given: such rows are None then, and counted. EvaluationError for dates
+    and timestamps that Python cannot hold.
+    """
+    out: list[Any] = []
+    for column in chunks(data):
+        out += _decoded(column, lenient)
+    return out
+
+
+def _decoded(column: Column, lenient: Lenient | None) -> list[Any]:
+    out: list[Any] = []
+    for first, last in batches(column):
+        rows, values = read(column, first, last, python_values, Variant.to_python, lenient)
+        if len(rows) < last - first:
+            spread = np.empty(last - first, np.object_)
+            spread[rows - first] = values
+            values = spread
+        out += values.tolist()
+    return out
+
+
+def python_values(tree: Tree) -> Objects:
+    """The values of the top level. Raises Faulty for scalars that are malformed."""
+    out = np.empty(len(tree), np.object_)
+    for kind in np.flatnonzero(np.bincount(tree.kind, minlength=1)).tolist():
+        if kind in _MAKERS:
+            which = tree.of_kind(kind)
+            out[which] = _MAKERS[kind](tree, which, kind)
+    _fill(tree, out)
+    return out[: len(tree.numbers)]
+
+
+def _fill(tree: Tree, out: Objects) -> None:
+    """Makes the objects and arrays, from the deepest level up."""
+    words = _array(tree.names.raw.cast("string").to_pylist())
+    levels = [*tree.levels, tree.levels[-1]]
+    for depth in reversed(range(len(levels) - 2)):
+        start, below, end = levels[depth : depth + 3]
+        boxes = start + np.flatnonzero(tree.kind[start:below] >= OBJECT)
+        if not len(boxes):
+            continue
+        values, names = out[below:end], words[tree.name[below:end]]
+        objects = tree.kind[boxes] == OBJECT
+        if not objects.all():
+            mine = np.repeat(objects, tree.count[boxes])
+            rest = boxes[~objects]
+            out[rest] = _arrays(values[~mine], tree.count[rest])
+            boxes, values, names = boxes[objects], values[mine], names[mine]
+        out[boxes] = _objects(names, values, tree.count[boxes])
+
+
+def _objects(names: Objects, values: Objects, counts: Ints) -> Objects:
+    fields = zip(names.tolist(), values.tolist())
+    return np.fromiter([dict(islice(fields, count)) for count in counts.tolist()], np.object_, len(counts))
+
+
+def _arrays(values: Objects, counts: Ints) -> Objects:
+    elements = iter(values.tolist())
+    return np.fromiter([list(islice(elements, count)) for count in counts.tolist()], np.object_, len(counts))
+
+
+def _array(values: list[Any]) -> Objects:
+    return np.fromiter(values, np.object_, len(values))
+
+
+def _numbers(tree: Tree, which: Ints, kind: int) -> Objects:
+    return numbers(tree, which, kind).astype(np.object_)
+
+
+def _floats(tree: Tree, which: Ints, kind: int) -> Objects:
+    return numbers(tree, which, kind).astype(np.float64).astype(np.object_)
+
+
+def _strings(tree: Tree, which: Ints, kind: int) -> Objects:
+    found: Objects = strings(tree, which).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _binaries(tree: Tree, which: Ints, kind: int) -> Objects:
+    found: Objects = binaries(tree, which).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _decimals(tree: Tree, which: Ints, kind: int) -> Objects:
+    unscaled, scale = decimals(tree, which, kind)
+    plain = unscaled if isinstance(unscaled, list) else unscaled.tolist()
+    return _array([decimal_of(number, digits) for number, digits in zip(plain, scale.tolist())])
+
+
+def _times(tree: Tree, which: Ints, kind: int) -> Objects:
+    return _array([time_of(micros) for micros in numbers(tree, which, kind).tolist()])
+
+
+def _uuids(tree: Tree, which: Ints, kind: int) -> Objects:
+    return _array([uuid.UUID(bytes=raw) for raw in fixed(tree, which, 16)])
+
+
+def _dates(tree: Tree, which: Ints, kind: int) -> Objects:
+    days = numbers(tree, which, kind)
+    _within(tree, which, days, _DAYS, date_of)
+    return days.astype("datetime64[D]").astype(np.object_)
+
+
+def _timestamps(tree: Tree, which: Ints, kind: int) -> Objects:
+    micros = numbers(tree, which, kind)
+    utc = kind == TIMESTAMP
+    _within(tree, which, micros, _MICROS, lambda one: datetime_of(one, utc))
+    naive = micros.astype("datetime64[us]").astype(np.object_)
+    return _array([one.replace(tzinfo=UTC) for one in naive.tolist()]) if utc else naive
+
+
+def _nanos(tree: Tree, which: Ints, kind: int) -> Objects:
+    found = numbers(tree, which, kind)
+    _within(tree, which, found, (-(2**63) + 1, 2**63 - 1), nanos_of)
+    return _array(list(found.astype("datetime64[ns]")))
+
+
+def _within(
+    tree: Tree, which: Ints, found: npt.NDArray[Any], limits: tuple[int, int], convert: Callable[[int], object]
+) -> None:
+    """Raises the EvaluationError of `convert`, with its row, for the first number beyond the limits."""
+    wild = np.flatnonzero((found < limits[0]) | (found > limits[1]))
+    if len(wild):
+        try:
+            convert(int(found[wild[0]]))
+        except EvaluationError as problem:
+            row = int(tree.numbers[tree.row[which[wild[0]]]])
+            raise EvaluationError(problem.message, where=f"row {row:,}", advice=problem.advice) from None
+
+
+_MAKERS: dict[int, Callable[[Tree, Ints, int], Any]] = {
+    TRUE: lambda tree, which, kind: True, FALSE: lambda tree, which, kind: False,
+    INT8: _numbers, INT16: _numbers, INT32: _numbers, INT64: _numbers, DOUBLE: _floats, FLOAT: _floats,
+    DECIMAL4: _decimals, DECIMAL8: _decimals, DECIMAL16: _decimals, DATE: _dates, TIMESTAMP: _timestamps,
+    TIMESTAMP_NTZ: _timestamps, TIMESTAMP_NANOS: _nanos, TIMESTAMP_NTZ_NANOS: _nanos, TIME: _times,
+    BINARY: _binaries, STRING: _strings, UUID: _uuids,
+}  # fmt: skip

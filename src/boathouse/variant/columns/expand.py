@@ -1,0 +1,344 @@
+"""Every value of some rows of a column at once, breadth first, with all that a full reading checks but scalars' content.
+
+The rules are those of `boathouse.variant.decode`. Where one is broken the rows are told by `Faulty`; the caller has
+the one-value path say what is wrong with them, so both paths give the same errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
+from boathouse.variant.columns.layout import Column
+from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSET_WIDTH, SIZE
+from boathouse.variant.columns.pieces import join
+from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
+
+_BASE_BUDGET, _BUDGET = budget(0), budget(1) - budget(0)
+
+
+class Faulty(Exception):
+    """Some rows are malformed: `rows` are their positions among those asked for. Never leaves the package."""
+
+    def __init__(self, rows: npt.NDArray[Any]) -> None:
+        super().__init__(f"{len(rows)} rows")
+        self.rows = np.unique(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The field names of several dictionaries: `raw` their distinct bytes, sorted; `rank[base[d] + id]` finds one.
+
+    `broken` marks those that are not UTF-8; None if all are.
+    """
+
+    raw: pa.BinaryArray
+    rank: npt.NDArray[np.int32]
+    base: Ints
+    sizes: Ints
+    broken: Bools | None
+
+    @staticmethod
+    def of(column: Column, codes: Ints) -> Names:
+        """Those of the dictionaries `codes`, which must be well-formed."""
+        start, end, sizes = column.meta.spans(codes)
+        parts, offsets = join(column.meta.data, start, end)
+        all = pa.Array.from_buffers(pa.large_binary(), len(start), [None, pa.py_buffer(offsets), pa.py_buffer(parts)])
+        coded = all.dictionary_encode()
+        order = pc.sort_indices(coded.dictionary).to_numpy()
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order))
+        raw = coded.dictionary.take(pa.array(order)).cast(pa.binary())
+        return Names(raw, rank[coded.indices.to_numpy()], np.cumsum(sizes) - sizes, sizes, _not_utf8(raw))
+
+
+def _not_utf8(raw: pa.BinaryArray) -> Bools | None:
+    try:
+        pa.Array.from_buffers(pa.string(), len(raw), raw.buffers()).validate(full=True)
+        return None
+    except pa.ArrowInvalid:
+        return np.array([not is_utf8(name) for name in raw.to_pylist()])
+
+
+def is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+        return True
+    except UnicodeDecodeError:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """All values of some rows, level by level; the arrays have one entry a value.
+
+    Value k lies at `pos[k]` to `end[k]` of the column's data, in row `row[k]` of those asked for, whose numbers in
+    the whole column are `numbers`. Its children are the `count[k]` values from `first[k]` on (of a scalar: 0).
+    `name[k]` is the rank of its field name in `names`, -1 in arrays and at the top. Level d is `levels[d]` to
+    `levels[d + 1]`; the first are the rows themselves.
+    """
+
+    data: Bytes
+    numbers: Ints
+    row: Ints
+    pos: Ints
+    end: Ints
+    kind: npt.NDArray[np.uint8]
+    name: npt.NDArray[np.int32]
+    count: Ints
+    first: Ints
+    levels: list[int]
+    names: Names
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def require(self, ok: Bools, which: Ints) -> None:
+        """Raises Faulty with the rows of the values `which` that are not `ok`."""
+        _all(ok, self.row[which])
+
+    def of_kind(self, kind: int) -> Ints:
+        """The positions of all values of one kind (primitive id, OBJECT or ARRAY)."""
+        return np.flatnonzero(self.kind == kind)
+
+    def bodies(self, which: Ints) -> tuple[Ints, Ints]:
+        """Where the bytes of strings or binaries start and end."""
+        pos = self.pos[which]
+        return pos + np.where(self.data[pos] & 3, 1, 5), self.end[which]
+
+
+@dataclass(eq=False)
+class _Level:
+    row: Ints
+    pos: Ints
+    end: Ints
+    kind: npt.NDArray[np.uint8]
+    name: npt.NDArray[np.int32]
+    count: Ints
+
+
+@dataclass(eq=False)
+class _Boxes:
+    """The containers of a level: `at` their positions in it; the rest as in `decode.Container`."""
+
+    at: Ints
+    count: Ints
+    ids: Ints
+    id_width: npt.NDArray[Any]
+    offsets: Ints
+    offset_width: npt.NDArray[Any]
+    values: Ints
+    end: Ints
+
+
+def expand(column: Column, rows: Ints) -> Tree:
+    """The tree of `rows`, none of them null. Raises Faulty."""
+    return _Expansion(column, rows).run()
+
+
+class _Expansion:
+    def __init__(self, column: Column, rows: Ints) -> None:
+        self.column, self.data, self.rows = column, column.data, rows
+        codes = column.meta.codes[rows]
+        wrong = codes < 0
+        if len(column.meta):
+            wrong |= column.meta.wrong[codes] > 0
+        if wrong.any():
+            raise Faulty(np.flatnonzero(wrong))
+        used, self.dictionary = np.unique(codes, return_inverse=True)
+        self.names = Names.of(column, used)
+        self.levels: list[tuple[_Level, _Boxes | None]] = []
+        self.spent: Ints | None = None  # bytes visited in each row, once children were found to be shared
+        self.allowed = self.dictionary[:0]
+
+    def run(self) -> Tree:
+        row = np.arange(len(self.rows))
+        pos, bound = self.column.start[self.rows], self.column.end[self.rows]
+        name = np.full(len(row), -1, np.int32)
+        owner: Ints | None = None
+        boxes: _Boxes | None = None
+        while len(row):
+            level, inner = self.measure(row, pos, bound, name)
+            if boxes is not None and owner is not None:
+                self.check_layout(boxes, owner, level)
+            self.levels.append((level, inner))
+            self.count(level, inner)
+            if inner is None:
+                return self.finish()
+            if len(self.levels) > MAX_DEPTH:
+                raise Faulty(row[inner.at])
+            boxes = inner
+            row, pos, bound, name, owner = self.children(level, inner)
+        if boxes is not None and owner is not None:
+            _all(boxes.values == boxes.end, self.levels[-1][0].row[boxes.at])
+        return self.finish()
+
+    def measure(self, row: Ints, pos: Ints, bound: Ints, name: npt.NDArray[np.int32]) -> tuple[_Level, _Boxes | None]:
+        """Kinds and ends of the values at `pos`, and the layout of the containers among them."""
+        _all(pos < bound, row)
+        header = self.data[pos]
+        kind, size = KIND[header], SIZE[header]
+        level = _Level(row, pos, pos + size, kind, name, np.zeros(len(row), np.int64))
+        open = np.flatnonzero(size == 0)
+        boxes = None
+        if len(open):
+            kinds = kind[open]
+            nested = open[kinds >= OBJECT]
+            if len(nested) != len(open):
+                self.measure_long(level, bound, open[kinds < OBJECT])
+            if len(nested):
+                boxes = self.measure_boxes(level, bound, nested, header[nested])
+        _all(level.end <= bound, row)
+        return level, boxes
+
+    def measure_long(self, level: _Level, bound: Ints, which: Ints) -> None:
+        kind = level.kind[which]
+        pos = level.pos[which] + 1
+        _all(((kind == STRING) | (kind == BINARY)) & (pos + 4 <= bound[which]), level.row[which])
+        level.end[which] = pos + 4 + unsigned(self.data, pos, 4)
+
+    def measure_boxes(self, level: _Level, bound: Ints, at: Ints, header: npt.NDArray[np.uint8]) -> _Boxes:
+        row, pos, limit = level.row[at], level.pos[at], bound[at]
+        id_width, width = ID_WIDTH[header], OFFSET_WIDTH[header]
+        count_width = 1 + 3 * LARGE[header]
+        ids = pos + 1 + count_width
+        _all(ids <= limit, row)
+        count = unsigned(self.data, pos + 1, count_width)
+        offsets = ids + count * id_width
+        last = offsets + count * width
+        values = last + width
+        _all(values <= limit, row)
+        end = values + unsigned(self.data, last, width)
+        level.end[at] = end
+        level.count[at] = count
+        return _Boxes(at, count, ids, id_width, offsets, width, values, end)
+
+    def children(self, level: _Level, boxes: _Boxes) -> tuple[Ints, Ints, Ints, npt.NDArray[np.int32], Ints]:
+        """Row, position, bound and name of all children, and their containers (positions in `boxes`)."""
+        count = boxes.count
+        owner = np.repeat(np.arange(len(count)), count)
+        slot = np.arange(len(owner)) - (np.cumsum(count) - count)[owner]
+        row = level.row[boxes.at][owner]
+        width = boxes.offset_width[owner]
+        pos = boxes.values[owner] + unsigned(self.data, boxes.offsets[owner] + slot * width, width)
+        bound = boxes.end[owner]
+        if boxes.id_width.all():
+            name = self.name(boxes, owner, slot, row)
+        else:
+            name = np.full(len(owner), -1, np.int32)
+            named = np.flatnonzero(boxes.id_width[owner])
+            name[named] = self.name(boxes, owner[named], slot[named], row[named])
+        return row, pos, bound, name, owner
+
+    def name(self, boxes: _Boxes, owner: Ints, slot: Ints, row: Ints) -> npt.NDArray[np.int32]:
+        """The names of the children of objects: within the dictionary, UTF-8, each once in an object."""
+        width = boxes.id_width[owner]
+        id = unsigned(self.data, boxes.ids[owner] + slot * width, width)
+        names, dictionary = self.names, self.dictionary[row]
+        _all(id < names.sizes[dictionary], row)
+        rank = names.rank[names.base[dictionary] + id]
+        if names.broken is not None:
+            _all(~names.broken[rank], row)
+        falls = (rank[1:] <= rank[:-1]) & (owner[1:] == owner[:-1])
+        if falls.any():
+            self.check_unique(owner, rank, row, owner[1:][falls])
+        return rank
+
+    def check_unique(self, owner: Ints, rank: npt.NDArray[np.int32], row: Ints, unsorted: Ints) -> None:
+        some = np.zeros(int(owner[-1]) + 1, np.bool_)
+        some[unsorted] = True
+        which = np.flatnonzero(some[owner])
+        keys = owner[which] * len(self.names.raw) + rank[which]
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        _all(ordered[1:] != ordered[:-1], row[which][order][1:])
+
+    def check_layout(self, boxes: _Boxes, owner: Ints, level: _Level) -> None:
+        """Values of a container do not overlap (unless they start alike), and the last ends where it ends."""
+        count = boxes.count
+        full = count > 0
+        first = (np.cumsum(count) - count)[full]
+        last = boxes.values.copy()
+        last[full] = np.maximum.reduceat(level.end, first)
+        _all(last == boxes.end, self.levels[-1][0].row[boxes.at])
+        pos, end = level.pos, level.end
+        bad = (pos[1:] < end[:-1]) & (owner[1:] == owner[:-1])
+        if not bad.any():
+            return
+        # Not in the order of their places: the containers where that is so are put in order first.
+        some = np.zeros(len(count), np.bool_)
+        some[owner[1:][bad]] = True
+        which = np.flatnonzero(some[owner])
+        shift = (owner[which] << 32) - boxes.values[owner[which]]
+        starts, ends = pos[which] + shift, end[which] + shift
+        in_order, ended = np.sort(starts), np.sort(ends)
+        # Sorted apart, the ends still precede the next starts if and only if no two spans overlap.
+        bad = (in_order[1:] < ended[:-1]) & (in_order[1:] >> 32 == in_order[:-1] >> 32)
+        if bad.any():
+            self.check_shared(starts, ends, level.row[which])
+
+    def check_shared(self, start: Ints, end: Ints, row: Ints) -> None:
+        """Children that start alike are shared: legal, and from here on the visits are counted."""
+        order = np.lexsort((end, start))
+        start, end = start[order], end[order]
+        bad = (start[1:] < end[:-1]) & (start[1:] != start[:-1]) & (start[1:] >> 32 == start[:-1] >> 32)
+        _all(~bad, row[order][1:])
+        if self.spent is None:
+            self.spent = np.zeros(len(self.rows), np.int64)
+            top = self.levels[0][0]
+            self.allowed = _BASE_BUDGET + _BUDGET * (top.end - top.pos)
+            for past, inner in self.levels:
+                self.count(past, inner)
+
+    def count(self, level: _Level, boxes: _Boxes | None) -> None:
+        """Adds what a visit of a level costs: the bytes of its scalars, and of its containers before their values."""
+        if self.spent is None:
+            return
+        cost = level.end - level.pos
+        if boxes is not None:
+            cost[boxes.at] = boxes.values - level.pos[boxes.at]
+        self.spent += np.bincount(level.row, cost, len(self.rows)).astype(np.int64)
+        over = self.spent > self.allowed
+        if boxes is not None:
+            # The children to come count a byte each at least: refused before there is an array of them.
+            more = np.bincount(level.row[boxes.at], boxes.count, len(self.rows))
+            over |= self.spent + more > self.allowed
+        if over.any():
+            raise Faulty(np.flatnonzero(over))
+
+    def finish(self) -> Tree:
+        levels = [level for level, _ in self.levels]
+        edges = [0]
+        firsts = []
+        for level in levels:
+            edges.append(edges[-1] + len(level.row))
+            firsts.append(np.cumsum(level.count) - level.count + edges[-1])
+        return Tree(
+            self.data,
+            self.rows + self.column.first_row,
+            _joined([level.row for level in levels]),
+            _joined([level.pos for level in levels]),
+            _joined([level.end for level in levels]),
+            _joined([level.kind for level in levels]),
+            _joined([level.name for level in levels]),
+            _joined([level.count for level in levels]),
+            _joined(firsts),
+            edges,
+            self.names,
+        )
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _all(ok: Bools, row: Ints) -> None:
+    """Raises Faulty with the rows that are not `ok`."""
+    if not ok.all():
+        raise Faulty(row[~ok])

@@ -1,0 +1,88 @@
+"""The content of many scalars of one kind at once, checked as `decode.read_scalar` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from boathouse.variant.columns.gather import Ints, view
+from boathouse.variant.columns.pieces import join
+from boathouse.variant.columns.expand import Tree, is_utf8
+from boathouse.variant.primitives import (
+    DATE,
+    DAY_MICROS,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL_LIMITS,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    MAX_SCALE,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+)
+
+# By primitive id: what follows the header.
+NUMBERS = {
+    INT8: "<i1", INT16: "<i2", INT32: "<i4", INT64: "<i8", DOUBLE: "<f8", FLOAT: "<f4", DATE: "<i4", TIME: "<i8",
+    TIMESTAMP: "<i8", TIMESTAMP_NTZ: "<i8", TIMESTAMP_NANOS: "<i8", TIMESTAMP_NTZ_NANOS: "<i8",
+}  # fmt: skip
+
+
+def numbers(tree: Tree, which: Ints, kind: int) -> npt.NDArray[Any]:
+    """The numbers of scalars of one of the kinds in NUMBERS. Raises Faulty for a time of day beyond its day."""
+    found = view(tree.data, NUMBERS[kind])[tree.pos[which] + 1]
+    if kind == TIME:
+        tree.require((found >= 0) & (found < DAY_MICROS), which)
+    return found
+
+
+def strings(tree: Tree, which: Ints) -> pa.LargeStringArray:
+    """The text of strings. Raises Faulty where it is not UTF-8."""
+    data, offsets = join(tree.data, *tree.bodies(which))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    array = pa.Array.from_buffers(pa.large_string(), len(which), buffers)
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = pa.Array.from_buffers(pa.large_binary(), len(which), buffers)
+        tree.require(np.array([is_utf8(text) for text in raw.to_pylist()]), which)
+        raise
+    return array
+
+
+def binaries(tree: Tree, which: Ints) -> pa.LargeBinaryArray:
+    """The bytes of binaries."""
+    data, offsets = join(tree.data, *tree.bodies(which))
+    return pa.Array.from_buffers(pa.large_binary(), len(which), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def decimals(tree: Tree, which: Ints, kind: int) -> tuple[list[int] | npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """Unscaled values (Python's integers for decimal16) and scales. Raises Faulty for what the width forbids."""
+    pos = tree.pos[which] + 1
+    scale = tree.data[pos]
+    tree.require(scale <= MAX_SCALE, which)
+    limit = DECIMAL_LIMITS[kind]
+    if kind in (DECIMAL4, DECIMAL8):
+        found = view(tree.data, "<i4" if kind == DECIMAL4 else "<i8")[pos + 1]
+        tree.require((found >= -limit) & (found <= limit), which)
+        return found, scale
+    raw = view(tree.data, "V16")[pos + 1]
+    wide = [int.from_bytes(one, "little", signed=True) for one in raw.tolist()]
+    tree.require(np.array([-limit <= one <= limit for one in wide], np.bool_), which)
+    return wide, scale
+
+
+def fixed(tree: Tree, which: Ints, width: int) -> list[bytes]:
+    """The `width` bytes after the header of each."""
+    found: list[bytes] = view(tree.data, f"V{width}")[tree.pos[which] + 1].tolist()
+    return found
