@@ -11,7 +11,7 @@ pair `value`, `typed_value`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -190,6 +190,11 @@ def group_fields(schema: ShreddingSchema) -> list[pa.Field]:
         case primitive:
             typed = pa.uuid() if isinstance(primitive, UUIDType) else plain_arrow_type(primitive)
     return [*fields, pa.field("typed_value", typed, True)]
+
+
+def group_schema(group: Mapping[str, pa.Array]) -> ShreddingSchema:
+    """The schema of one pair from its arrays."""
+    return _from_group({name: pa.field(name, array.type) for name, array in group.items()}, "$", 0)
 
 
 def _from_group(children: dict[str, pa.Field], where: str, depth: int) -> ShreddingSchema:

@@ -42,7 +42,7 @@ from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, Sh
 
 CELLS = 1 << 19
 """Values planned at once: what a step needs stays in the processor's cache."""
-_CONFLICT = "`value` and `typed_value` are both there, and the value is no shredded object"
+CONFLICT = "`value` and `typed_value` are both there, and the value is no shredded object"
 _LIMIT = (1 << 31) - 1
 
 
@@ -157,7 +157,7 @@ def plan_pair(
     assert mixed is not None
     parts: list[Part] = []
     if not isinstance(schema.typed, ShreddedObject) and mixed.any():
-        rows.refuse(mixed, row, _CONFLICT)
+        rows.refuse(mixed, row, CONFLICT)
     residual = minus(value, mixed, count) if mixed.any() else value
     if schema.typed is not None:
         parts.append(_typed(rows, schema.typed, group["typed_value"], row, typed, values, mixed))

@@ -1,0 +1,232 @@
+"""Paths read straight from shredded columns: nothing is rebuilt that the path does not reach.
+
+At each step of a path the value is either in the typed column that the step leads into, or in the residual `value`,
+never in both (VariantShredding.md, "Objects"): a shredded field is looked for nowhere but in its own columns, an
+element of a shredded array nowhere but in its list. So a file that breaks this (an INVALID row of the specification's
+table) can answer otherwise than its rebuilt values would; the specification allows that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.schema import from_arrow_type, to_arrow_type
+from boathouse.errors import InvalidArgumentError
+from boathouse.types import DataType, DecimalType, FloatType, IntegerType, VariantType
+from boathouse.types.text import parse_type
+from boathouse.variant.columns.extract import extract
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.layout import _dictionaries
+from boathouse.variant.path import as_path
+from boathouse.variant.shredding.masks import Mask, both, valid
+from boathouse.variant.shredding.plans import joined
+from boathouse.variant.shredding.primitives import plain
+from boathouse.variant.shredding.rows import Rows
+from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, group_schema
+from boathouse.variant.shredding.unshred import CONFLICT, check_metadata, children_of, plan_pair, variants
+
+Path = str | Sequence[str | int]
+
+
+def get(
+    shredded: Any,
+    path: Path,
+    type: DataType | pa.DataType | str = "variant",
+    *,
+    safe: bool = False,
+    lenient: Lenient | None = None,
+) -> pa.Array | pa.ChunkedArray:
+    """What `variant.extract(unshred(shredded), path, type, safe=, lenient=)` gives, from the columns the path needs.
+
+    `shredded` is struct<metadata, value?, typed_value?>; it may lack every leaf that `columns_for` does not name.
+    null: null rows, values that are not there, and variant null where `type` is not variant. A cast that fails raises
+    EvaluationError, with `safe` it gives null. Raises ExpressionError for a path that does not parse, and
+    MalformedVariant as `unshred` does, for the columns that are read.
+    """
+    steps = as_path(path)
+    wanted = as_data_type(type)
+    if isinstance(shredded, pa.ChunkedArray):
+        parts, first = [], 0
+        for chunk in shredded.chunks:
+            parts.append(_Reader(chunk, wanted, safe, lenient, first).run(steps))
+            first += len(chunk)
+        if parts:
+            return pa.chunked_array(parts)
+        return pa.chunked_array([_Reader(pa.array([], shredded.type), wanted, safe, None, 0).run(steps)])
+    if not isinstance(shredded, pa.Array):
+        raise InvalidArgumentError(f"a shredded column is an Arrow array, not {shredded.__class__.__name__}")
+    return _Reader(shredded, wanted, safe, lenient, 0).run(steps)
+
+
+def columns_for(path: Path, schema: ShreddingSchema) -> tuple[tuple[str, ...], ...]:
+    """The leaf columns below the variant's group that `get` reads for a path, `metadata` first.
+
+    Names are as `path_in_schema` splits them: ("typed_value", "a", "value"), lists with "list" and "element".
+    """
+    below: tuple[str, ...] = ()
+    found: Iterator[tuple[str, ...]] = iter(())
+    node = schema
+    for step in as_path(path):
+        child: ShreddingSchema | None = None
+        if isinstance(node.typed, ShreddedObject) and isinstance(step, str):
+            child, names = node.typed.field(step), (step,)
+        elif isinstance(node.typed, ShreddedArray) and isinstance(step, int):
+            child, names = node.typed.element, ("list", "element")
+        if child is None:
+            return (("metadata",), *(((*below, "value"),) if node.has_value else ()))
+        node, below = child, (*below, "typed_value", *names)
+    found = node.leaves()
+    return (("metadata",), *((*below, *leaf) for leaf in found))
+
+
+def as_data_type(type: DataType | pa.DataType | str) -> DataType:
+    """The type that a caller names. SchemaError, UnsupportedTypeError."""
+    if isinstance(type, str):
+        return parse_type(type)
+    return from_arrow_type(type) if isinstance(type, pa.DataType) else type
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    array: pa.Array
+    type: DataType
+    safe: bool
+    lenient: Lenient | None
+    first_row: int
+
+    def run(self, steps: Sequence[str | int]) -> pa.Array:
+        array = self.array
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        group = children_of(array)
+        metadata = group.pop("metadata")
+        mask = valid(array)
+        required = True
+        for number, step in enumerate(steps):
+            below = _member(group.get("typed_value"), step)
+            if below is None:
+                return self._residual(metadata, group.get("value"), mask, steps[number:])
+            child, there = below
+            mask = both(mask, there)
+            group, required = children_of(child), isinstance(step, int)
+        return self._found(metadata, group, mask, required)
+
+    def _residual(self, metadata: pa.Array, value: pa.Array | None, mask: Mask | None, steps: Any) -> pa.Array:
+        """The path below values as they stand."""
+        count = len(metadata)
+        if value is None:
+            return pa.nulls(count, to_arrow_type(self.type))
+        mask = both(mask, valid(value))
+        null = None if mask is None else pa.array(~mask)
+        column = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=null)
+        return self._extract(column, steps)
+
+    def _extract(self, column: pa.Array, steps: Sequence[str | int]) -> pa.Array:
+        if not len(column):
+            return pa.array([], to_arrow_type(self.type))
+        found = extract(column, tuple(steps), self.type, safe=self.safe, lenient=self.lenient)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+    def _found(self, metadata: pa.Array, group: dict[str, pa.Array], mask: Mask | None, required: bool) -> pa.Array:
+        """The values of one pair of columns, of which nothing else is read."""
+        if not group:
+            return pa.nulls(len(metadata), to_arrow_type(self.type))
+        schema = group_schema(group)
+        if isinstance(schema.typed, DataType):
+            made = self._straight(plain(group["typed_value"]), schema.typed)
+            if made is not None:
+                return self._coalesced(metadata, group, mask, made)
+        column = self._whole(metadata, group, schema, mask, required)
+        return column if isinstance(self.type, VariantType) else self._extract(column, ())
+
+    def _straight(self, typed: pa.Array, held: DataType) -> pa.Array | None:
+        """The typed column in the type that is wanted, where that is sure to be the variant's own cast."""
+        wanted = self.type
+        target = to_arrow_type(wanted)
+        if held == wanted:
+            return typed if typed.type == target else typed.cast(target)
+        match held, wanted:
+            case (IntegerType(a, True), IntegerType(b, True)):
+                return typed.cast(target) if a < b or _within(typed, b) else None
+            case (FloatType(32), FloatType(64)):
+                return typed.cast(target)
+            case (DecimalType(p, s), DecimalType(q, r)) if s == r and p <= q:
+                return typed.cast(target)
+        return None
+
+    def _coalesced(self, metadata: pa.Array, group: dict[str, pa.Array], mask: Mask | None, typed: pa.Array) -> pa.Array:
+        value = group.get("value")
+        if value is not None and value.null_count < len(value):
+            has = valid(value)
+            conflict = both(both(valid(typed), has), mask)
+            rows = np.arange(len(typed))
+            count = len(typed)
+            self._rows(metadata).refuse(np.ones(count, np.bool_) if conflict is None else conflict, rows, CONFLICT)
+            residual = self._residual(metadata, value, mask, ())
+            return residual if has is None else pc.if_else(pa.array(has), residual, _masked(typed, mask))
+        return _masked(typed, mask)
+
+    def _rows(self, metadata: pa.Array) -> Rows:
+        return Rows(_dictionaries(metadata)[0], self.lenient, self.first_row)
+
+    def _whole(
+        self, metadata: pa.Array, group: dict[str, pa.Array], schema: ShreddingSchema, mask: Mask | None, required: bool
+    ) -> pa.StructArray:
+        """The pair's values as variants; null where there is none."""
+        rows = self._rows(metadata)
+        check_metadata(rows, mask)
+        plan = plan_pair(rows, schema, group, np.arange(len(metadata)), mask, required)
+        there = both(mask, plan.mask)
+        if isinstance(plan.size, int) and not plan.size:
+            there = np.zeros(len(metadata), np.bool_)
+        if rows.bad is not None and self.lenient is not None:
+            self.lenient.add(np.flatnonzero(rows.bad) + self.first_row)
+            there = both(there, ~rows.bad)
+        return variants(metadata, joined(plan, len(metadata)), there)
+
+
+def _within(typed: pa.Array, bits: int) -> bool:
+    """Whether all numbers fit a narrower integer."""
+    found = pc.min_max(typed)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    return low is None or bool(low >= -(1 << bits - 1) and high < 1 << bits - 1)
+
+
+def _masked(array: pa.Array, mask: Mask | None) -> pa.Array:
+    """Null outside the mask."""
+    if mask is None or mask.all():
+        return array
+    if not (~mask & _valid(array)).any():
+        return array
+    return pc.if_else(pa.array(mask), array, pa.scalar(None, array.type))
+
+
+def _valid(array: pa.Array) -> Mask:
+    found = valid(array)
+    return np.ones(len(array), np.bool_) if found is None else found
+
+
+def _member(typed: pa.Array | None, step: str | int) -> tuple[pa.StructArray, Mask | None] | None:
+    """The group that a step leads into, and for which instances it is there; None if `value` has what it names."""
+    if typed is None:
+        return None
+    typed = plain(typed)
+    if isinstance(step, str):
+        if not pa.types.is_struct(typed.type) or typed.type.get_field_index(step) < 0:
+            return None
+        group = typed.field(typed.type.get_field_index(step))
+        return group, both(valid(typed), valid(group))
+    if pa.types.is_list_view(typed.type) or pa.types.is_large_list_view(typed.type):
+        typed = typed.cast(pa.large_list(typed.type.value_field))
+    if not (pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)):
+        return None
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(typed), 0), np.int64)
+    there = lengths > step
+    at = np.asarray(typed.offsets, np.int64)[:-1] + step
+    return typed.values.take(pa.array(at, mask=~there)), there
