@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from boathouse.variant.columns.ragged import Bytes, Fixed, Ints, Loose, Mask, Ragged, Rope, loose, prefixes, splits_of
+from boathouse.variant.columns.unaligned import scatter
 from boathouse.variant.primitives import (
     BINARY,
     FALSE,
@@ -28,8 +29,8 @@ from boathouse.variant.primitives import (
     width_of,
 )
 
-_PATTERNS = 4  # up to as many sets of present fields get a head each; beyond, heads are laid out field by field
-_NULLABLE = 12  # fields that may be absent, of which all 2^n sets are counted
+_PATTERNS = 64  # up to as many sets of present fields are laid out set by set; beyond, field by field
+_NULLABLE = 16  # fields that may be absent, of which all 2^n sets are counted
 _CELLS = 1 << 18
 
 
@@ -132,23 +133,21 @@ def structs(
     fields = [field.within(mask) for field, mask in zip(fields, masks)]
     patterns = _patterns(rows, present, inside) if not isinstance(ids, np.ndarray) else None
     if patterns is None:
-        heads: tuple[Fixed | Loose, ...] = (Loose(_sparse_heads(rows, np.asarray(ids), fields, masks), inside),)
+        head: Fixed | Loose = Loose(_sparse_heads(rows, np.asarray(ids), fields, masks), inside)
     else:
-        heads = tuple(
-            head
-            for mask, kept in patterns
-            for head in _dense_heads([int(ids[i]) for i in kept], [fields[i].size for i in kept], mask)
-        )
-    return Rope(rows, heads + tuple(part for field in fields for part in field.parts))
+        known = [int(id) for id in ids]
+        heads = [one for which, kept in patterns for one in _dense_heads(known, fields, kept, which, inside)]
+        head = heads[0][1] if len(heads) == 1 and heads[0][0] is None else Loose(_placed(rows, heads))
+    return Rope(rows, (head, *(part for field in fields for part in field.parts)))
 
 
 def _patterns(
     rows: int, present: Sequence[Mask | None], inside: Mask | None
-) -> list[tuple[Mask | None, list[int]]] | None:
-    """The sets of present fields with the rows that have them; None if there are too many to treat one by one."""
+) -> list[tuple[Ints | None, list[int]]] | None:
+    """The sets of present fields with the rows that have them (None: all); None if they are too many."""
     masks: dict[int, Mask] = {id(mask): mask for mask in present if mask is not None and mask is not inside}
     if not masks or not rows:
-        return [(inside, list(range(len(present))))]
+        return [(None, list(range(len(present))))]
     if len(masks) > _NULLABLE:
         return None
     code = np.zeros(rows, np.uint16)
@@ -156,38 +155,54 @@ def _patterns(
     for i, (key, mask) in enumerate(masks.items()):
         bit[key] = i
         code |= mask.astype(np.uint16) << np.uint16(i)
-    counts = np.bincount(code if inside is None else code[inside])
-    found = np.flatnonzero(counts)
+    found = np.flatnonzero(np.bincount(code if inside is None else code[inside]))
     if len(found) > _PATTERNS:
         return None
-    patterns: list[tuple[Mask | None, list[int]]] = []
+    patterns: list[tuple[Ints | None, list[int]]] = []
     for value in found.tolist():
         kept = [i for i, mask in enumerate(present) if id(mask) not in bit or value >> bit[id(mask)] & 1]
-        patterns.append((_both(inside, code == value) if len(found) > 1 else inside, kept))
+        there = code == value
+        which = None if len(found) == 1 else np.flatnonzero(there if inside is None else there & inside)
+        patterns.append((which, kept))
     return patterns
 
 
-def _both(left: Mask | None, right: Mask) -> Mask:
-    return right if left is None else left & right
-
-
-def _dense_heads(ids: Sequence[int], sizes: Sequence[int | Ints], mask: Mask | None) -> list[Fixed]:
-    """The heads of objects with the same fields: one part for each width of offsets that occurs."""
+def _dense_heads(
+    ids: Sequence[int], fields: Sequence[Rope], kept: Sequence[int], which: Ints | None, inside: Mask | None
+) -> list[tuple[Ints | None, Fixed]]:
+    """The heads of the objects in the rows `which` that have the fields `kept`: one for each width of offsets."""
     offsets: list[int | Ints] = [0]
-    for size in sizes:
-        offsets.append(offsets[-1] + size)
-    total = offsets[-1]
+    for i in kept:
+        size = fields[i].size
+        offsets.append(offsets[-1] + (size if which is None or isinstance(size, int) else size[which]))
+    kept_ids, total = [ids[i] for i in kept], offsets[-1]
+    mask = inside if which is None else None
     if isinstance(total, int):
-        return [_dense_head(ids, offsets, width_of(total), mask)]
-    inside = total if mask is None else total[mask]
-    low, high = width_of(int(inside.min(initial=MAX_UNSIGNED))), width_of(int(inside.max(initial=0)))
+        return [(which, _dense_head(kept_ids, offsets, width_of(total), mask))]
+    some = total if mask is None else total[mask]
+    low, high = width_of(int(some.min(initial=MAX_UNSIGNED))), width_of(int(some.max(initial=0)))
     if low >= high:
-        return [_dense_head(ids, offsets, high, mask)]
+        return [(which, _dense_head(kept_ids, offsets, high, mask))]
     level = widths(total)
-    heads = []
+    heads: list[tuple[Ints | None, Fixed]] = []
     for width in range(low, high + 1):
-        heads.append(_dense_head(ids, offsets, width, _both(mask, level == width)))
+        places = np.flatnonzero(level == width if mask is None else (level == width) & mask)
+        some_offsets = [offset if isinstance(offset, int) else offset[places] for offset in offsets]
+        heads.append((places if which is None else which[places], _dense_head(kept_ids, some_offsets, width, None)))
     return heads
+
+
+def _placed(rows: int, heads: Sequence[tuple[Ints | None, Fixed]]) -> Ragged:
+    """Heads of several shapes, each in its own rows."""
+    sizes = np.zeros(rows, np.int64)
+    for which, head in heads:
+        sizes[which] = head.width
+    starts = splits_of(sizes)
+    data = np.empty(int(starts[-1]), np.uint8)
+    for which, head in heads:
+        if which is not None and len(which):
+            scatter(data, starts[which], head.materialise(len(which)).data.view((np.void, head.width)))
+    return Ragged(starts, data)
 
 
 def _dense_head(ids: Sequence[int], offsets: Sequence[int | Ints], width: int, mask: Mask | None) -> Fixed:

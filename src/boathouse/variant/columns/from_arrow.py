@@ -13,7 +13,7 @@ from boathouse.variant.columns.assemble import arrays, objects, structs
 from boathouse.variant.columns.assemble import nulls as null_values
 from boathouse.variant.columns.leaves import leaf
 from boathouse.variant.columns.lexicon import dictionary, row_dictionaries, variant_array
-from boathouse.variant.columns.ragged import Ints, Ragged, Rope, interleave, loose, rope
+from boathouse.variant.columns.ragged import Ints, Ragged, Rope, interleave, loose, rope, spread
 from boathouse.variant.columns.tree import Kind, Node, Options, grow
 
 _SMALL = 512  # bytes of a dictionary that each row may carry, whatever it uses of it
@@ -143,7 +143,9 @@ def _built(node: Node, book: _Book) -> Rope:
         content = leaf(node.array, node.present, node.where, narrow=node.narrow, uuid=node.uuid).within(node.present)
     for child in node.children:
         child.rope = content  # its parts are in here: let go of the rest
-    return content if node.void is None else rope(content, null_values(rows).within(node.void))
+    if node.lifted is not None:
+        content = loose(spread(content.join(), node.lifted))
+    return content if node.void is None else rope(content, null_values(content.rows).within(node.void))
 
 
 def _rewritten(node: Node, book: _Book) -> Rope:

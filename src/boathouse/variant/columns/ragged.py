@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import UnsupportedTypeError
+from boathouse.variant.columns.unaligned import scatter
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -103,6 +104,14 @@ def as_bytes(buffer: pa.Buffer | None) -> Bytes:
     return np.empty(0, np.uint8) if buffer is None or not buffer.size else np.frombuffer(buffer, np.uint8)
 
 
+def spread(bytes: Ragged, present: Mask) -> Ragged:
+    """The rows one after another where `present` is True; those between are empty. Copies no bytes."""
+    offsets = np.empty(len(present) + 1, np.int64)
+    offsets[0] = bytes.offsets[0]
+    offsets[1:] = bytes.offsets[np.cumsum(present)]
+    return Ragged(offsets, bytes.data)
+
+
 def splits_of(counts: npt.NDArray[np.integer[Any]]) -> Ints:
     """0 and the running totals of `counts`."""
     splits = np.zeros(len(counts) + 1, np.int64)
@@ -141,8 +150,7 @@ def prefixes(records: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Ragged:
         return Ragged(offsets, np.empty(0, np.uint8))
     data = np.empty(int(offsets[-1]) + width, np.uint8)
     # Whole records, in the order of the rows: the excess of one is overwritten by the next.
-    record = np.dtype((np.void, width))
-    np.ndarray((len(data) - width + 1,), record, data, strides=(1,))[offsets[:-1]] = records.view(record)[:, 0]
+    scatter(data, offsets[:-1], records.view((np.void, width))[:, 0])
     return Ragged(offsets, data[: int(offsets[-1])])
 
 

@@ -17,6 +17,7 @@ from boathouse.variant.columns.layout import column
 from boathouse.variant.columns.nodes import roots
 from boathouse.variant.columns.ragged import Ints, Mask, Ragged, splits_of
 from boathouse.variant.columns.rewrite import Rewriter
+from boathouse.variant.columns.selection import run_end_decoded, take
 from boathouse.variant.primitives import MAX_DEPTH
 
 _EXTENSIONS = ("arrow.parquet.variant", "parquet.variant")
@@ -26,12 +27,21 @@ class Kind(Enum):
     LEAF, NULL, STRUCT, LIST, MAP, VARIANT = range(6)
 
 
+# Where less than half of the rows have a value, those are encoded by themselves: lists do so anyway.
+_LIFTED = (Kind.LEAF, Kind.STRUCT, Kind.VARIANT)
+
+
 @dataclass(frozen=True)
 class Options:
     """`omit`: null fields of structs are left out. `narrow`: integers take the least width of each."""
 
     omit: bool
     narrow: bool
+    masks: dict[bytes, Mask] = field(default_factory=dict)
+
+    def same(self, mask: Mask) -> Mask:
+        """One object for all masks of the same content: parts of rows with the same mask are written together."""
+        return self.masks.setdefault(np.packbits(mask).tobytes() + len(mask).to_bytes(8), mask)
 
 
 @dataclass(eq=False)
@@ -40,7 +50,8 @@ class Node:
     written; None: none is), or in neither: nothing is written there.
 
     `names` are the fields' (structs, in the order of `children`) or all that occur (maps, variants), sorted;
-    `splits` bound the elements of lists and maps, `ranks` are places in `names` of each entry of a map.
+    `splits` bound the elements of lists and maps, `ranks` are places in `names` of each entry of a map. Where few
+    rows have a value, `array` has only those, and `lifted` says which rows they are.
     """
 
     array: pa.Array
@@ -54,6 +65,7 @@ class Node:
     depth: int = 0
     children: list[Node] = field(default_factory=list)
     names: list[bytes] = field(default_factory=list)
+    lifted: Mask | None = None
     splits: Any = None
     ranks: Any = None
     rewriter: Any = None
@@ -61,20 +73,22 @@ class Node:
 
     def tops(self) -> Ints:
         """The row of the whole column that each row belongs to."""
-        chain = []
-        node = self
-        while node.parent is not None:
-            if node.parent.splits is not None:
-                chain.append(node.parent.splits)
-            node = node.parent
-        rows = np.arange(len(node.array))
-        for splits in reversed(chain):
-            rows = np.repeat(rows, np.diff(splits))
+        path = [self]
+        while (above := path[-1].parent) is not None:
+            path.append(above)
+        rows = np.arange(len(path[-1].array))
+        for node in reversed(path):
+            if node.lifted is not None:
+                rows = rows[node.lifted]
+            if node.splits is not None and node is not self:
+                rows = np.repeat(rows, np.diff(node.splits))
         return rows
 
     def presence(self, child: Node) -> Mask | None:
         """Where a struct has the field: None for in all its rows."""
-        there = child.present if child.void is None else None
+        if child.void is not None:
+            return None
+        there = child.present if child.lifted is None else child.lifted
         return None if there is self.present else there
 
     def uses(self) -> tuple[Ints, Ints]:
@@ -119,25 +133,23 @@ def _node(
             is_variant, is_uuid = is_variant or name in _EXTENSIONS, is_uuid or name == "arrow.uuid"
             array = array.storage.cast(pa.bool_()) if name == "arrow.bool8" else array.storage
         elif isinstance(array, pa.DictionaryArray):
-            array = array.dictionary.take(array.indices)
+            array = take(array.dictionary, array.indices)
         else:
-            array = _runs(array)
+            array = run_end_decoded(array)
     is_variant = is_variant or _marked_by_spark(array.type)
     valid = None if not array.null_count else np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    present = needed if valid is None else valid if needed is None else needed & valid
+    present = needed if valid is None else options.same(valid if needed is None else needed & valid)
     voided = None
     if valid is not None and void:
         voided = ~valid if needed is None else needed & ~valid
     uuid = is_uuid and pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == 16
     depth = 0 if parent is None else parent.depth + 1
     kind = Kind.VARIANT if is_variant else _kind(array.type)
-    return Node(array, present, voided, kind, where, parent, options.narrow, uuid, depth)
-
-
-def _runs(array: pa.RunEndEncodedArray) -> pa.Array:
-    ends = np.asarray(array.run_ends.to_numpy(zero_copy_only=False), np.int64)
-    places = np.searchsorted(ends, np.arange(array.offset, array.offset + len(array)), side="right")
-    return array.values.take(pa.array(places))
+    lifted = None
+    if present is not None and parent is not None and kind in _LIFTED and 2 * np.count_nonzero(present) < len(array):
+        lifted, present = present, None
+        array = take(array, np.flatnonzero(lifted))
+    return Node(array, present, voided, kind, where, parent, options.narrow, uuid, depth, lifted=lifted)
 
 
 def _marked_by_spark(type: pa.DataType) -> bool:
@@ -223,7 +235,7 @@ def _integers(array: pa.Array, buffer: int, large: bool, count: int) -> Ints:
 def _taken(values: pa.Array, places: slice | Ints) -> pa.Array:
     if isinstance(places, slice):
         return values.slice(places.start, places.stop - places.start)
-    return values.take(pa.array(places))
+    return take(values, places)
 
 
 def _entries(node: Node, options: Options) -> Node:
@@ -232,7 +244,7 @@ def _entries(node: Node, options: Options) -> Node:
     node.splits, places = _elements(node)
     keys = _taken(keys, places)
     if isinstance(keys, pa.DictionaryArray):
-        keys = keys.dictionary.take(keys.indices)
+        keys = take(keys.dictionary, keys.indices)
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type) or pa.types.is_string_view(keys.type)):
         raise UnsupportedTypeError(
             f"a map with keys of {keys.type} is no object: names are strings",
@@ -248,7 +260,7 @@ def _entries(node: Node, options: Options) -> Node:
     order = _sorted_entries(node, ranks)
     items = _taken(items, places)
     if order is not None:
-        ranks, items = ranks[order], items.take(pa.array(order))
+        ranks, items = ranks[order], take(items, order)
     node.ranks = ranks
     return _node(items, type.item_field, None, node, options, f"{node.where}{{}}", True)
 

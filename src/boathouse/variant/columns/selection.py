@@ -1,0 +1,61 @@
+"""Rows picked out of any Arrow array: what `take` of Arrow has no kernel for is taken apart here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from boathouse.errors import UnsupportedTypeError
+
+
+def take(array: pa.Array, places: npt.NDArray[np.int64] | pa.Array) -> pa.Array:
+    """The rows at `places` (null where a place is null). Raises UnsupportedTypeError for what it cannot pick from."""
+    found = pa.array(places)
+    try:
+        return array.take(found)
+    except pa.ArrowNotImplementedError:
+        return _apart(array, found)
+
+
+def run_end_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
+    """One value per row, of any value type."""
+    return take(array.values, _runs(array, np.arange(len(array))))
+
+
+def _runs(array: pa.RunEndEncodedArray, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    ends = np.asarray(array.run_ends.to_numpy(zero_copy_only=False), np.int64)
+    return np.searchsorted(ends, rows + array.offset, side="right")
+
+
+def _apart(array: pa.Array, places: pa.Array) -> pa.Array:
+    t, type = pa.types, array.type
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(type, take(array.storage, places))
+    if t.is_string_view(type):
+        return array.cast(pa.large_string()).take(places)
+    if t.is_binary_view(type):
+        return array.cast(pa.large_binary()).take(places)
+    if isinstance(array, pa.RunEndEncodedArray):
+        rows = np.asarray(places.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        missing = places.is_null().to_numpy(zero_copy_only=False)
+        return take(array.values, pa.array(_runs(array, rows), mask=missing))
+    if t.is_struct(type):
+        children = [take(array.field(i), places) for i in range(type.num_fields)]
+        fields = [type.field(i).with_type(child.type) for i, child in enumerate(children)]
+        mask = array.is_valid().take(places).fill_null(False)
+        return pa.StructArray.from_arrays(children, fields=fields, mask=pa.compute.invert(mask))
+    if t.is_list(type) or t.is_large_list(type):
+        return _as_views(array).take(places)
+    raise UnsupportedTypeError(f"rows cannot be picked from {type}", advice="decode run ends and cast views first")
+
+
+def _as_views(array: pa.Array) -> pa.Array:
+    """A list array as views into the same elements."""
+    kind = pa.ListViewArray if pa.types.is_list(array.type) else pa.LargeListViewArray
+    sizes = pa.compute.fill_null(pa.compute.list_value_length(array), 0)
+    width = pa.int32() if kind is pa.ListViewArray else pa.int64()
+    starts = array.offsets.slice(0, len(array))
+    return kind.from_arrays(starts, sizes.cast(width), array.values, mask=array.is_null())
