@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from boathouse.bits.late import Late
 from boathouse.errors import InvalidArgumentError
-from boathouse.variant.decode import read_scalar
 from boathouse.variant.encode import (
     DOUBLE_BYTES,
     FLOAT_BYTES,
     decimal_id,
-    encode_array,
     encode_binary,
     encode_bool,
     encode_decimal,
     encode_int,
     encode_integer,
-    encode_object,
     encode_string,
     encode_time,
     encode_uuid,
 )
-from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata, utf8
+from boathouse.variant.metadata import parse_metadata
 from boathouse.variant.primitives import (
     DATE,
     DECIMAL4,
@@ -36,27 +34,15 @@ from boathouse.variant.primitives import (
     INT64,
     MAX_DEPTH,
     NULL_VALUE,
-    SHORT_STRING_MAX,
     TIMESTAMP,
     TIMESTAMP_NANOS,
     TIMESTAMP_NTZ,
     TIMESTAMP_NTZ_NANOS,
 )
+from boathouse.variant.tree import Node, assemble, check_names, variant_tree
 from boathouse.variant.value import Variant
-from boathouse.variant.walk import Event, walk
 
 _python: Any = Late("boathouse.variant.python_values")
-
-
-class Node:
-    """A container being built: the encoded scalars and the nodes in it; `names` is None for an array."""
-
-    __slots__ = ("children", "encoded", "names")
-
-    def __init__(self, names: list[str] | None) -> None:
-        self.names = names
-        self.children: list[bytes | Node] = []
-        self.encoded = b""
 
 
 class VariantBuilder:
@@ -91,6 +77,12 @@ class VariantBuilder:
     def append_encoded(self, value: bytes) -> VariantBuilder:
         """A scalar as its encoded bytes, which are not looked at."""
         self._place(value)
+        return self
+
+    def append_tree(self, root: bytes | Node, inner_first: Iterable[Node]) -> VariantBuilder:
+        """A tree of `tree` as one value: its root, and all its nodes with children before parents."""
+        self._place(root)
+        self._closed.extend(inner_first)
         return self
 
     def append_null(self) -> VariantBuilder:
@@ -186,10 +178,8 @@ class VariantBuilder:
         if not self._open or self._key is not None:
             raise InvalidArgumentError("end() without a container, or after a key() without a value")
         node = self._open.pop()
-        if node.names is not None and len(set(node.names)) != len(node.names):
-            seen: set[str] = set()
-            twice = next(name for name in node.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            raise InvalidArgumentError(f"the object has the field {twice!r} twice")
+        if node.names is not None:
+            check_names(node.names)
         self._closed.append(node)
         return self
 
@@ -200,19 +190,7 @@ class VariantBuilder:
 
         Raises MalformedVariant and UnsupportedFeatureError as a full reading does.
         """
-        data = value.buffer
-        for step in walk(data, *value.span, value.dictionary):
-            if step.event is Event.END:
-                self.end()
-                continue
-            if isinstance(step.key, str):
-                self.key(step.key)
-            if step.event is Event.SCALAR:
-                read_scalar(data, step.pos, step.end)
-                self._place(_canonical_string(data[step.pos : step.end]))
-            else:
-                self._begin(Node([] if step.event is Event.OBJECT else None))
-        return self
+        return self.append_tree(*variant_tree(value, MAX_DEPTH - len(self._open)))
 
     def _begin(self, node: Node) -> VariantBuilder:
         if len(self._open) >= MAX_DEPTH:
@@ -239,33 +217,6 @@ class VariantBuilder:
         """The variant. The builder starts anew."""
         if self._open or self._root is None:
             raise InvalidArgumentError("a container is still open" if self._open else "nothing was appended")
-        metadata = self._metadata or parse_metadata(
-            build_metadata([name for node in self._closed if node.names for name in node.names])
-        )
-        for node in self._closed:  # children are closed before what holds them
-            node.encoded = _encode(node, metadata)
-            node.children = []
-        value = self._root if isinstance(self._root, bytes) else self._root.encoded
+        found = assemble(self._root, self._closed, self._metadata)
         self._closed, self._root = [], None
-        return Variant(metadata.raw, value)
-
-
-def _canonical_string(value: bytes) -> bytes:
-    """The short form for a long string of at most 63 bytes; every other scalar as it is."""
-    if value[0] == 0x40 and len(value) <= 5 + SHORT_STRING_MAX:
-        return bytes([(len(value) - 5) << 2 | 1]) + value[5:]
-    return value
-
-
-def _encode(node: Node, metadata: Metadata) -> bytes:
-    values = [child if isinstance(child, bytes) else child.encoded for child in node.children]
-    if node.names is None:
-        return encode_array(values)
-    fields = sorted(zip(map(utf8, node.names), node.names, values))
-    ids: list[int] = []
-    for _, name, _ in fields:
-        found = metadata.ids(name)
-        if not found:
-            raise InvalidArgumentError(f"the metadata given has no name {name!r}")
-        ids.append(found[0])
-    return encode_object(ids, [value for _, _, value in fields])
+        return found

@@ -61,12 +61,16 @@ class Container(NamedTuple):
     end: int
 
 
-class Child(NamedTuple):
-    """A value inside a container: its field name, or its index; `end` is -1 for a type that is not known."""
+# (key, pos, end) of a value inside a container: its field name or index; `end` is -1 for a type that is not known.
+Child = tuple[str | int, int, int]
 
-    key: str | int
-    pos: int
-    end: int
+# By header byte: bytes of the whole value where the header tells, else 0.
+HEADER_SIZES = [
+    1 + (header >> 2) if header & 3 == SHORT_STRING
+    else 1 + CONTENT_SIZES[header >> 2] if header & 3 == PRIMITIVE and header >> 2 < PRIMITIVES else 0
+    for header in range(256)
+]  # fmt: skip
+assert VARIABLE == -1  # so that binary and string are 0 here
 
 
 def read_container(data: bytes, pos: int, end: int) -> Container:
@@ -143,14 +147,16 @@ def read_children(data: bytes, box: Container, metadata: Metadata) -> list[Child
     Raises MalformedVariant.
     """
     values_at, stop = box.values_at, box.end
-    offsets = unsigned(data, box.offsets_at, box.offset_size, box.elements)
-    starts = [values_at + offset for offset in offsets]
-    ends = [value_end(data, start, stop) for start in starts]
-    check_layout(box, starts, ends)
-    if not box.is_object:
-        return [Child(i, start, end) for i, (start, end) in enumerate(zip(starts, ends))]
-    names = read_names(data, box, metadata)
-    return [Child(name, start, end) for name, start, end in zip(names, starts, ends)]
+    starts = [values_at + offset for offset in unsigned(data, box.offsets_at, box.offset_size, box.elements)]
+    ends = [
+        end
+        if start < stop and start < (end := start + HEADER_SIZES[data[start]]) <= stop
+        else value_end(data, start, stop)
+        for start in starts
+    ]
+    if [values_at, *ends] != [*starts, stop]:  # not one after another, as most are
+        check_layout(box, starts, ends)
+    return list(zip(read_names(data, box, metadata) if box.is_object else range(box.elements), starts, ends))
 
 
 def read_names(data: bytes, box: Container, metadata: Metadata) -> list[str]:

@@ -59,8 +59,8 @@ def scalar_token(data: bytes, pos: int, end: int) -> tuple[int, object]:
 def _tokens(value: Variant) -> Iterator[Token]:
     """The value as a flat sequence that is equal for equal values: (key, content) in the order of names."""
     data = value.buffer
-    for step in walk(data, *value.span, value.dictionary, by_name=True):
-        yield step.key, scalar_token(data, step.pos, step.end) if step.event is Event.SCALAR else step.event
+    for event, key, pos, end, _ in walk(data, *value.span, value.dictionary, by_name=True):
+        yield key, scalar_token(data, pos, end) if event is Event.SCALAR else event
 
 
 def equal(left: Variant, right: Variant) -> bool:

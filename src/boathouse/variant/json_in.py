@@ -18,148 +18,172 @@ from typing import NoReturn
 
 from boathouse.errors import InvalidArgumentError, InvalidJsonError
 from boathouse.variant.builder import VariantBuilder
-from boathouse.variant.encode import (
-    DOUBLE_BYTES,
-    decimal_id,
-    encode_decimal,
-    encode_int,
-    encode_string,
-)
+from boathouse.variant.encode import DOUBLE_BYTES, decimal_id, encode_decimal, encode_int, encode_string
 from boathouse.variant.metadata import utf8
-from boathouse.variant.primitives import DOUBLE, MAX_SCALE, NULL_VALUE
+from boathouse.variant.primitives import DOUBLE, MAX_DEPTH, MAX_SCALE, NULL_VALUE
+from boathouse.variant.tree import Node, assemble, check_names
 from boathouse.variant.value import Variant
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-_NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?([eE][+-]?[0-9]+)?")
+_SPACE = r"[ \t\n\r]*"
+_PLAIN = r'"([^"\\\x00-\x1f]*)"'
+_KEY = re.compile(f"{_SPACE}{_PLAIN}{_SPACE}:")
+_VALUE = re.compile(
+    rf"{_SPACE}(?:{_PLAIN}|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|(null|true|false)|([{{\[])){_SPACE}"
+)
+_BLANK = re.compile(_SPACE)
 _MAX_DIGITS = 38
-_WORDS = (("null", NULL_VALUE), ("true", b"\x04"), ("false", b"\x08"))
+_WORDS = {"null": NULL_VALUE, "true": b"\x04", "false": b"\x08"}
 
 
 def from_json(text: str | bytes) -> Variant:
     """The variant of one JSON text (bytes are UTF-8). Raises InvalidJsonError, as the module says."""
-    builder = VariantBuilder()
-    append_json(builder, text)
-    return builder.finish()
+    root, nodes = _Parser(text).parse(MAX_DEPTH)
+    return assemble(root, nodes)
 
 
 def append_json(builder: VariantBuilder, text: str | bytes) -> None:
     """Appends the value of one JSON text to a builder. Raises InvalidJsonError."""
-    if not isinstance(text, str):
-        try:
-            text = bytes(text).decode()
-        except UnicodeDecodeError as problem:
-            raise InvalidJsonError("the text is not UTF-8", offset=problem.start) from None
-    _Parser(builder, text).parse()
+    builder.append_tree(*_Parser(text).parse(MAX_DEPTH - builder.depth))
 
 
 class _Parser:
-    """One pass over the text; what is open is a stack of the characters that close it."""
+    """One pass over the text, from value to value; the open containers are a stack."""
 
-    def __init__(self, builder: VariantBuilder, text: str) -> None:
-        self.builder = builder
+    def __init__(self, text: str | bytes) -> None:
+        if not isinstance(text, str):
+            try:
+                text = bytes(text).decode()
+            except UnicodeDecodeError as problem:
+                raise InvalidJsonError("the text is not UTF-8", offset=problem.start) from None
         self.text = text
         self.at = 0
 
-    def parse(self) -> None:
-        """Appends the one value of the text."""
-        closers: list[str] = []
-        self.space()
+    def parse(self, depth: int) -> tuple[bytes | Node, list[Node]]:
+        """The one value of the text, and its nodes with children before parents; at most `depth` are nested."""
+        open_nodes: list[Node] = []
+        closed: list[Node] = []
         while True:
-            opened = self.value()
-            if opened:
-                closers.append(opened)
-                if self.peek() != opened:
-                    self.key(opened)
+            item = self.value()
+            if isinstance(item, Node):
+                if len(open_nodes) >= depth:
+                    opening = self.text.rindex("[" if item.names is None else "{", 0, self.at)
+                    self.fail(f"more than {MAX_DEPTH:,} nested objects and arrays", opening)
+                if open_nodes:
+                    open_nodes[-1].children.append(item)
+                open_nodes.append(item)
+                if self.text[self.at : self.at + 1] not in ("}", "]"):
+                    if item.names is not None:
+                        item.names.append(self.key())
                     continue
-                self.close(closers)
-            while closers and self.peek() != ",":
-                if self.peek() != closers[-1]:
-                    self.fail(f"a comma or {closers[-1]!r} is expected")
-                self.close(closers)
-            if not closers:
+            elif open_nodes:
+                open_nodes[-1].children.append(item)
+            while open_nodes and not self.comma(open_nodes[-1]):
+                item = open_nodes.pop()
+                closed.append(item)
+            if not open_nodes:
                 break
-            self.at += 1
-            self.space()
-            self.key(closers[-1])
+            names = open_nodes[-1].names
+            if names is not None:
+                names.append(self.key())
         if self.at < len(self.text):
             self.fail("text follows the value")
+        return item, closed
 
-    def space(self) -> None:
-        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
+    def comma(self, node: Node) -> bool:
+        """Goes beyond what stands after a value: a comma (true), or the end of the container, which is checked."""
+        found = self.text[self.at : self.at + 1]
+        if found == ",":
+            self.at += 1
+            return True
+        closer = "]" if node.names is None else "}"
+        if found != closer:
+            self.fail(f"a comma or {closer!r} is expected")
+        if node.names is not None:
+            try:
+                check_names(node.names)
+            except InvalidArgumentError as problem:
+                self.fail(problem.message)
+        self.at = _BLANK.match(self.text, self.at + 1).end()  # type: ignore[union-attr]
+        return False
 
-    def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
-        self.space()
-        return self.text[self.at : self.at + 1]
+    def key(self) -> str:
+        """The name before a value, and the colon."""
+        found = _KEY.match(self.text, self.at)
+        if found is not None:
+            name = found.group(1)
+            self.at = found.end()
+        else:
+            self.blank()
+            if self.text[self.at : self.at + 1] != '"':
+                self.fail("a name in double quotes is expected")
+            start, name = self.at, self.string()
+            self.blank()
+            if self.text[self.at : self.at + 1] != ":":
+                self.fail("a colon is expected")
+            self.at += 1
+            self.checked(name, start)
+        if not name.isascii():
+            self.checked(name, self.at)
+        return name
 
-    def close(self, closers: list[str]) -> None:
-        """Ends the innermost container at its closing character."""
-        try:
-            self.builder.end()
-        except InvalidArgumentError as problem:
-            self.fail(problem.message)
-        closers.pop()
-        self.at += 1
-        self.space()
-
-    def key(self, closer: str) -> None:
-        """The name before a value, if the container is an object."""
-        if closer != "}":
-            return
-        if self.peek() != '"':
-            self.fail("a name in double quotes is expected")
-        start = self.at
-        name = self.string()
+    def checked(self, name: str, start: int) -> None:
         try:
             utf8(name)
         except InvalidArgumentError as problem:
             self.fail(problem.message, start)
-        self.builder.key(name)
-        if self.peek() != ":":
-            self.fail("a colon is expected")
-        self.at += 1
-        self.space()
 
-    def value(self) -> str:
-        """Appends a scalar, or begins a container: then the character that closes it."""
-        first, start = self.text[self.at : self.at + 1], self.at
+    def blank(self) -> None:
+        self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]
+
+    def value(self) -> bytes | Node:
+        """A scalar encoded, or an empty node at its opening; goes to what follows it."""
+        found = _VALUE.match(self.text, self.at)
+        if found is None:
+            return self.escaped()
+        kind, start = found.lastindex, self.at
+        self.at = found.end()
+        if kind == 1:
+            try:
+                return encode_string(found[1])
+            except InvalidArgumentError as problem:
+                self.fail(problem.message, start)
+        if kind == 2:
+            return self.number(found[2], start)
+        return _WORDS[found[3]] if kind == 3 else Node([] if found[4] == "{" else None)
+
+    def escaped(self) -> bytes:
+        """A string that the pattern of plain ones does not match."""
+        self.blank()
+        start = self.at
+        if self.text[start : start + 1] != '"':
+            self.fail("a value is expected")
+        text = self.string()
+        self.blank()
         try:
-            if first == '"':
-                self.builder.append_encoded(encode_string(self.string()))
-            elif first in ("{", "["):
-                self.builder.begin_object() if first == "{" else self.builder.begin_array()
-                self.at += 1
-                return "}" if first == "{" else "]"
-            else:
-                self.builder.append_encoded(self.word())
+            return encode_string(text)
         except InvalidArgumentError as problem:
             self.fail(problem.message, start)
-        return ""
 
     def string(self) -> str:
         try:
             text, self.at = scanstring(self.text, self.at + 1, True)
         except JSONDecodeError as problem:
-            self.fail(problem.msg[0].lower() + problem.msg[1:], problem.pos)
-        return text
+            self.fail(
+                problem.msg[0].lower() + problem.msg[1:].removesuffix(" at").removesuffix(" starting"), problem.pos
+            )
+        return str(text)
 
-    def word(self) -> bytes:
-        """A number, null, true or false."""
-        number = _NUMBER.match(self.text, self.at)
-        if number is None:
-            for word, encoded in _WORDS:
-                if self.text.startswith(word, self.at):
-                    self.at += len(word)
-                    return encoded
-            self.fail("a value is expected")
-        sign, whole, fraction, exponent = number.groups()
-        start, self.at = self.at, number.end()
-        digits = (whole + fraction if fraction else whole).lstrip("0")
-        scale = len(fraction or "")
-        if exponent is None and len(digits) <= _MAX_DIGITS and scale <= MAX_SCALE:
-            unscaled = int(sign + (digits or "0"))
-            return encode_decimal(decimal_id(unscaled, scale), unscaled, scale) if scale else encode_int(unscaled)
-        value = float(number.group())
+    def number(self, text: str, start: int) -> bytes:
+        """A number, encoded as the module says."""
+        if len(text) <= _MAX_DIGITS and text.lstrip("-").isdigit():
+            return encode_int(int(text))
+        if "e" not in text and "E" not in text:
+            whole, _, fraction = text.partition(".")
+            scale = len(fraction)
+            if scale <= MAX_SCALE and len((whole.lstrip("-") + fraction).lstrip("0")) <= _MAX_DIGITS:
+                unscaled = int(whole + fraction)
+                return encode_decimal(decimal_id(unscaled, scale), unscaled, scale) if scale else encode_int(unscaled)
+        value = float(text)
         if math.isinf(value):
             self.fail("the number is beyond the range of double", start)
         return DOUBLE_BYTES.pack(DOUBLE << 2, value)
@@ -167,5 +191,5 @@ class _Parser:
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         at = self.at if at is None else at
         if at >= len(self.text):
-            message += ", not the end of the text"
+            message += ", but the text ends"
         raise InvalidJsonError(message, offset=len(self.text[:at].encode(errors="surrogatepass"))) from None

@@ -57,21 +57,21 @@ def to_json(value: Variant, *, special: Special = "refuse") -> str:
     parts: list[str] = []
     closing: list[str] = []
     between = ""
-    for step in walk(data, *value.span, value.dictionary, by_name=True):
-        if step.event is Event.END:
+    for event, key, pos, end, _ in walk(data, *value.span, value.dictionary, by_name=True):
+        if event is Event.END:
             parts.append(closing.pop())
             between = ","
             continue
         if between:
             parts.append(between)
-        if isinstance(step.key, str):
-            parts.append(encode_basestring(step.key) + ":")
-        if step.event is Event.SCALAR:
-            parts.append(scalar_to_json(data, step.pos, step.end, special))
+        if isinstance(key, str):
+            parts.append(encode_basestring(key) + ":")
+        if event is Event.SCALAR:
+            parts.append(scalar_to_json(data, pos, end, special))
             between = ","
         else:
-            parts.append("{" if step.event is Event.OBJECT else "[")
-            closing.append("}" if step.event is Event.OBJECT else "]")
+            parts.append("{" if event is Event.OBJECT else "[")
+            closing.append("}" if event is Event.OBJECT else "]")
             between = ""
     return "".join(parts)
 

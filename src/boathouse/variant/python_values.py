@@ -18,14 +18,14 @@ more than 1,000 nested containers (as every cycle has).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from boathouse.errors import BoathouseError, InvalidArgumentError
+from boathouse.errors import InvalidArgumentError
 from boathouse.variant.builder import VariantBuilder
 from boathouse.variant.encode import (
     DOUBLE_BYTES,
@@ -40,6 +40,7 @@ from boathouse.variant.encode import (
     encode_time,
     encode_uuid,
 )
+from boathouse.variant.metadata import utf8
 from boathouse.variant.primitives import (
     DATE,
     DECIMAL16,
@@ -49,6 +50,7 @@ from boathouse.variant.primitives import (
     INT16,
     INT32,
     INT64,
+    MAX_DEPTH,
     MAX_SCALE,
     NULL_VALUE,
     TIMESTAMP,
@@ -56,6 +58,7 @@ from boathouse.variant.primitives import (
     TIMESTAMP_NTZ,
     TIMESTAMP_NTZ_NANOS,
 )
+from boathouse.variant.tree import Node, assemble, check_names, variant_tree
 from boathouse.variant.value import Variant
 from boathouse.variant.walk import spell_path
 
@@ -67,59 +70,99 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def from_python(obj: object) -> Variant:
     """The variant of a Python value, as the module says. Raises InvalidArgumentError."""
-    builder = VariantBuilder()
-    append_python(builder, obj)
-    return builder.finish()
+    root, nodes = _nodes(obj, MAX_DEPTH)
+    return assemble(root, reversed(nodes))
 
 
 def append_python(builder: VariantBuilder, obj: object) -> None:
     """Appends a Python value to a builder. Raises InvalidArgumentError with the path of what does not fit."""
-    trail: list[tuple[Iterator[Any], bool]] = []
-    keys: list[str | int | None] = []
+    root, nodes = _nodes(obj, MAX_DEPTH - builder.depth)
+    builder.append_tree(root, reversed(nodes))
+
+
+def _nodes(obj: object, depth: int) -> tuple[bytes | Node, list[Node]]:
+    """The value as a tree, and its nodes with parents before children; at most `depth` are nested."""
+    nodes: list[Node] = []
+    work: list[tuple[Any, Node, int]] = []
+    node: Node | None = None
+
+    def place(item: Any, left: int) -> bytes | Node:
+        """A scalar encoded; a container as an empty node, to be filled later."""
+        if isinstance(item, (dict, Mapping)):
+            new = Node([])
+        elif isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim):
+            new = Node(None)
+        elif isinstance(item, Variant):
+            copy, inner_first = variant_tree(item, left)
+            nodes.extend(reversed(inner_first))
+            return copy
+        else:
+            return _scalar(item)
+        if left <= 0:
+            raise _too_deep()
+        nodes.append(new)
+        work.append((item, new, left - 1))
+        return new
+
     try:
-        if not _open(builder, obj, trail):
-            return
-        while trail:
-            items, named = trail[-1]
-            for key, item in items:
-                keys[len(trail) - 1 :] = [key]
-                if named:
-                    builder.key(key)
-                if _open(builder, item, trail):
-                    break
+        root = place(obj, depth) if type(obj) not in _ENCODERS else _ENCODERS[type(obj)](obj)
+        while work:
+            found, node, left = work.pop()
+            add = node.children.append
+            if node.names is None:
+                items = found
             else:
-                trail.pop()
-                builder.end()
-    except BoathouseError as problem:
-        if keys and isinstance(problem, InvalidArgumentError) and problem.where is None:
-            raise InvalidArgumentError(problem.message, where=_where(keys), advice=problem.advice) from None
-        raise
+                node.names.extend(_names(found, nodes, node))
+                items = found.values()
+            for item in items:
+                encode = _ENCODERS.get(type(item))
+                add(place(item, left) if encode is None else encode(item))
+    except InvalidArgumentError as problem:
+        if node is None or problem.where is not None:
+            raise
+        slot = len(node.children)
+        where = _path_of(nodes, node, slot if node.names is None else node.names[slot])
+        raise InvalidArgumentError(problem.message, where=where, advice=problem.advice) from None
+    return root, nodes
 
 
-def _where(keys: list[str | int | None]) -> str:
-    text = spell_path(keys)
+def _too_deep() -> InvalidArgumentError:
+    return InvalidArgumentError(f"more than {MAX_DEPTH:,} nested containers", advice="look for a cycle")
+
+
+def _names(found: Mapping[Any, Any], nodes: list[Node], node: Node) -> list[str]:
+    """The keys as field names. Raises InvalidArgumentError with the path of the mapping."""
+    names = list(found)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidArgumentError(
+                f"{name!r} is no field name: names are strings", where=_path_of(nodes, node), advice="convert the keys"
+            )
+        if not name.isascii():
+            _check_text(name, nodes, node)
+    if not all(type(name) is str for name in names):
+        names = [str.__str__(name) for name in names]
+        check_names(names)
+    return names
+
+
+def _check_text(name: str, nodes: list[Node], node: Node) -> None:
+    try:
+        utf8(name)
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(problem.message, where=_path_of(nodes, node), advice=problem.advice) from None
+
+
+def _path_of(nodes: list[Node], node: Node, *last: str | int) -> str:
+    """The path of a node, and of a child of it that is not there yet."""
+    keys: list[str | int | None] = [*reversed(last)]
+    for parent in reversed(nodes):
+        slot = next((i for i, child in enumerate(parent.children) if child is node), None)
+        if slot is not None:
+            keys.append(slot if parent.names is None else parent.names[slot])
+            node = parent
+    text = spell_path(keys[::-1])
     return text if len(text) <= 200 else f"{text[:150]}... {len(keys):,} levels deep"
-
-
-def _open(builder: VariantBuilder, obj: Any, trail: list[tuple[Iterator[Any], bool]]) -> bool:
-    """Appends a scalar; begins a container and puts its children on the trail. Whether it was a container."""
-    encode = _ENCODERS.get(type(obj))
-    if encode is not None:
-        builder.append_encoded(encode(obj))
-        return False
-    if isinstance(obj, (list, tuple)) or (isinstance(obj, np.ndarray) and obj.ndim):
-        builder.begin_array()
-        trail.append((iter(enumerate(obj)), False))
-        return True
-    if isinstance(obj, Mapping):
-        builder.begin_object()
-        trail.append((iter(obj.items()), True))
-        return True
-    if isinstance(obj, Variant):
-        builder.append_variant(obj)
-        return False
-    builder.append_encoded(_scalar(obj))
-    return False
 
 
 def _scalar(obj: Any) -> bytes:

@@ -36,44 +36,44 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
     about the content of scalars: `read_scalar` is the caller's. Raises MalformedVariant, UnsupportedFeatureError.
     """
     stop = value_end(data, pos, end)
-    left = budget(stop - pos)
     if stop < 0:
         raise unknown_type(data, pos, "$")
-    if data[pos] & 3 <= SHORT_STRING:
-        yield Step(Event.SCALAR, None, pos, stop, 0)
-        return
-    trail: list[Iterator[Child]] = [iter((Child("", pos, stop),))]
+    scalar, make = Event.SCALAR, Step._make
+    left = budget(stop - pos)
+    trail: list[Iterator[Child]] = [iter((("", pos, stop),))]
     keys: list[str | int | None] = []
     while trail:
-        child = next(trail[-1], None)
-        if child is None:
-            trail.pop()
-            if trail:
-                yield Step(Event.END, keys.pop(), pos, pos, len(trail) - 1)
-            continue
-        key = child.key if keys else None
-        if child.end < 0:
-            raise unknown_type(data, child.pos, spell_path([*keys[1:], child.key]))
-        if data[child.pos] & 3 <= SHORT_STRING:
-            left -= child.end - child.pos
-            yield Step(Event.SCALAR, key, child.pos, child.end, len(keys))
-        else:
-            box = read_container(data, child.pos, child.end)
-            left -= box.values_at - child.pos
+        for key, start, end in trail[-1]:
+            if end < 0:
+                raise unknown_type(data, start, spell_path([*keys[1:], key]))
+            if data[start] & 3 <= SHORT_STRING:
+                left -= end - start
+                yield make((scalar, key if keys else None, start, end, len(keys)))
+                continue
+            box = read_container(data, start, end)
+            left -= box.values_at - start
+            if left < 0:
+                raise over_budget(pos, stop)
             if len(keys) == MAX_DEPTH:
-                raise too_deep(child.pos)
-            yield Step(Event.OBJECT if box.is_object else Event.ARRAY, key, child.pos, child.end, len(keys))
+                raise too_deep(start)
+            event = Event.OBJECT if box.is_object else Event.ARRAY
+            yield make((event, key if keys else None, start, end, len(keys)))
             children = read_children(data, box, metadata)
             if by_name and box.is_object:
                 children.sort(key=_name_of)
-            keys.append(key)
+            keys.append(key if keys else None)
             trail.append(iter(children))
+            break
+        else:
+            trail.pop()
+            if trail:
+                yield make((Event.END, keys.pop(), pos, pos, len(trail) - 1))
         if left < 0:
             raise over_budget(pos, stop)
 
 
 def _name_of(child: Child) -> str:
-    return str(child.key)  # code points sort as their UTF-8 bytes do
+    return str(child[0])  # code points sort as their UTF-8 bytes do
 
 
 def too_deep(pos: int) -> MalformedVariant:
@@ -97,7 +97,7 @@ def path_to(data: bytes, pos: int, end: int, metadata: Metadata, target: int) ->
     """The path of the value that starts at `target` below the value at `pos`; the byte if no walk gets there."""
     keys: list[str | int | None] = []
     trail: list[Iterator[Child]] = []
-    children = iter((Child("", pos, end),))
+    children: Iterator[Child] = iter((("", pos, end),))
     left = budget(end - pos)
     while left > 0:
         child = next(children, None)
@@ -107,10 +107,12 @@ def path_to(data: bytes, pos: int, end: int, metadata: Metadata, target: int) ->
                 break
             children = trail.pop()
             keys.pop()
-        elif child.pos == target:
-            return spell_path([*keys[1:], *([child.key] if keys else [])])
-        elif child.end >= 0 and data[child.pos] & 3 > SHORT_STRING and child.pos < target < child.end:
+            continue
+        key, start, stop = child
+        if start == target:
+            return spell_path([*keys[1:], *([key] if keys else [])])
+        if stop >= 0 and data[start] & 3 > SHORT_STRING and start < target < stop:
             trail.append(children)
-            keys.append(child.key)
-            children = iter(read_children(data, read_container(data, child.pos, child.end), metadata))
+            keys.append(key)
+            children = iter(read_children(data, read_container(data, start, stop), metadata))
     return f"byte {target:,}"
