@@ -11,13 +11,15 @@ from typing import Annotated
 import typer
 
 from boathouse import __version__
-from boathouse.cli import commands, demonstration, inventory
+from boathouse.cli import commands, demonstration, inventory, variant
 from boathouse.errors import (
     AmbiguousFormatError,
     BoathouseError,
     CorruptTableError,
     ExpressionError,
     InvalidArgumentError,
+    InvalidJsonError,
+    MalformedVariant,
     MissingRequirementError,
     NotFoundError,
     StorageError,
@@ -31,6 +33,8 @@ EXIT_CODES: tuple[tuple[type[BoathouseError], int], ...] = (
     (NotFoundError, 3),
     (UnsupportedFeatureError, 4),
     (CorruptTableError, 5),
+    (MalformedVariant, 5),
+    (InvalidJsonError, 5),
     (StorageError, 6),
     (MissingRequirementError, 7),
     (BoathouseError, 1),
@@ -39,7 +43,7 @@ EXIT_CODES: tuple[tuple[type[BoathouseError], int], ...] = (
 
 _EPILOG = (
     "Exit codes: 0 done; 1 the table, its rows or the demo's proof are at fault; 2 the command was typed wrongly; "
-    "3 no table, or no such version; 4 legal, but not offered here; 5 corrupt; 6 the store failed; "
+    "3 no table, file, version or path in a variant; 4 legal, but not offered here; 5 corrupt; 6 the store failed; "
     "7 Java, PySpark or the network is missing; 130 interrupted."
 )
 
@@ -53,6 +57,7 @@ app = typer.Typer(
 )
 commands.register(app)
 inventory.register(app)
+variant.register(app)
 demonstration.register(app)
 
 
