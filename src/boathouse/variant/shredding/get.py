@@ -58,7 +58,7 @@ def get(
             first += len(chunk)
         if parts:
             return pa.chunked_array(parts)
-        return pa.chunked_array([_Reader(pa.array([], shredded.type), wanted, safe, None, 0).run(steps)])
+        return pa.chunked_array([_Reader(pa.nulls(0, shredded.type), wanted, safe, None, 0).run(steps)])
     if not isinstance(shredded, pa.Array):
         raise InvalidArgumentError(f"a shredded column is an Arrow array, not {shredded.__class__.__name__}")
     return _Reader(shredded, wanted, safe, lenient, 0).run(steps)
@@ -160,7 +160,9 @@ class _Reader:
                 return typed.cast(target)
         return None
 
-    def _coalesced(self, metadata: pa.Array, group: dict[str, pa.Array], mask: Mask | None, typed: pa.Array) -> pa.Array:
+    def _coalesced(
+        self, metadata: pa.Array, group: dict[str, pa.Array], mask: Mask | None, typed: pa.Array
+    ) -> pa.Array:
         value = group.get("value")
         if value is not None and value.null_count < len(value):
             has = valid(value)

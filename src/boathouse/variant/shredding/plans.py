@@ -270,4 +270,3 @@ def joined(plan: Plan, rows: int) -> Ragged:
     out = np.empty(int(offsets[-1]), np.uint8)
     plan.write(out, offsets[:-1])
     return Ragged(offsets, out)
-

@@ -55,7 +55,9 @@ def kind_of(type: DataType) -> Kind:
         case TimeType():
             return Kind(ids.TIME, "<i8")
         case TimestampType(utc, unit):
-            micros, nanos = (ids.TIMESTAMP, ids.TIMESTAMP_NANOS) if utc else (ids.TIMESTAMP_NTZ, ids.TIMESTAMP_NTZ_NANOS)
+            micros, nanos = (
+                (ids.TIMESTAMP, ids.TIMESTAMP_NANOS) if utc else (ids.TIMESTAMP_NTZ, ids.TIMESTAMP_NTZ_NANOS)
+            )
             return Kind(micros if unit == "us" else nanos, "<i8")
         case UUIDType():
             return Kind(ids.UUID, "V16")

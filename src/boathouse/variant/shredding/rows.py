@@ -151,5 +151,3 @@ class Names:
         data = np.empty(int(offsets[-1]), np.uint8)
         copy(data, offsets[:-1], self._meta.data, start, length)
         return Ragged(offsets, data)
-
-

@@ -54,7 +54,7 @@ def shred(
     type = storage_type(wanted)
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array(parts, type)
-    return parts[0] if parts else pa.array([], type)
+    return parts[0] if parts else pa.nulls(0, type)
 
 
 def _shred(column: Column, schema: ShreddingSchema, lenient: Lenient | None) -> pa.StructArray:
@@ -227,5 +227,3 @@ def binary_array(bytes: Ragged, valid: Mask | None) -> pa.Array:
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     buffers = [bits, pa.py_buffer(bytes.offsets.astype(np.int32)), pa.py_buffer(bytes.data)]
     return pa.Array.from_buffers(pa.binary(), bytes.rows, buffers)
-
-

@@ -59,7 +59,7 @@ def unshred(shredded: Any, *, lenient: Lenient | None = None) -> pa.Array | pa.C
         for chunk in shredded.chunks:
             chunks.append(_unshred(chunk, lenient, first))
             first += len(chunk)
-        return pa.chunked_array(chunks, None if chunks else _unshred(pa.array([], shredded.type), None, 0).type)
+        return pa.chunked_array(chunks, None if chunks else _unshred(pa.nulls(0, shredded.type), None, 0).type)
     if not isinstance(shredded, pa.Array):
         raise InvalidArgumentError(f"a shredded column is an Arrow array, not {type(shredded).__name__}")
     return _unshred(shredded, lenient, 0)
@@ -70,8 +70,8 @@ def _unshred(array: pa.Array, lenient: Lenient | None, first_row: int) -> pa.Arr
         array = array.storage
     schema = from_storage(array.type)
     metadata = array.field("metadata")
-    if not schema.is_shredded:
-        return variants(array.field("metadata"), Ragged.from_arrow(_plain(array.field("value"), "value")), valid(array))
+    if not schema.is_shredded and not minus(valid(array), valid(array.field("value")), len(array)).any():
+        return variants(metadata, Ragged.from_arrow(_plain(array.field("value"), "value")), valid(array))
     step = max(1 << 10, CELLS // sum(1 for _ in schema.leaves()))
     parts: list[Ragged] = []
     mask = valid(array)
