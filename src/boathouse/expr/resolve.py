@@ -214,9 +214,7 @@ def _same(args: tuple[Expr, ...], parent: Expr) -> tuple[Expr, ...]:
         args = tuple(_narrow(a) for a in args)
     to = common_of(a.type for a in args if a.type is not None)
     if to is None:
-        kinds = ", ".join(dict.fromkeys(str(a.type) for a in args))
-        advice = _EXTRACT if any(isinstance(a.type, VariantType) for a in args) else "CAST one side"
-        raise ExpressionError(f"types do not go together ({kinds}): {parent}", advice=advice)
+        raise _strangers(args, parent, "CAST one side")
     return tuple(cast_to(a, to) for a in args)
 
 
@@ -293,9 +291,14 @@ def _alike(values: Sequence[Expr], parent: Expr) -> tuple[Expr, ...]:
     """The values of CASE, COALESCE, GREATEST: integer literals keep their type beside decimals."""
     to = common_of(a.type for a in values if a.type is not None)
     if to is None:
-        kinds = ", ".join(dict.fromkeys(str(a.type) for a in values))
-        raise ExpressionError(f"types do not go together ({kinds}): {parent}", advice="CAST them to one type")
+        raise _strangers(values, parent, "CAST them to one type")
     return tuple(cast_to(a, to) for a in values)
+
+
+def _strangers(args: Sequence[Expr], parent: Expr, advice: str) -> ExpressionError:
+    kinds = ", ".join(dict.fromkeys(str(a.type) for a in args))
+    advice = _EXTRACT if any(isinstance(a.type, VariantType) for a in args) else advice
+    return ExpressionError(f"types do not go together ({kinds}): {parent}", advice=advice)
 
 
 def _function(e: Expr, name: str, args: list[Expr]) -> Expr:

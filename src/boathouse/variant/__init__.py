@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from boathouse.variant.builder import VariantBuilder
+    from boathouse.variant.columns.extract import extract
+    from boathouse.variant.columns.faults import Lenient
+    from boathouse.variant.columns.from_arrow import from_arrow
+    from boathouse.variant.columns.from_json import from_json
+    from boathouse.variant.columns.to_json import to_json
     from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata
+    from boathouse.variant.shredding.shred import shred
+    from boathouse.variant.shredding.unshred import unshred
+    from boathouse.variant.spark import from_spark, to_spark
     from boathouse.variant.validate import Finding
     from boathouse.variant.value import Variant
 
@@ -16,9 +24,21 @@ _HOMES = {
     "build_metadata": "boathouse.variant.metadata",
     "parse_metadata": "boathouse.variant.metadata",
     "Finding": "boathouse.variant.validate",
+    "Lenient": "boathouse.variant.columns.faults",
+    "extract": "boathouse.variant.columns.extract",
+    "from_arrow": "boathouse.variant.columns.from_arrow",
+    "from_json": "boathouse.variant.columns.from_json",
+    "to_json": "boathouse.variant.columns.to_json",
+    "shred": "boathouse.variant.shredding.shred",
+    "unshred": "boathouse.variant.shredding.unshred",
+    "from_spark": "boathouse.variant.spark",
+    "to_spark": "boathouse.variant.spark",
 }
 
-__all__ = ["Finding", "Metadata", "Variant", "VariantBuilder", "build_metadata", "parse_metadata"]
+__all__ = [
+    "Finding", "Lenient", "Metadata", "Variant", "VariantBuilder", "build_metadata", "extract", "from_arrow",
+    "from_json", "from_spark", "parse_metadata", "shred", "to_json", "to_spark", "unshred",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
