@@ -1,0 +1,88 @@
+"""The leaves of JSON texts as encoded values, each a piece of one buffer.
+
+A string of fewer than 64 bytes needs no copy of its own: its header takes the place of the opening quote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from boathouse.errors import InvalidJsonError
+from boathouse.variant.columns.json_bits import ragged_range
+from boathouse.variant.columns.json_scalars import scalars
+from boathouse.variant.columns.json_scan import FRONT, Scan
+from boathouse.variant.columns.json_strings import resolve
+from boathouse.variant.columns.json_write import LONG_HEADER, SHORT, SPARE, Leaves
+from boathouse.variant.columns.ragged import Bytes, Ints, Mask, splits_of
+from boathouse.variant.json_in import from_json
+from boathouse.variant.primitives import SHORT_STRING
+
+_RECORD = 24
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    at: Ints
+    sizes: Ints
+    more: Bytes  # what is to be put behind the buffer
+
+
+def leaves_of(found: Scan) -> tuple[Leaves, Ints]:
+    """The leaves of a scan in the order of the text, and the texts that have a broken one. Writes to its text."""
+    values = ~found.keys
+    opens, closes = found.opens[values], found.closes[values]
+    buffer = found.texts.buffer
+    numbers, broken = _scalars(found, len(buffer))
+    strings, also = _strings(found, opens, closes, len(buffer) + len(numbers.more))
+    order = np.argsort(np.concatenate([opens, found.starts]), kind="stable")
+    at = np.concatenate([strings.at, numbers.at])[order]
+    sizes = np.concatenate([strings.sizes, numbers.sizes])[order]
+    source = np.concatenate([buffer, numbers.more, strings.more, np.zeros(SPARE, np.uint8)])
+    is_long = np.append(strings.sizes > SHORT, np.zeros(len(found.starts), np.bool_))[order]
+    bad = found.texts.row_at(np.concatenate([opens[also], found.starts[broken]]))
+    return Leaves(source, at, sizes, np.flatnonzero(is_long)), bad
+
+
+def _strings(found: Scan, opens: Ints, closes: Ints, behind: int) -> tuple[_Pieces, Ints]:
+    body = found.texts.body
+    content = closes - opens - 1
+    at = opens + FRONT
+    which, broken, more = np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.uint8)
+    if len(found.escapes):
+        which, broken, raw, left = resolve(body, opens, closes, found.escapes)
+        starts = splits_of(left + LONG_HEADER)
+        more = np.empty(int(starts[-1]), np.uint8)
+        more[ragged_range(starts[:-1] + LONG_HEADER, left)] = raw
+        more[starts[:-1] + LONG_HEADER - 1] = np.minimum(left, SHORT) << 2 | SHORT_STRING
+        at[which] = behind + LONG_HEADER - 1 + starts[:-1]
+        content[which] = left
+    body[opens] = content << 2 | SHORT_STRING
+    extra = np.where(content < SHORT, 0, LONG_HEADER - 1)
+    return _Pieces(at - extra, content + extra + 1, more), which[broken]
+
+
+def _scalars(found: Scan, behind: int) -> tuple[_Pieces, Ints]:
+    """The scalars, and those that are none."""
+    made = scalars(found.texts.buffer, found.scalar, found.starts, found.stops)
+    at = np.arange(behind, behind + _RECORD * len(found.starts), _RECORD)
+    more = made.records.reshape(-1).view(np.uint8)
+    if not len(made.odd):
+        return _Pieces(at, made.sizes, more), made.odd
+    odd, ok = _one_by_one(found, made.odd)
+    sizes = np.array([len(one) for one in odd], np.int64)
+    made.sizes[made.odd] = sizes
+    at[made.odd] = behind + len(more) + splits_of(sizes)[:-1]
+    return _Pieces(at, made.sizes, np.concatenate([more, np.frombuffer(b"".join(odd), np.uint8)])), made.odd[~ok]
+
+
+def _one_by_one(found: Scan, which: Ints) -> tuple[list[bytes], Mask]:
+    """Scalars by the path of one value; of what is none, no bytes."""
+    out: list[bytes] = []
+    for start, stop in zip(found.starts[which].tolist(), found.stops[which].tolist()):
+        try:
+            out.append(from_json(found.texts.body[start:stop].tobytes()).value)
+        except InvalidJsonError:
+            out.append(b"")
+    return out, np.array([bool(one) for one in out], np.bool_)

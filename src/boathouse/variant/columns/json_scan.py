@@ -1,0 +1,195 @@
+"""JSON texts of many rows, cut into strings and scalars without looking at one row by itself.
+
+The rows lie in one buffer, a zero byte after each. Quotes that no backslash escapes open and close strings in turn,
+so that "inside a string" is the parity of the quotes before; what is outside and neither punctuation nor white space
+is a number or a literal. Rows that break the rules of this level (an odd number of quotes, control characters, broken
+UTF-8) are put aside: they would mislead the parity of the rows after them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.variant.columns.json_bits import LANE, between, edges, padded
+from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
+
+FRONT = LANE  # bytes before the text, so that words may be read that end in its first bytes
+_QUOTE, _BACKSLASH, _SPACE, _COLON = 0x22, 0x5C, 0x20, 0x3A
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts `rows` of a column: text i ends at `ends[i]` of `body`, where a zero byte stands.
+
+    `buffer` has FRONT bytes before `body`, which is whole lanes, and one lane behind it.
+    """
+
+    buffer: Bytes
+    ends: Ints
+    rows: Ints
+
+    @property
+    def body(self) -> Bytes:
+        return self.buffer[FRONT:-LANE]
+
+    @property
+    def size(self) -> int:
+        return int(self.ends[-1]) + 1 if len(self.ends) else 0
+
+    @staticmethod
+    def of(array: pa.LargeBinaryArray) -> Texts:
+        """The texts of an array without nulls."""
+        if not len(array):
+            return Texts(padded(np.empty(0, np.uint8), 0, FRONT), np.empty(0, np.int64), np.empty(0, np.int64))
+        empty = pa.scalar(b"", pa.large_binary())
+        joined = Ragged.from_arrow(pc.binary_join_element_wise(array, empty, pa.scalar(b"\0", pa.large_binary())))
+        first = int(joined.offsets[0])
+        size = int(joined.offsets[-1]) - first
+        ends = joined.offsets[1:] - first - 1
+        return Texts(padded(joined.data[first : first + size], size, FRONT), ends, np.arange(len(array)))
+
+    def row_at(self, places: Ints) -> Ints:
+        """Which text each place of `body` lies in."""
+        return np.searchsorted(self.ends, places)
+
+    def without(self, bad: Mask) -> Texts:
+        """The texts that are not `bad`."""
+        sizes = np.diff(self.ends, prepend=-1)
+        kept = self.body[: self.size][np.repeat(~bad, sizes)]
+        return Texts(padded(kept, len(kept), FRONT), np.cumsum(sizes[~bad]) - 1, self.rows[~bad])
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """String i has its quotes at `opens[i]` and `closes[i]`; `keys` are those with a colon behind them.
+
+    Scalar i is `body[starts[i]:stops[i]]`. `escapes`: backslashes that escape a character.
+    """
+
+    texts: Texts
+    opens: Ints
+    closes: Ints
+    keys: Mask
+    scalar: Mask
+    starts: Ints
+    stops: Ints
+    escapes: Ints
+
+
+def scan(texts: Texts) -> Scan:
+    """The strings and scalars of the texts that are well-formed at this level, white space outside strings gone."""
+    tight = False
+    while True:
+        body = texts.body
+        quotes, escapes = real_quotes(body)
+        inside = between(quotes)
+        bad = _unreadable(texts, quotes, inside)
+        if bad is not None:
+            texts = texts.without(bad)
+            continue
+        scalar = _scalars(body, quotes, inside)
+        if not tight:
+            blank = _blank(body, inside)
+            tight = True
+            if blank is not None:
+                texts = _squeeze(texts, blank, scalar)
+                continue
+        starts, stops = edges(scalar)
+        places = np.flatnonzero(quotes)
+        opens, closes = places[0::2], places[1::2]
+        keys = body[closes + 1] == _COLON
+        return Scan(texts, opens, closes, keys, scalar, starts, stops, escapes)
+
+
+def real_quotes(body: Bytes) -> tuple[Mask, Ints]:
+    """The quotes that no backslash escapes, and the backslashes that escape something."""
+    quotes = body == _QUOTE
+    slash = body == _BACKSLASH
+    if not slash.any():
+        return quotes, np.empty(0, np.int64)
+    places = np.flatnonzero(slash)
+    run_starts = np.diff(places, prepend=-2) != 1
+    index = np.arange(len(places))
+    in_run = index - np.maximum.accumulate(np.where(run_starts, index, 0))
+    escapes = places[in_run & 1 == 0]
+    quotes[np.minimum(escapes + 1, len(body) - 1)] = False
+    return quotes, escapes
+
+
+def _unreadable(texts: Texts, quotes: Mask, inside: Mask) -> Mask | None:
+    """Texts with an odd number of quotes, a control character other than white space outside, or broken UTF-8."""
+    body, rows = texts.body, len(texts.ends)
+    bad = np.zeros(rows, np.bool_)
+    if inside[texts.ends].any():
+        counts = np.searchsorted(np.flatnonzero(quotes), texts.ends)
+        bad |= np.diff(counts, prepend=0) & 1 == 1
+        return bad
+    low = body < _SPACE
+    if np.count_nonzero(low) != rows + len(body) - texts.size:
+        wrong = low & (inside | ((body != 0x0A) & (body != 0x0D) & (body != 0x09)))
+        wrong[texts.ends] = False
+        places = np.flatnonzero(wrong[: texts.size])
+        bad[texts.row_at(places)] = True
+    if body.max(initial=0) >= 0x80:
+        bad[_not_utf8(texts)] = True
+    return bad if bad.any() else None
+
+
+def _not_utf8(texts: Texts) -> list[int]:
+    offsets = np.empty(len(texts.ends) + 1, np.int64)
+    offsets[0] = 0
+    offsets[1:] = texts.ends + 1
+    array = Ragged(offsets, texts.body).to_arrow()
+    try:
+        array.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return [i for i, raw in enumerate(array) if not _is_utf8(raw.as_py())]
+    return []
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _scalars(body: Bytes, quotes: Mask, inside: Mask) -> Mask:
+    """Bytes outside of strings that are neither punctuation nor white space."""
+    folded = body | 0x20  # [ and ] become { and }
+    other = folded == 0x7B
+    other |= folded == 0x7D
+    other |= body == 0x2C
+    other |= body == _COLON
+    other |= body <= _SPACE  # control characters among them have been refused, white space is the rest
+    other |= quotes
+    other |= inside
+    return ~other
+
+
+def _blank(body: Bytes, inside: Mask) -> Mask | None:
+    """White space outside of strings; None if there is none."""
+    blank = body == _SPACE
+    for other in (0x0A, 0x0D, 0x09):
+        blank |= body == other
+    blank &= ~inside
+    return blank if blank.any() else None
+
+
+def _squeeze(texts: Texts, blank: Mask, scalar: Mask) -> Texts:
+    """Without white space, and without the texts where it parts two scalars, which would run together."""
+    keep = ~blank[: texts.size]
+    scalar = scalar[: texts.size]
+    kept = texts.body[: texts.size][keep]
+    squeezed = Texts(padded(kept, len(kept), FRONT), np.flatnonzero(kept == 0), texts.rows)
+    before, after = edges(scalar)[0], edges(scalar[keep])[0]
+    if len(before) == len(after):
+        return squeezed
+    counts = np.diff(np.searchsorted(before, texts.ends), prepend=0)
+    left = np.diff(np.searchsorted(after, squeezed.ends), prepend=0)
+    return squeezed.without(counts != left)

@@ -1,0 +1,200 @@
+"""What rows of JSON have in common: their text without the contents of strings and scalars.
+
+Rows with the same skeleton are alike in everything but the leaves, so grammar, nesting, duplicate keys, the order of
+fields and the metadata are found out once for each distinct skeleton, for all of them side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from boathouse.variant.columns.assemble import put, widths
+from boathouse.variant.columns.json_bits import between, flip, padded
+from boathouse.variant.columns.json_names import Names, names_of
+from boathouse.variant.columns.json_scan import FRONT, Scan, Texts, real_quotes
+from boathouse.variant.columns.json_tree import (
+    END,
+    KEY,
+    KINDS,
+    OBJECT,
+    SCALAR,
+    STRING,
+    Tokens,
+    Tree,
+    grammar,
+    placed_of,
+    tree_of,
+)
+from boathouse.variant.columns.lexicon import dictionary_rows
+from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged, splits_of
+from boathouse.variant.primitives import array_header, object_header
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """For each skeleton a run of numbers: those of skeleton s are at `splits[s]:splits[s + 1]` of other arrays."""
+
+    splits: Ints
+    counts: Ints
+
+    @staticmethod
+    def of(row: Ints, rows: int) -> Runs:
+        counts = np.bincount(row, minlength=rows)
+        return Runs(splits_of(counts), counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """The values of each skeleton as the nodes of a tree in the order in which they are written: pre-order, the
+    fields of an object by the UTF-8 bytes of their names.
+
+    Nodes, boxes (containers) and leaves are numbered from 0 in each skeleton; boxes in the order of the nodes, leaves
+    in the order of the text. Skeletons that are not `good` have numbers without meaning.
+    """
+
+    good: Mask
+    text_leaves: Ints  # strings and scalars of each skeleton, good or not
+    nodes: Ints  # of each skeleton
+    leaves: Runs
+    leaf_node: Ints
+    leaf_rank: Ints  # which leaf of the text
+    boxes: Runs
+    box_node: Ints
+    box_end: Ints  # the node behind the last one inside
+    box_count: Ints  # values inside
+    box_head: Ints  # bytes of header, count and ids
+    box_place: Ints  # where they lie in `heads`
+    heads: Bytes  # the header says offsets of one byte
+    items: Runs  # values inside containers
+    item_node: Ints
+    item_box: Ints
+    item_rank: Ints  # its place there
+    metadata: Ragged
+
+
+def skeletons(scan: Scan) -> tuple[Ints, Texts]:
+    """For each text the number of its skeleton, and the distinct skeletons as texts."""
+    text = scan.texts.body.copy()
+    opens, closes = scan.opens[~scan.keys], scan.closes[~scan.keys]
+    text[opens] = STRING
+    text[scan.starts] = SCALAR
+    turns = np.zeros(len(text), np.bool_)
+    turns[opens + 1] = True
+    flip(turns, closes + 1)
+    flip(turns, scan.starts + 1)
+    flip(turns, scan.stops)
+    kept = text[: scan.texts.size][~between(turns)[: scan.texts.size]]
+    array = Ragged(_offsets(np.flatnonzero(kept == 0)), kept).to_arrow().dictionary_encode()
+    distinct = Ragged.from_arrow(array.dictionary)
+    size = int(distinct.offsets[-1])
+    texts = Texts(padded(distinct.data, size, FRONT), distinct.offsets[1:] - 1, np.arange(distinct.rows))
+    return array.indices.to_numpy().astype(np.int64), texts
+
+
+def _offsets(ends: Ints) -> Ints:
+    offsets = np.zeros(len(ends) + 1, np.int64)
+    np.add(ends, 1, out=offsets[1:])
+    return offsets
+
+
+def shapes_of(texts: Texts) -> Shapes:
+    """The trees of skeletons."""
+    rows = len(texts.ends)
+    quotes, _ = real_quotes(texts.body)
+    inside = between(quotes)
+    place = np.flatnonzero((inside == quotes)[: texts.size])  # neither within a string nor its closing quote
+    kind = KINDS[texts.body[place]]
+    row = np.repeat(np.arange(rows), np.diff(np.flatnonzero(kind == END), prepend=-1))
+    leaves = np.bincount(row[(kind == STRING) | (kind == SCALAR)], minlength=rows)
+    bad, depth = grammar(kind, row, rows)
+    keep = ~bad[row]
+    is_key = kind == KEY
+    closes = np.flatnonzero(quotes & ~inside)
+    names = names_of(texts.body, place[is_key & keep], closes[keep[is_key]])
+    tokens = Tokens(kind[keep], row[keep], depth[keep])
+    bad[tokens.row[tokens.kind == KEY][names.broken]] = True
+    tree = tree_of(tokens, bad)
+    keyed = np.empty(len(tree.kind), np.bool_)
+    keyed[tree.text] = tree.keyed
+    ranks = np.zeros(len(tree.kind), np.int64)
+    ranks[keyed] = names.rank
+    return _shapes(tree, ranks[tree.text], names, bad, leaves)
+
+
+def _shapes(tree: Tree, name: Ints, names: Names, bad: Mask, leaves: Ints) -> Shapes:
+    placed = placed_of(tree, name, bad)
+    rows, nodes = len(bad), len(tree.kind)
+    at = np.empty(nodes, np.int64)  # by the order of writing, which node of the tree
+    at[placed.place] = np.arange(nodes)
+    kind, row = tree.kind[at], tree.row[at]
+    node = Runs.of(row, rows)
+    first = node.splits[row]
+    is_box = kind >= OBJECT
+    leaf, box = np.flatnonzero(~is_box), np.flatnonzero(is_box)
+    leaf_runs, box_runs = Runs.of(row[leaf], rows), Runs.of(row[box], rows)
+    leaf_in_text = np.empty(nodes, np.int64)
+    leaf_in_text[tree.text] = tree.kind < OBJECT
+    leaf_in_text = np.cumsum(leaf_in_text) - 1
+    item = np.flatnonzero(tree.parent[at] >= 0)
+    parent = tree.parent[at[item]]
+    metadata, ids = _metadata(tree, name, names, rows)
+    count = np.bincount(parent, minlength=nodes)[at[box]]
+    item_box = (np.cumsum(is_box) - 1)[placed.place[parent]]
+    item_rank = placed.rank[at[item]]
+    heads, head, head_at = _heads(kind[box] == OBJECT, count, item_box, item_rank, ids[at[item]])
+    return Shapes(
+        good=~bad,
+        text_leaves=leaves,
+        nodes=node.counts,
+        leaves=leaf_runs,
+        leaf_node=leaf - first[leaf],
+        leaf_rank=leaf_in_text[tree.text[at[leaf]]] - leaf_runs.splits[row[leaf]],
+        boxes=box_runs,
+        box_node=box - first[box],
+        box_end=box - first[box] + tree.inside[at[box]],
+        box_count=count,
+        box_head=head,
+        box_place=head_at,
+        heads=heads,
+        items=Runs.of(row[item], rows),
+        item_node=item - first[item],
+        item_box=item_box - box_runs.splits[row[item]],
+        item_rank=item_rank,
+        metadata=metadata,
+    )
+
+
+def _metadata(tree: Tree, name: Ints, names: Names, rows: int) -> tuple[Ragged, Ints]:
+    """The dictionary of each skeleton, and the id of each node's name there (-1 without a name)."""
+    ids = np.full(len(tree.kind), -1)
+    known = max(names.names.rows, 1)
+    pairs, which = np.unique(tree.row[tree.keyed] * known + name[tree.keyed], return_inverse=True)
+    splits = np.searchsorted(pairs, np.arange(rows + 1) * known)
+    ids[tree.keyed] = which - splits[tree.row[tree.keyed]]
+    used = names.names.take(pairs % known) if len(pairs) else names.names
+    return dictionary_rows(splits, used), ids
+
+
+def _heads(is_object: Mask, count: Ints, item_box: Ints, item_rank: Ints, ids: Ints) -> tuple[Bytes, Ints, Ints]:
+    """Header, count and ids of each container: the bytes of all, their sizes, where they start."""
+    largest = np.zeros(len(count), np.int64)
+    np.maximum.at(largest, item_box, ids)
+    id_size = np.where(is_object, widths(np.maximum(largest, 0)), 0)
+    large = count > 255
+    before_ids = np.where(large, 5, 2)
+    size = before_ids + count * id_size
+    start = splits_of(size)
+    heads = np.empty(int(start[-1]), np.uint8)
+    at = start[:-1]
+    for wide in (False, True):
+        heads[at[~is_object & (large == wide)]] = array_header(wide, 1)
+        for width in range(1, 5):
+            heads[at[is_object & (large == wide) & (id_size == width)]] = object_header(wide, width, 1)
+    put(heads, at + 1, count, np.where(large, 4, 1))
+    named = np.flatnonzero(ids >= 0)
+    named = named[is_object[item_box[named]]]
+    box = item_box[named]
+    put(heads, at[box] + before_ids[box] + item_rank[named] * id_size[box], ids[named], id_size[box])
+    return heads, size, at

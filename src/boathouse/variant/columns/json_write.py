@@ -1,0 +1,124 @@
+"""Variant bytes of many rows from the shapes of the rows and their leaves.
+
+Every node of a row, leaf or container, is one piece of bytes: a leaf the encoded value, a container its header, count
+and ids, which rows of one shape share. The pieces are copied in the order of writing, sixteen bytes at a time; then
+offsets are written into the gaps behind the ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from boathouse.variant.columns.assemble import put, widths
+from boathouse.variant.columns.json_bits import ragged_range
+from boathouse.variant.columns.json_shapes import Runs, Shapes
+from boathouse.variant.columns.ragged import Bytes, Ints, Ragged, splits_of
+from boathouse.variant.columns.unaligned import scatter, window
+from boathouse.variant.primitives import STRING
+
+SHORT = 64  # strings of fewer bytes have one byte of header
+LONG_HEADER = 5
+SPARE = _BLOCK = 16  # bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Leaf i is `source[at[i]:at[i] + sizes[i]]`; `long` are strings whose first five bytes are still to be written.
+
+    `source` has SPARE bytes behind the last leaf.
+    """
+
+    source: Bytes
+    at: Ints
+    sizes: Ints
+    long: Ints
+
+
+def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves) -> Ragged:
+    """The values of rows: row i is of `shape[i]`, and its leaves begin at `first_leaf[i]`."""
+    first_node = splits_of(shapes.nodes[shape])
+    total = int(first_node[-1])
+    at, sizes = np.empty(total, np.int64), np.empty(total, np.int64)
+    place, counts = _expand(shapes.leaves, shape)
+    node = shapes.leaf_node[place] + np.repeat(first_node[:-1], counts)
+    leaf = shapes.leaf_rank[place] + np.repeat(first_leaf, counts)
+    at[node], sizes[node] = leaves.at[leaf], leaves.sizes[leaf]
+    boxes, counts = _expand(shapes.boxes, shape)
+    first = np.repeat(first_node[:-1], counts)
+    box, end = shapes.box_node[boxes] + first, shapes.box_end[boxes] + first
+    at[box] = shapes.box_place[boxes] + len(leaves.source)
+    starts, head, width = _layout(sizes, box, end, shapes.box_head[boxes], shapes.box_count[boxes])
+    lengths = sizes
+    lengths[box] = shapes.box_head[boxes]
+    source = np.concatenate([leaves.source, shapes.heads, np.zeros(_BLOCK, np.uint8)])
+    out = np.empty(int(starts[-1]) + _BLOCK, np.uint8)
+    _copy(out, starts[:-1], source, at, lengths)
+    out[starts[box]] += ((width - 1) << 2).astype(np.uint8)
+    inner = starts[box] + head
+    put(out, inner - width, starts[end] - inner, width)
+    items, counts = _expand(shapes.items, shape)
+    child = shapes.item_node[items] + np.repeat(first_node[:-1], counts)
+    parent = shapes.item_box[items] + np.repeat(splits_of(shapes.boxes.counts[shape])[:-1], counts)
+    table = (starts[box] + shapes.box_head[boxes])[parent]
+    each = width[parent]
+    put(out, table + shapes.item_rank[items] * each, starts[child] - inner[parent], each)
+    if len(leaves.long):
+        _long_headers(out, starts, node, leaf, leaves)
+    return Ragged(starts[first_node], out)
+
+
+def _expand(runs: Runs, shape: Ints) -> tuple[Ints, Ints]:
+    """The places of the runs of each row's shape, and how many each row has."""
+    counts = runs.counts[shape]
+    return ragged_range(runs.splits[shape], counts), counts
+
+
+def _layout(sizes: Ints, box: Ints, end: Ints, heads: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Where each node starts (and the last ends), the bytes of each container before its values, its offsets' width.
+
+    Widths start at one byte and grow as long as what is inside asks for it; `sizes` of containers are written.
+    """
+    slots = counts + 1
+    width = np.ones(len(box), np.int64)
+    while True:
+        head = heads + slots * width
+        sizes[box] = head
+        starts = splits_of(sizes)
+        wanted = widths(starts[end] - starts[box] - head)
+        if np.array_equal(wanted, width):
+            return starts, head, width
+        width = np.maximum(wanted, width)
+
+
+def _copy(out: Bytes, to: Ints, source: Bytes, at: Ints, lengths: Ints) -> None:
+    """Copies pieces to rising places. Both buffers have sixteen bytes to spare.
+
+    The first block of a short piece spills into what follows, which is written later; numpy assigns in order. Pieces
+    of more than a block are finished after that, and spill nothing: the last block ends where the piece does.
+    """
+    into, blocks = window(out, f"V{_BLOCK}"), window(source, f"V{_BLOCK}")
+    into[to] = blocks[at]
+    long = np.flatnonzero(lengths > _BLOCK)
+    to, at, lengths = to[long], at[long], lengths[long] - _BLOCK
+    into[to + lengths] = blocks[at + lengths]
+    more = np.flatnonzero(lengths > _BLOCK)
+    to, at, counts = to[more], at[more], (lengths[more] - 1) // _BLOCK
+    into[ragged_step(to + _BLOCK, counts)] = blocks[ragged_step(at + _BLOCK, counts)]
+
+
+def ragged_step(starts: Ints, counts: Ints) -> Ints:
+    """starts[0], starts[0] + 16, … (counts[0] of them), and so on."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(starts - (ends - counts) * _BLOCK, counts) + np.arange(0, total * _BLOCK, _BLOCK)
+
+
+def _long_headers(out: Bytes, starts: Ints, node: Ints, leaf: Ints, leaves: Leaves) -> None:
+    is_long = np.zeros(len(leaves.at), np.bool_)
+    is_long[leaves.long] = True
+    which = np.flatnonzero(is_long[leaf])
+    to = starts[node[which]]
+    out[to] = STRING << 2
+    scatter(out, to + 1, (leaves.sizes[leaf[which]] - LONG_HEADER).astype("<u4"))
