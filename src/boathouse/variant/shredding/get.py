@@ -9,7 +9,7 @@ table) can answer otherwise than its rebuilt values would; the specification all
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import DataType, DecimalType, FloatType, IntegerType, VariantType
-from boathouse.types.text import parse_type
+from boathouse.variant.cast import resolve_type
+from boathouse.variant.columns import layout
 from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.layout import _dictionaries
 from boathouse.variant.path import as_path
 from boathouse.variant.shredding.masks import Mask, both, valid
 from boathouse.variant.shredding.plans import joined
@@ -50,18 +50,19 @@ def get(
     MalformedVariant as `unshred` does, for the columns that are read.
     """
     steps = as_path(path)
-    wanted = as_data_type(type)
+    wanted = resolve_type(from_arrow_type(type) if isinstance(type, pa.DataType) else type)
+    arrow = type if isinstance(type, pa.DataType) else None
     if isinstance(shredded, pa.ChunkedArray):
         parts, first = [], 0
         for chunk in shredded.chunks:
-            parts.append(_Reader(chunk, wanted, safe, lenient, first).run(steps))
+            parts.append(_Reader(chunk, wanted, arrow, safe, lenient, first).run(steps))
             first += len(chunk)
         if parts:
             return pa.chunked_array(parts)
-        return pa.chunked_array([_Reader(pa.nulls(0, shredded.type), wanted, safe, None, 0).run(steps)])
+        return pa.chunked_array([_Reader(pa.nulls(0, shredded.type), wanted, arrow, safe, None, 0).run(steps)])
     if not isinstance(shredded, pa.Array):
         raise InvalidArgumentError(f"a shredded column is an Arrow array, not {shredded.__class__.__name__}")
-    return _Reader(shredded, wanted, safe, lenient, 0).run(steps)
+    return _Reader(shredded, wanted, arrow, safe, lenient, 0).run(steps)
 
 
 def columns_for(path: Path, schema: ShreddingSchema) -> tuple[tuple[str, ...], ...]:
@@ -85,22 +86,20 @@ def columns_for(path: Path, schema: ShreddingSchema) -> tuple[tuple[str, ...], .
     return (("metadata",), *((*below, *leaf) for leaf in found))
 
 
-def as_data_type(type: DataType | pa.DataType | str) -> DataType:
-    """The type that a caller names. SchemaError, UnsupportedTypeError."""
-    if isinstance(type, str):
-        return parse_type(type)
-    return from_arrow_type(type) if isinstance(type, pa.DataType) else type
-
-
 @dataclass(frozen=True, eq=False)
 class _Reader:
     array: pa.Array
     type: DataType
+    arrow: pa.DataType | None
     safe: bool
     lenient: Lenient | None
     first_row: int
 
     def run(self, steps: Sequence[str | int]) -> pa.Array:
+        found = self._run(steps)
+        return found if self.arrow is None or found.type == self.arrow else found.cast(self.arrow)
+
+    def _run(self, steps: Sequence[str | int]) -> pa.Array:
         array = self.array
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -130,7 +129,8 @@ class _Reader:
     def _extract(self, column: pa.Array, steps: Sequence[str | int]) -> pa.Array:
         if not len(column):
             return pa.array([], to_arrow_type(self.type))
-        found = extract(column, tuple(steps), self.type, safe=self.safe, lenient=self.lenient)
+        numbered = replace(layout.column(column), first_row=self.first_row)
+        found = extract(numbered, tuple(steps), self.type, safe=self.safe, lenient=self.lenient)
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
     def _found(self, metadata: pa.Array, group: dict[str, pa.Array], mask: Mask | None, required: bool) -> pa.Array:
@@ -175,7 +175,7 @@ class _Reader:
         return _masked(typed, mask)
 
     def _rows(self, metadata: pa.Array) -> Rows:
-        return Rows(_dictionaries(metadata)[0], self.lenient, self.first_row)
+        return Rows(layout._dictionaries(metadata)[0], self.lenient, self.first_row)
 
     def _whole(
         self, metadata: pa.Array, group: dict[str, pa.Array], schema: ShreddingSchema, mask: Mask | None, required: bool
