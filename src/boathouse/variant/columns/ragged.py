@@ -168,6 +168,8 @@ class Fixed:
 
     def materialise(self, rows: int) -> Ragged:
         matrix = np.empty((rows, self.width), np.uint8)
+        if not rows:
+            return Ragged(np.zeros(1, np.int64), matrix.reshape(-1))
         for at, values in self.columns:
             if isinstance(values, int):
                 matrix[:, at] = values

@@ -102,8 +102,8 @@ def _written(level: _Level, below: Ragged, ids: Callable[[Ints, Ints], Ints]) ->
     nodes = level.nodes
     scalar = np.flatnonzero(level.kinds < OBJECT)
     some = nodes.take(scalar)
-    data, offsets = join(nodes.data, some.pos, some.pos + some.sizes())
-    built, places = [Ragged(offsets, data)], [scalar]
+    scalars = Ragged.from_arrow(join(nodes.data, some.pos, some.pos + some.sizes()))
+    built, places = [scalars], [scalar]
     owner = np.repeat(np.arange(len(nodes)), level.counts)
     for kind in (OBJECT, ARRAY):
         which = np.flatnonzero(level.kinds == kind)

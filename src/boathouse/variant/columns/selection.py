@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.errors import UnsupportedTypeError
+from boathouse.variant.columns.gather import ragged
 
 
 def take(array: pa.Array, places: npt.NDArray[np.int64] | pa.Array) -> pa.Array:
@@ -39,17 +40,50 @@ def _apart(array: pa.Array, places: pa.Array) -> pa.Array:
     if t.is_binary_view(type):
         return array.cast(pa.large_binary()).take(places)
     if isinstance(array, pa.RunEndEncodedArray):
-        rows = np.asarray(places.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-        missing = places.is_null().to_numpy(zero_copy_only=False)
+        rows, missing = _rows(places)
         return take(array.values, pa.array(_runs(array, rows), mask=missing))
     if t.is_struct(type):
         children = [take(array.field(i), places) for i in range(type.num_fields)]
         fields = [type.field(i).with_type(child.type) for i, child in enumerate(children)]
-        mask = array.is_valid().take(places).fill_null(False)
-        return pa.StructArray.from_arrays(children, fields=fields, mask=pa.compute.invert(mask))
+        return pa.StructArray.from_arrays(children, fields=fields, mask=_missing(array, places))
     if t.is_list(type) or t.is_large_list(type):
         return _as_views(array).take(places)
+    if t.is_fixed_size_list(type):
+        return _fixed(array, places)
+    if t.is_map(type):
+        return _maps(array, places)
     raise UnsupportedTypeError(f"rows cannot be picked from {type}", advice="decode run ends and cast views first")
+
+
+def _rows(places: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The places, 0 where they are null, and where that is."""
+    rows = np.asarray(places.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    return rows, np.asarray(places.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _missing(array: pa.Array, places: pa.Array) -> pa.Array:
+    return pa.compute.invert(array.is_valid().take(places).fill_null(False))
+
+
+def _fixed(array: pa.Array, places: pa.Array) -> pa.Array:
+    size = array.type.list_size
+    rows, missing = _rows(places)
+    inside = ((rows + array.offset) * size)[:, None] + np.arange(size)
+    elements = take(array.values, pa.array(inside.reshape(-1), mask=np.repeat(missing, size)))
+    type = pa.list_(array.type.value_field.with_type(elements.type), size)
+    return pa.FixedSizeListArray.from_arrays(elements, type=type, mask=_missing(array, places))
+
+
+def _maps(array: pa.Array, places: pa.Array) -> pa.Array:
+    rows, missing = _rows(places)
+    edges = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
+    counts = np.where(missing, 0, (edges[1:] - edges[:-1])[rows])
+    owner, slot = ragged(counts)
+    inside = edges[rows[owner]] + slot
+    keys, items = take(array.keys, inside), take(array.items, inside)
+    type = pa.map_(array.type.key_field.with_type(keys.type), array.type.item_field.with_type(items.type))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    return pa.MapArray.from_arrays(offsets, keys, items, type=type, mask=_missing(array, places))
 
 
 def _as_views(array: pa.Array) -> pa.Array:
