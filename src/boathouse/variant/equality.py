@@ -64,7 +64,10 @@ def _tokens(value: Variant) -> Iterator[Token]:
 
 
 def equal(left: Variant, right: Variant) -> bool:
-    """Whether two variants are equal, as the module says. Raises MalformedVariant, UnsupportedFeatureError."""
+    """Whether two variants are equal, as the module says.
+
+    Reads no further than the first difference. Raises MalformedVariant, UnsupportedFeatureError for what it reads.
+    """
     if left.dictionary.raw == right.dictionary.raw and left.value == right.value:
         return True
     return all(a == b for a, b in zip_longest(_tokens(left), _tokens(right)))

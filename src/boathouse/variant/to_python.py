@@ -227,7 +227,7 @@ def read_value(data: bytes, pos: int, end: int, metadata: Metadata) -> Any:
     """
     stop = value_end(data, pos, end)
     if stop < 0:
-        raise unknown_type(data, pos, path_to(data, 0, len(data), metadata, pos) if pos else "$")
+        raise unknown_type(data, pos, path_to(data, 0, len(data), metadata, pos))
     if data[pos] & 3 <= SHORT_STRING:
         return scalar_to_python(data, pos, stop)
     reader = _Reader(data, metadata, pos, stop)

@@ -54,6 +54,11 @@ class Variant:
     _end: int
 
     def __init__(self, metadata: bytes, value: bytes) -> None:
+        for given in (metadata, value):
+            if not isinstance(given, (bytes, bytearray, memoryview)):
+                raise InvalidArgumentError(
+                    f"a variant is made of bytes, not of {type(given).__name__}", advice="use from_python or from_json"
+                )
         self.dictionary = parse_metadata(bytes(metadata))
         self.buffer = bytes(value)
         self.pos = 0
@@ -108,6 +113,8 @@ class Variant:
         """`null`, `boolean`, `int8` to `int64`, `float`, `double`, `decimal4` to `decimal16`, `date`, `timestamp`,
         `timestamp_ntz`, `timestamp_nanos`, `timestamp_ntz_nanos`, `time`, `binary`, `string`, `uuid`, `object`,
         `array`."""
+        if value_end(self.buffer, self.pos, self._end) < 0:
+            raise self._unknown()
         return type_name(self.buffer, self.pos)
 
     @property
@@ -119,8 +126,7 @@ class Variant:
         return read_scalar(self.buffer, self.pos, self.end)
 
     def _unknown(self) -> UnsupportedFeatureError:
-        where = path_to(self.buffer, 0, len(self.buffer), self.dictionary, self.pos) if self.pos else "$"
-        return unknown_type(self.buffer, self.pos, where)
+        return unknown_type(self.buffer, self.pos, path_to(self.buffer, 0, len(self.buffer), self.dictionary, self.pos))
 
     def _box(self) -> Container | None:
         if self.buffer[self.pos] & 3 <= SHORT_STRING:

@@ -94,25 +94,24 @@ def spell_path(keys: list[str | int | None]) -> str:
 
 
 def path_to(data: bytes, pos: int, end: int, metadata: Metadata, target: int) -> str:
-    """The path of the value that starts at `target` below the value at `pos`; the byte if no walk gets there."""
+    """The path of the value that starts at `target` below the value at `pos`; the byte if no way leads there."""
+    try:
+        path = _search(data, pos, end, metadata, target)
+    except MalformedVariant:
+        path = None
+    return path or f"byte {target:,}"
+
+
+def _search(data: bytes, pos: int, end: int, metadata: Metadata, target: int) -> str | None:
+    """Descends to `target`: at each level the one child whose bytes hold it."""
     keys: list[str | int | None] = []
-    trail: list[Iterator[Child]] = []
-    children: Iterator[Child] = iter((("", pos, end),))
-    left = budget(end - pos)
-    while left > 0:
-        child = next(children, None)
-        left -= 1
-        if child is None:
-            if not trail:
+    while pos != target:
+        children = read_children(data, read_container(data, pos, end), metadata) if data[pos] & 3 > SHORT_STRING else []
+        for key, start, stop in children:
+            if start == target or start < target < stop:
+                keys.append(key)
+                pos, end = start, stop
                 break
-            children = trail.pop()
-            keys.pop()
-            continue
-        key, start, stop = child
-        if start == target:
-            return spell_path([*keys[1:], *([key] if keys else [])])
-        if stop >= 0 and data[start] & 3 > SHORT_STRING and start < target < stop:
-            trail.append(children)
-            keys.append(key)
-            children = iter(read_children(data, read_container(data, start, stop), metadata))
-    return f"byte {target:,}"
+        else:
+            return None
+    return spell_path(keys)
