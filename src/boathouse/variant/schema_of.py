@@ -36,6 +36,7 @@ from boathouse.types import (
     TimeType,
 )
 from boathouse.variant.decode import read_decimal, type_name
+from boathouse.variant.primitives import TYPE_NAMES
 from boathouse.variant.walk import Event, walk
 
 if TYPE_CHECKING:
@@ -72,17 +73,17 @@ class SchemaBuilder:
     """The schema of everything that was added, whatever the order. Holds one node for each path seen."""
 
     def __init__(self) -> None:
-        self._root = _Shape()
+        self.root = Shape()
 
     def add(self, v: Variant) -> SchemaBuilder:
         """Raises MalformedVariant, UnsupportedFeatureError as a full reading does."""
         data, (pos, end) = v.buffer, v.span
-        trail: list[_Shape] = []
+        trail: list[Shape] = []
         for step in walk(data, pos, end, v.dictionary):
             if step.event is Event.END:
                 trail.pop()
                 continue
-            shape = trail[-1].child(step.key) if trail else self._root
+            shape = trail[-1].child(step.key) if trail else self.root
             if step.event is Event.SCALAR:
                 shape.add(_scalar_type(data, step.pos, step.end))
             else:
@@ -92,7 +93,7 @@ class SchemaBuilder:
 
     def add_schema(self, schema: VariantSchema) -> SchemaBuilder:
         """All that another schema was made of."""
-        work: list[tuple[_Shape, DataType]] = [(self._root, schema.type)]
+        work: list[tuple[Shape, DataType]] = [(self.root, schema.type)]
         while work:
             shape, type = work.pop()
             match type:
@@ -107,7 +108,7 @@ class SchemaBuilder:
         return self
 
     def finish(self) -> VariantSchema:
-        return VariantSchema(self._root.freeze())
+        return VariantSchema(self.root.freeze())
 
 
 def schema_of(v: Variant) -> VariantSchema:
@@ -120,15 +121,15 @@ def merge(schemas: Iterable[VariantSchema]) -> VariantSchema:
     return reduce(SchemaBuilder.add_schema, schemas, SchemaBuilder()).finish()
 
 
-class _Shape:
+class Shape:
     """What was seen at one path: a scalar type, fields or elements; VARIANT once two of these were."""
 
     __slots__ = ("element", "fields", "leaf")
 
     def __init__(self) -> None:
         self.leaf: DataType = NULL
-        self.fields: dict[str, _Shape] | None = None
-        self.element: _Shape | None = None
+        self.fields: dict[str, Shape] | None = None
+        self.element: Shape | None = None
 
     def add(self, type: DataType) -> None:
         if isinstance(type, NullType):
@@ -144,20 +145,20 @@ class _Shape:
         elif is_object:
             self.fields = {} if self.fields is None else self.fields
         elif self.element is None:
-            self.element = _Shape()
+            self.element = Shape()
 
     def _mix(self) -> None:
         self.leaf, self.fields, self.element = VARIANT, None, None
 
-    def child(self, key: str | int | None) -> _Shape:
+    def child(self, key: str | int | None) -> Shape:
         """Where the types of a field or of the elements are kept; lost if this is VARIANT already."""
         if isinstance(key, str) and self.fields is not None:
-            return self.fields.setdefault(key, _Shape())
-        return self.element if isinstance(key, int) and self.element is not None else _Shape()
+            return self.fields.setdefault(key, Shape())
+        return self.element if isinstance(key, int) and self.element is not None else Shape()
 
     def freeze(self) -> DataType:
         """Children before what holds them, without recursion."""
-        order: list[_Shape] = [self]
+        order: list[Shape] = [self]
         for shape in order:
             order.extend(shape.fields.values() if shape.fields else ())
             order.extend([shape.element] if shape.element else ())
@@ -202,6 +203,11 @@ def _as_decimal(type: DataType) -> DecimalType | None:
 def _scalar_type(data: bytes, pos: int, end: int) -> DataType:
     kind = type_name(data, pos)
     return narrowest_decimal(*read_decimal(data, pos, end)) if kind.startswith("decimal") else _TYPES[kind]
+
+
+def type_of(kind: int) -> DataType:
+    """The type of a primitive id that is no decimal."""
+    return _TYPES[TYPE_NAMES[kind]]
 
 
 def narrowest_decimal(unscaled: int, scale: int) -> DecimalType:

@@ -1,0 +1,83 @@
+"""The schema of a whole column, as `schema_of_variant_agg`: types by path, merged over the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from boathouse.variant.columns.expand import Tree
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.gather import Ints
+from boathouse.variant.columns.layout import chunks
+from boathouse.variant.columns.nodes import ARRAY, OBJECT
+from boathouse.variant.columns.reading import read
+from boathouse.variant.columns.scalars import decimals
+from boathouse.variant.primitives import DECIMAL4, DECIMAL8, DECIMAL16
+from boathouse.variant.schema_of import SchemaBuilder, Shape, VariantSchema, narrowest_decimal, type_of
+
+_DECIMALS = (DECIMAL4, DECIMAL8, DECIMAL16)
+
+
+def schema_of(data: Any, *, lenient: Lenient | None = None) -> VariantSchema:
+    """The schema that all rows of a column (as `layout.column` reads it) have in common; VOID where there are none.
+
+    MalformedVariant with the row, UnsupportedFeatureError; such rows are left out and counted if `lenient` is given.
+    """
+    builder = SchemaBuilder()
+    for column in chunks(data):
+        for _, _, _, seen in read(column, _sightings, lenient):
+            _add(builder.root, *seen)
+    return builder.finish()
+
+
+Sightings = tuple[list[tuple[int, str | None]], list[tuple[int, int, list[tuple[int, int]]]]]
+
+
+def _sightings(tree: Tree) -> Sightings:
+    """The paths of a tree: for each its parent's number and its name (None: an element; the root is the first);
+    and (path, kind, decimals) seen there, parents first."""
+    paths: list[tuple[int, str | None]] = [(-1, None)]
+    path = np.zeros(len(tree), np.int64)
+    names = tree.names.raw.to_pylist()
+    width = len(names) + 1
+    for level in range(1, len(tree.levels) - 1):
+        first, last = tree.levels[level], tree.levels[level + 1]
+        above = slice(tree.levels[level - 1], first)
+        keys = np.repeat(path[above], tree.count[above]) * width + tree.name[first:last] + 1
+        distinct, place = np.unique(keys, return_inverse=True)
+        path[first:last] = len(paths) + place
+        for key in distinct.tolist():
+            parent, name = divmod(key, width)
+            paths.append((parent, names[name - 1].decode() if name else None))
+    both = path * 256 + tree.kind
+    seen = []
+    for key in np.unique(both).tolist():
+        number, kind = divmod(key, 256)
+        found = _digits(tree, np.flatnonzero(both == key), kind) if kind in _DECIMALS else []
+        seen.append((number, kind, found))
+    return paths, seen
+
+
+def _digits(tree: Tree, which: Ints, kind: int) -> list[tuple[int, int]]:
+    """The distinct decimals among values, unscaled and scale."""
+    unscaled, scale = decimals(tree, which, kind)
+    numbers = unscaled if isinstance(unscaled, list) else unscaled.tolist()
+    return list(set(zip(numbers, scale.tolist())))
+
+
+def _add(root: Shape, paths: list[tuple[int, str | None]], seen: list[tuple[int, int, list[tuple[int, int]]]]) -> None:
+    """Notes what was seen; a container is opened before its children are added."""
+    shapes: list[Shape] = []
+    at = 0
+    for number, (parent, name) in enumerate(paths):
+        shapes.append(shapes[parent].child(0 if name is None else name) if number else root)
+        while at < len(seen) and seen[at][0] == number:
+            _, kind, found = seen[at]
+            at += 1
+            if kind in (OBJECT, ARRAY):
+                shapes[number].open(kind == OBJECT)
+            for unscaled, scale in found:
+                shapes[number].add(narrowest_decimal(unscaled, scale))
+            if kind < OBJECT and kind not in _DECIMALS:
+                shapes[number].add(type_of(kind))

@@ -1,0 +1,52 @@
+"""Whole variants as nested Arrow columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import from_arrow
+from boathouse.types import VARIANT, DataType, ListType, Schema, StructType
+from boathouse.variant.columns.extract import extract, extract_steps
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.layout import column
+from boathouse.variant.columns.schema_of import schema_of
+
+_DEPTH = 50
+
+
+def to_arrow(
+    data: Any,
+    schema: DataType | Schema | pa.DataType | pa.Schema | str | None = None,
+    *,
+    safe: bool = False,
+    lenient: Lenient | None = None,
+) -> pa.Array | pa.ChunkedArray:
+    """Every row of a variant column as a value of `schema`, by the casts of `extract`: objects as structs or maps,
+    arrays as lists, fields that a row lacks as null; a Schema stands for a struct of its columns.
+
+    Without a schema: the one that `schema_of` finds; values of mixed types, and what lies below 50 levels, stay
+    variants. Raises as `extract`.
+    """
+    if isinstance(schema, pa.Schema):
+        schema = from_arrow(schema)
+    if isinstance(schema, Schema):
+        schema = StructType(schema.fields)
+    if schema is not None:
+        return extract(data, (), schema, safe=safe, lenient=lenient)
+    data = data if isinstance(data, pa.ChunkedArray) else column(data)
+    # Both read the rows; what is malformed is counted once.
+    found = schema_of(data, lenient=None if lenient is None else Lenient())
+    return extract_steps(data, (), _capped(found.type, _DEPTH), None, safe, lenient)
+
+
+def _capped(type: DataType, depth: int) -> DataType:
+    if isinstance(type, StructType | ListType) and not depth:
+        return VARIANT
+    match type:
+        case StructType(fields):
+            return StructType(tuple(f.with_type(_capped(f.type, depth - 1)) for f in fields))
+        case ListType(element):
+            return ListType(element.with_type(_capped(element.type, depth - 1)))
+    return type

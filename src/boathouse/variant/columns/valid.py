@@ -1,0 +1,53 @@
+"""Which rows of a column are well-formed variants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from boathouse.variant.columns.expand import Faulty, Tree
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.gather import Bools
+from boathouse.variant.columns.layout import Column, chunks
+from boathouse.variant.columns.reading import read
+from boathouse.variant.columns.scalars import decimals, numbers, strings
+from boathouse.variant.primitives import DECIMAL4, DECIMAL8, DECIMAL16, STRING, TIME
+from boathouse.variant.validate import validate_bytes
+
+
+def is_valid(data: Any) -> pa.BooleanArray | pa.ChunkedArray:
+    """Whether each row of a column (as `layout.column` reads it) is a variant in which `validate` finds no error; null
+    for null rows. Chunked if the column is."""
+    parts = [_column(column) for column in chunks(data)]
+    if isinstance(data, pa.ChunkedArray):
+        return pa.chunked_array(parts, pa.bool_())
+    return parts[0] if parts else pa.array([], pa.bool_())
+
+
+def _column(column: Column) -> pa.BooleanArray:
+    valid = np.zeros(column.rows, np.bool_)
+    for _, _, rows, _ in read(column, _contents, Lenient()):
+        valid[rows] = True
+    present = np.ones(column.rows, np.bool_) if column.valid is None else column.valid
+    # What the vectorised reading refuses may be odd only, as a primitive type that is not known here.
+    for row in np.flatnonzero(present & ~valid):
+        valid[row] = _sound(column.metadata_bytes(int(row)), column.value(int(row)))
+    return pa.array(valid, mask=~present)
+
+
+def _contents(tree: Tree) -> bool:
+    """Checks what scalars hold, and names that no field uses."""
+    for kind in (DECIMAL4, DECIMAL8, DECIMAL16):
+        decimals(tree, tree.of_kind(kind), kind)
+    numbers(tree, tree.of_kind(TIME), TIME)
+    strings(tree, tree.of_kind(STRING))
+    broken: Bools | None = tree.names.broken
+    if broken is not None:
+        raise Faulty(np.arange(len(tree.numbers)))
+    return True
+
+
+def _sound(metadata: bytes, value: bytes) -> bool:
+    return all(finding.kind != "error" for finding in validate_bytes(metadata, value))
