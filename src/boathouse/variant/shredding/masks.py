@@ -66,3 +66,11 @@ def uniform(values: Ints) -> Sizes:
         return 0
     first = int(values[0])
     return first if bool((values == first).all()) else values
+
+
+def groups(keys: Ints, count: int) -> list[Ints]:
+    """The positions of each key 0 to count - 1, rising; other keys are left out."""
+    small = keys.astype(np.int16 if count < 1 << 15 else np.int32)
+    order = np.argsort(small, kind="stable")
+    edges = np.searchsorted(small[order], np.arange(count + 1))
+    return [order[edges[key] : edges[key + 1]] for key in range(count)]

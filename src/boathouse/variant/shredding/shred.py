@@ -22,7 +22,7 @@ from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Children, Nodes, roots
 from boathouse.variant.columns.ragged import Ragged
 from boathouse.variant.columns.unaligned import copy
-from boathouse.variant.shredding.masks import Ints, Mask
+from boathouse.variant.shredding.masks import Ints, Mask, groups
 from boathouse.variant.shredding.merge import entries
 from boathouse.variant.shredding.plans import Objects, joined, together
 from boathouse.variant.shredding.rows import Rows
@@ -149,8 +149,9 @@ class _Shredder:
         which[known] = self.rows.names.which(codes[known], below.id[known], names)
         children = []
         type = next(f.type for f in group_fields(ShreddingSchema(typed)) if f.name == "typed_value")
+        places = groups(which, len(names))
         for position, (_, schema) in enumerate(typed.fields):
-            mine = np.flatnonzero(which == position)
+            mine = places[position]
             owner = below.owner[mine]
             repeated = np.zeros(len(owner), np.bool_)
             repeated[1:] = owner[1:] == owner[:-1]

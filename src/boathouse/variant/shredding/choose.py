@@ -1,0 +1,185 @@
+"""A shredding schema chosen from the values of a column.
+
+A field is shredded that is in one value of ten at least, at most 300 of them and 50 levels deep, as Spark and Iceberg
+do. Its type is the most frequent exact type that it has: of integers and decimals of mixed widths those of the other
+widths stay in `value`, so that every value comes back as it was. Variant nulls have no say.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    UUID,
+    DataType,
+    DecimalType,
+    TimestampType,
+    TimeType,
+)
+from boathouse.variant import primitives as ids
+from boathouse.variant.columns.layout import column as to_column
+from boathouse.variant.columns.nodes import ARRAY, OBJECT, Nodes, roots
+from boathouse.variant.shredding.masks import groups
+from boathouse.variant.shredding.rows import Names
+from boathouse.variant.shredding.schema import MAX_DEPTH, ShreddedArray, ShreddedObject, ShreddingSchema
+
+_TYPES: dict[int, DataType] = {
+    ids.TRUE: BOOLEAN, ids.INT8: INT8, ids.INT16: INT16, ids.INT32: INT32, ids.INT64: INT64, ids.FLOAT: FLOAT,
+    ids.DOUBLE: DOUBLE, ids.DATE: DATE, ids.TIME: TimeType("us"), ids.TIMESTAMP: TIMESTAMP,
+    ids.TIMESTAMP_NTZ: TIMESTAMP_NTZ, ids.TIMESTAMP_NANOS: TimestampType(True, "ns"),
+    ids.TIMESTAMP_NTZ_NANOS: TimestampType(False, "ns"), ids.BINARY: BINARY, ids.STRING: STRING, ids.UUID: UUID,
+}  # fmt: skip
+_BITS = 8
+
+
+def choose_schema(
+    column: Any, *, min_frequency: float = 0.1, max_fields: int = 300, max_depth: int = 50, sample: int = 10_000
+) -> ShreddingSchema:
+    """The schema for `column` (variants in any Arrow layout), from at most `sample` rows spread evenly over it.
+
+    `min_frequency`: the part of the values (of the elements, below an array) that must have a field. `max_fields`:
+    how many fields and elements get columns, the most frequent first. `max_depth`: nested typed columns.
+    A column that nothing can be typed of gives `ShreddingSchema()`. Raises MalformedVariant.
+    """
+    if not (0 < min_frequency <= 1 and max_fields >= 1 and 0 <= max_depth <= MAX_DEPTH and sample >= 1):
+        raise InvalidArgumentError(
+            f"min_frequency={min_frequency}, max_fields={max_fields}, max_depth={max_depth}, sample={sample}",
+            advice=f"give a frequency in (0, 1], a field at least, a depth of 0 to {MAX_DEPTH}, a row at least",
+        )
+    whole = to_column(column)
+    nodes = roots(whole)
+    if len(nodes) > sample:
+        nodes = nodes.take(np.linspace(0, len(nodes) - 1, sample).astype(np.int64))
+    root = _Branch("", 1.0, len(nodes), 0, nodes)
+    found = _grow(root, Names(whole.meta), min_frequency, max_depth)
+    kept = sorted(found, key=lambda branch: (-branch.share, branch.depth, branch.order))[:max_fields]
+    return _schema(root, {id(branch) for branch in kept})
+
+
+@dataclass(eq=False)
+class _Branch:
+    """A field, an element or the root: `nodes` of it among `base` values that could have it."""
+
+    name: str
+    share: float
+    base: int
+    depth: int
+    nodes: Nodes | None
+    order: int = 0
+    typed: DataType | None = None
+    kind: int | None = None
+    children: list[_Branch] = field(default_factory=list)
+
+
+def _grow(root: _Branch, names: Names, least: float, max_depth: int) -> list[_Branch]:
+    """Gives each branch its kind or type, and the branches below it; returns them all but the root."""
+    found: list[_Branch] = []
+    waiting = deque([root])
+    while waiting:
+        branch = waiting.popleft()
+        nodes, branch.nodes = branch.nodes, None
+        assert nodes is not None
+        branch.kind, branch.typed = _most_frequent(nodes)
+        if branch.kind in (OBJECT, ARRAY) and branch.depth < max_depth:
+            mine = nodes.take(nodes.kinds() == branch.kind)
+            branch.children = _fields(branch, mine, names, least) if branch.kind == OBJECT else _element(branch, mine)
+        for child in branch.children:
+            child.order = len(found)
+            found.append(child)
+            waiting.append(child)
+    return found
+
+
+def _most_frequent(nodes: Nodes) -> tuple[int | None, DataType | None]:
+    """The container kind, or the typed column's type, that most of the values have; neither if nothing fits."""
+    kinds = nodes.kinds().astype(np.int64)
+    kinds[kinds == ids.FALSE] = ids.TRUE
+    keys = kinds << _BITS
+    decimals = np.flatnonzero((kinds >= ids.DECIMAL4) & (kinds <= ids.DECIMAL16))
+    if len(decimals):
+        some = nodes.take(decimals)
+        some.sizes()
+        keys[decimals] |= nodes.data[some.pos + 1]
+    found, counts = np.unique(keys[kinds != ids.NULL], return_counts=True)
+    # Of equally frequent ones the last: the widest integer, the container.
+    for key in found[np.argsort(counts, kind="stable")[::-1]].tolist():
+        kind, scale = key >> _BITS, key & (1 << _BITS) - 1
+        if kind in (OBJECT, ARRAY):
+            return kind, None
+        type = _type_of(kind, scale)
+        if type is not None:
+            return None, type
+    return None, None
+
+
+def _type_of(kind: int, scale: int) -> DataType | None:
+    if kind in ids.DECIMAL_DIGITS:
+        digits = ids.DECIMAL_DIGITS[kind]
+        return DecimalType(digits, scale) if scale <= digits else None
+    return _TYPES.get(kind)
+
+
+def _fields(branch: _Branch, objects: Nodes, names: Names, least: float) -> list[_Branch]:
+    below = objects.children()
+    if not len(below.id):
+        return []
+    codes = objects.column.meta.codes[below.nodes.row]
+    places, back = np.unique(names.places(codes, below.id), return_inverse=True)
+    texts = names.text(places).to_arrow().dictionary_encode()
+    name: npt.NDArray[Any] = np.asarray(texts.indices)[back]
+    counts = np.bincount(name, minlength=len(texts.dictionary))
+    frequent = np.flatnonzero(counts >= least * branch.base)
+    position = np.full(len(counts), -1, np.int64)
+    position[frequent] = np.arange(len(frequent))
+    children = []
+    for which, at in zip(frequent.tolist(), groups(position[name], len(frequent)), strict=True):
+        mine = below.nodes.take(at)
+        if bool((mine.headers() == 0).all()):
+            continue
+        share = branch.share * min(1.0, int(counts[which]) / branch.base)
+        text = texts.dictionary[which].as_py().decode("utf-8", "replace")
+        children.append(_Branch(text, share, branch.base, branch.depth + 1, mine))
+    # The order of the columns is that of the names, whatever order the rows came in.
+    return sorted(children, key=lambda child: child.name)
+
+
+def _element(branch: _Branch, arrays: Nodes) -> list[_Branch]:
+    below = arrays.children().nodes
+    share = branch.share * len(arrays) / max(branch.base, 1)
+    return [_Branch("", share, len(below), branch.depth + 1, below)] if len(below) else []
+
+
+def _schema(root: _Branch, kept: set[int]) -> ShreddingSchema:
+    """The schema of a tree of branches; bottom-up, so that an object or array without typed parts is left whole."""
+    order = [root]
+    for branch in order:
+        branch.children = [child for child in branch.children if id(child) in kept]
+        order.extend(branch.children)
+    made: dict[int, ShreddingSchema] = {}
+    for branch in reversed(order):
+        below = [(child.name, made[id(child)]) for child in branch.children]
+        if branch.kind == OBJECT and below:
+            made[id(branch)] = ShreddingSchema(ShreddedObject(tuple(below)))
+        elif branch.kind == ARRAY and below and below[0][1].is_shredded:
+            made[id(branch)] = ShreddingSchema(ShreddedArray(below[0][1]))
+        else:
+            made[id(branch)] = ShreddingSchema(branch.typed)
+    return made[id(root)]
