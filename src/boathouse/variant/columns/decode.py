@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from boathouse.errors import EvaluationError
+from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import OBJECT
-from boathouse.variant.columns.reading import batches, read
+from boathouse.variant.columns.reading import read
 from boathouse.variant.columns.scalars import binaries, decimals, fixed, numbers, strings
-from boathouse.variant.columns.expand import Tree
 from boathouse.variant.primitives import (
     BINARY,
     DATE,
@@ -45,7 +45,6 @@ from boathouse.variant.primitives import (
     UUID,
 )
 from boathouse.variant.to_python import date_of, datetime_of, decimal_of, nanos_of, time_of
-from boathouse.variant.value import Variant
 
 Objects = npt.NDArray[np.object_]
 
@@ -69,8 +68,7 @@ def to_pylist(data: Any, *, lenient: Lenient | None = None) -> list[Any]:
 
 def _decoded(column: Column, lenient: Lenient | None) -> list[Any]:
     out: list[Any] = []
-    for first, last in batches(column):
-        rows, values = read(column, first, last, python_values, Variant.to_python, lenient)
+    for first, last, rows, values in read(column, python_values, lenient):
         if len(rows) < last - first:
             spread = np.empty(last - first, np.object_)
             spread[rows - first] = values
@@ -92,7 +90,7 @@ def python_values(tree: Tree) -> Objects:
 
 def _fill(tree: Tree, out: Objects) -> None:
     """Makes the objects and arrays, from the deepest level up."""
-    words = _array(tree.names.raw.cast("string").to_pylist())
+    words = _array([name.decode(errors="replace") for name in tree.names.raw.to_pylist()])
     levels = [*tree.levels, tree.levels[-1]]
     for depth in reversed(range(len(levels) - 2)):
         start, below, end = levels[depth : depth + 3]

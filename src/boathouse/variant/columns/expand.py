@@ -1,4 +1,5 @@
-"""Every value of some rows of a column at once, breadth first, with all that a full reading checks but scalars' content.
+"""Every value of some rows of a column at once, breadth first, checked in all that a full reading checks but what
+scalars hold.
 
 The rules are those of `boathouse.variant.decode`. Where one is broken the rows are told by `Faulty`; the caller has
 the one-value path say what is wrong with them, so both paths give the same errors.
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSET_WIDTH, SIZE
-from boathouse.variant.columns.pieces import join
+from boathouse.variant.columns.pieces import as_text, join
 from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
 
 _BASE_BUDGET, _BUDGET = budget(0), budget(1) - budget(0)
@@ -38,29 +39,35 @@ class Names:
     `broken` marks those that are not UTF-8; None if all are.
     """
 
-    raw: pa.BinaryArray
+    raw: pa.Array
     rank: npt.NDArray[np.int32]
     base: Ints
     sizes: Ints
     broken: Bools | None
 
     @staticmethod
-    def of(column: Column, codes: Ints) -> Names:
+    def of_all(column: Column) -> Names | None:
+        """Those of all dictionaries of a column; None where that would not pay, or one is malformed."""
+        meta = column.meta
+        if not len(meta) or meta.wrong.any() or int(meta.sizes.sum()) > column.rows // 4 + 10_000:
+            return None
+        return Names.of(column, np.arange(len(meta)))
+
+    @staticmethod
+    def of(column: Column, codes: npt.NDArray[Any]) -> Names:
         """Those of the dictionaries `codes`, which must be well-formed."""
         start, end, sizes = column.meta.spans(codes)
-        parts, offsets = join(column.meta.data, start, end)
-        all = pa.Array.from_buffers(pa.large_binary(), len(start), [None, pa.py_buffer(offsets), pa.py_buffer(parts)])
-        coded = all.dictionary_encode()
+        coded = join(column.meta.data, start, end).dictionary_encode()
         order = pc.sort_indices(coded.dictionary).to_numpy()
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order))
-        raw = coded.dictionary.take(pa.array(order)).cast(pa.binary())
+        raw = coded.dictionary.take(pa.array(order))
         return Names(raw, rank[coded.indices.to_numpy()], np.cumsum(sizes) - sizes, sizes, _not_utf8(raw))
 
 
-def _not_utf8(raw: pa.BinaryArray) -> Bools | None:
+def _not_utf8(raw: pa.Array) -> Bools | None:
     try:
-        pa.Array.from_buffers(pa.string(), len(raw), raw.buffers()).validate(full=True)
+        as_text(raw).validate(full=True)
         return None
     except pa.ArrowInvalid:
         return np.array([not is_utf8(name) for name in raw.to_pylist()])
@@ -79,7 +86,7 @@ class Tree:
     """All values of some rows, level by level; the arrays have one entry a value.
 
     Value k lies at `pos[k]` to `end[k]` of the column's data, in row `row[k]` of those asked for, whose numbers in
-    the whole column are `numbers`. Its children are the `count[k]` values from `first[k]` on (of a scalar: 0).
+    the whole column are `numbers`. Its children are the `count[k]` values from `first[k]` on (both 0 of a scalar).
     `name[k]` is the rank of its field name in `names`, -1 in arrays and at the top. Level d is `levels[d]` to
     `levels[d + 1]`; the first are the rows themselves.
     """
@@ -135,15 +142,19 @@ class _Boxes:
     offset_width: npt.NDArray[Any]
     values: Ints
     end: Ints
+    first: Ints  # the first child among all of the next level
 
 
-def expand(column: Column, rows: Ints) -> Tree:
-    """The tree of `rows`, none of them null. Raises Faulty."""
-    return _Expansion(column, rows).run()
+def expand(column: Column, rows: Ints, names: Names | None = None) -> Tree:
+    """The tree of `rows`, none of them null; `names` are those of all the column's dictionaries, if at hand.
+
+    Raises Faulty.
+    """
+    return _Expansion(column, rows, names).run()
 
 
 class _Expansion:
-    def __init__(self, column: Column, rows: Ints) -> None:
+    def __init__(self, column: Column, rows: Ints, names: Names | None) -> None:
         self.column, self.data, self.rows = column, column.data, rows
         codes = column.meta.codes[rows]
         wrong = codes < 0
@@ -151,11 +162,14 @@ class _Expansion:
             wrong |= column.meta.wrong[codes] > 0
         if wrong.any():
             raise Faulty(np.flatnonzero(wrong))
-        used, self.dictionary = np.unique(codes, return_inverse=True)
-        self.names = Names.of(column, used)
+        self.dictionary: npt.NDArray[Any] = codes
+        if names is None:
+            used, self.dictionary = np.unique(codes, return_inverse=True)
+            names = Names.of(column, used)
+        self.names = names
         self.levels: list[tuple[_Level, _Boxes | None]] = []
         self.spent: Ints | None = None  # bytes visited in each row, once children were found to be shared
-        self.allowed = self.dictionary[:0]
+        self.allowed = np.zeros(0, np.int64)
 
     def run(self) -> Tree:
         row = np.arange(len(self.rows))
@@ -179,11 +193,23 @@ class _Expansion:
             _all(boxes.values == boxes.end, self.levels[-1][0].row[boxes.at])
         return self.finish()
 
+    def number(self, pos: Ints, width: npt.NDArray[Any]) -> Ints:
+        """Unsigned integers of 1 to 4 bytes, mostly of one and two."""
+        most = int(width.max()) if len(width) else 1
+        if most == 1:
+            return self.data[pos].astype(np.int64)
+        if most > 2 or int(pos.max()) + 1 >= len(self.data):
+            return unsigned(self.data, pos, width)
+        high = self.data[pos + 1].astype(np.int64) << 8
+        high *= width == 2
+        high += self.data[pos]
+        return high
+
     def measure(self, row: Ints, pos: Ints, bound: Ints, name: npt.NDArray[np.int32]) -> tuple[_Level, _Boxes | None]:
         """Kinds and ends of the values at `pos`, and the layout of the containers among them."""
         _all(pos < bound, row)
         header = self.data[pos]
-        kind, size = KIND[header], SIZE[header]
+        kind, size = KIND.take(header), SIZE.take(header)
         level = _Level(row, pos, pos + size, kind, name, np.zeros(len(row), np.int64))
         open = np.flatnonzero(size == 0)
         boxes = None
@@ -205,28 +231,28 @@ class _Expansion:
 
     def measure_boxes(self, level: _Level, bound: Ints, at: Ints, header: npt.NDArray[np.uint8]) -> _Boxes:
         row, pos, limit = level.row[at], level.pos[at], bound[at]
-        id_width, width = ID_WIDTH[header], OFFSET_WIDTH[header]
-        count_width = 1 + 3 * LARGE[header]
+        id_width, width = ID_WIDTH.take(header), OFFSET_WIDTH.take(header)
+        count_width = 1 + 3 * LARGE.take(header)
         ids = pos + 1 + count_width
         _all(ids <= limit, row)
-        count = unsigned(self.data, pos + 1, count_width)
+        count = self.number(pos + 1, count_width)
         offsets = ids + count * id_width
         last = offsets + count * width
         values = last + width
         _all(values <= limit, row)
-        end = values + unsigned(self.data, last, width)
+        end = values + self.number(last, width)
         level.end[at] = end
         level.count[at] = count
-        return _Boxes(at, count, ids, id_width, offsets, width, values, end)
+        return _Boxes(at, count, ids, id_width, offsets, width, values, end, np.cumsum(count) - count)
 
     def children(self, level: _Level, boxes: _Boxes) -> tuple[Ints, Ints, Ints, npt.NDArray[np.int32], Ints]:
         """Row, position, bound and name of all children, and their containers (positions in `boxes`)."""
         count = boxes.count
         owner = np.repeat(np.arange(len(count)), count)
-        slot = np.arange(len(owner)) - (np.cumsum(count) - count)[owner]
+        slot = np.arange(len(owner)) - boxes.first[owner]
         row = level.row[boxes.at][owner]
         width = boxes.offset_width[owner]
-        pos = boxes.values[owner] + unsigned(self.data, boxes.offsets[owner] + slot * width, width)
+        pos = boxes.values[owner] + self.number(boxes.offsets[owner] + slot * width, width)
         bound = boxes.end[owner]
         if boxes.id_width.all():
             name = self.name(boxes, owner, slot, row)
@@ -239,7 +265,7 @@ class _Expansion:
     def name(self, boxes: _Boxes, owner: Ints, slot: Ints, row: Ints) -> npt.NDArray[np.int32]:
         """The names of the children of objects: within the dictionary, UTF-8, each once in an object."""
         width = boxes.id_width[owner]
-        id = unsigned(self.data, boxes.ids[owner] + slot * width, width)
+        id = self.number(boxes.ids[owner] + slot * width, width)
         names, dictionary = self.names, self.dictionary[row]
         _all(id < names.sizes[dictionary], row)
         rank = names.rank[names.base[dictionary] + id]
@@ -263,25 +289,21 @@ class _Expansion:
         """Values of a container do not overlap (unless they start alike), and the last ends where it ends."""
         count = boxes.count
         full = count > 0
-        first = (np.cumsum(count) - count)[full]
         last = boxes.values.copy()
-        last[full] = np.maximum.reduceat(level.end, first)
+        last[full] = np.maximum.reduceat(level.end, boxes.first[full])
         _all(last == boxes.end, self.levels[-1][0].row[boxes.at])
         pos, end = level.pos, level.end
         bad = (pos[1:] < end[:-1]) & (owner[1:] == owner[:-1])
         if not bad.any():
             return
-        # Not in the order of their places: the containers where that is so are put in order first.
-        some = np.zeros(len(count), np.bool_)
-        some[owner[1:][bad]] = True
-        which = np.flatnonzero(some[owner])
-        shift = (owner[which] << 32) - boxes.values[owner[which]]
-        starts, ends = pos[which] + shift, end[which] + shift
+        # Some are not in the order of their places. Sorted apart, starts and ends still tell whether two spans overlap:
+        # that is so if and only if a start is before the end that precedes it.
+        shift = ((np.arange(len(count)) << 32) - boxes.values)[owner]
+        starts, ends = pos + shift, end + shift
         in_order, ended = np.sort(starts), np.sort(ends)
-        # Sorted apart, the ends still precede the next starts if and only if no two spans overlap.
         bad = (in_order[1:] < ended[:-1]) & (in_order[1:] >> 32 == in_order[:-1] >> 32)
         if bad.any():
-            self.check_shared(starts, ends, level.row[which])
+            self.check_shared(starts, ends, level.row)
 
     def check_shared(self, start: Ints, end: Ints, row: Ints) -> None:
         """Children that start alike are shared: legal, and from here on the visits are counted."""
@@ -315,10 +337,11 @@ class _Expansion:
     def finish(self) -> Tree:
         levels = [level for level, _ in self.levels]
         edges = [0]
-        firsts = []
-        for level in levels:
+        first = np.zeros(sum(len(level.row) for level in levels), np.int64)
+        for level, boxes in self.levels:
+            if boxes is not None:
+                first[edges[-1] + boxes.at] = boxes.first + edges[-1] + len(level.row)
             edges.append(edges[-1] + len(level.row))
-            firsts.append(np.cumsum(level.count) - level.count + edges[-1])
         return Tree(
             self.data,
             self.rows + self.column.first_row,
@@ -328,7 +351,7 @@ class _Expansion:
             _joined([level.kind for level in levels]),
             _joined([level.name for level in levels]),
             _joined([level.count for level in levels]),
-            _joined(firsts),
+            first,
             edges,
             self.names,
         )

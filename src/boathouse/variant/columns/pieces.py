@@ -10,52 +10,66 @@ import pyarrow as pa
 
 from boathouse.variant.columns.gather import Bytes, Ints
 
-_LIMIT = 2**31 - 1
+LIMIT = 2**31 - 1
 
 
-def join(data: Bytes, start: Ints, end: Ints) -> tuple[Bytes, Ints]:
-    """The bytes `data[start[i]:end[i]]` one after another, and the len + 1 offsets at which they then lie.
+def join(data: Bytes, start: Ints, end: Ints) -> pa.Array:
+    """The byte strings `data[start[i]:end[i]]` as a binary array (large_binary beyond 2 GiB).
 
     The spans may overlap and go back and forth; they must lie within `data`.
     """
-    count = len(start)
-    if not count:
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    if not len(start):
+        return pa.array([], pa.binary())
     low, high = int(start.min()), int(end.max())
-    total = int((end - start).sum())
-    if max(high - low, total) > _LIMIT:
-        return _join_large(data, start, end, total)
+    if high - low > LIMIT:
+        return _join_large(data, start, end)
+    return join_spans(data[low:high], spans(start - low, end - low))
+
+
+def spans(start: Ints, end: Ints) -> Ints:
+    """Spans below 2 GiB as one number each."""
+    packed = end << 32
+    packed |= start
+    return packed
+
+
+def join_spans(data: Bytes, packed: Ints) -> pa.Array:
+    """As `join`, of `data` below 2 GiB."""
+    count = len(packed)
     edges = np.empty(count + 1, np.int64)
-    np.bitwise_or(start - low, (end - low) << 32, out=edges[:count])
-    return join_pairs(data[low:high], edges, total)
+    edges[:count] = packed
+    total = int((packed >> 32).sum() - (packed & LIMIT).sum())
+    if total > LIMIT:
+        return _join_large(data, packed & LIMIT, packed >> 32)
+    edges[count] = min((int(packed[0]) & LIMIT) + 2 * total, len(data)) if count else 0
+    return _take(pa.binary(), data, edges, count)
 
 
-def join_pairs(data: Bytes, edges: Ints, total: int) -> tuple[Bytes, Ints]:
-    """As `join`, of spans given as `start | end << 32`; the last of `edges` is room for a closing entry.
+def _join_large(data: Bytes, start: Ints, end: Ints) -> pa.Array:
+    edges = np.empty(2 * len(start) + 1, np.int64)
+    edges[0:-1:2], edges[1::2] = start, end
+    edges[-1] = min(int(start[0]) + 2 * int((end - start).sum()), len(data))
+    return _take(pa.large_binary(), data, edges, len(start))
 
-    `total` is the bytes of all; that and the length of `data` must be below 2 GiB.
-    """
-    count = len(edges) - 1
-    edges[count] = min((int(edges[0]) & _LIMIT) + 2 * total, len(data))
+
+def _take(type: pa.DataType, data: Bytes, edges: Ints, count: int) -> pa.Array:
     # Every other element of this array is a span that was asked for, those between are never taken. (They may have
     # negative lengths, so it is no array to hand out.) `take` reserves by the mean length, so by the last offset.
-    spans = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
-    return _parts(spans.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))), np.int32)
+    array = pa.Array.from_buffers(type, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    return array.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32 if count < 1 << 30 else np.int64)))
 
 
-def _join_large(data: Bytes, start: Ints, end: Ints, total: int) -> tuple[Bytes, Ints]:
-    count = len(start)
-    edges = np.empty(2 * count + 1, np.int64)
-    edges[0:-1:2], edges[1::2] = start, end
-    edges[-1] = min(int(edges[0]) + 2 * total, len(data))
-    spans = pa.Array.from_buffers(pa.large_binary(), 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
-    return _parts(spans.take(pa.array(np.arange(0, 2 * count, 2))), np.int64)
-
-
-def _parts(array: pa.Array, width: npt.DTypeLike) -> tuple[Bytes, Ints]:
+def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:
+    """The bytes of a binary or string array that `join` made, and the offsets of its elements, one more than they."""
+    wide = array.type in (pa.large_binary(), pa.large_string())
     _, offsets, data = array.buffers()
-    found: npt.NDArray[Any] = np.frombuffer(offsets, width, len(array) + 1)
-    return (
-        np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, int(found[-1])),
-        found.astype(np.int64),
-    )
+    if not len(array):
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    found = np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1)
+    return (np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, int(found[-1]))), found
+
+
+def as_text(array: pa.Array) -> pa.Array:
+    """A binary array as a string array of the same buffers, not checked to be UTF-8."""
+    type = pa.large_string() if array.type == pa.large_binary() else pa.string()
+    return pa.Array.from_buffers(type, len(array), array.buffers(), array.null_count, array.offset)

@@ -8,11 +8,13 @@ from typing import TypeVar
 import numpy as np
 
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
+from boathouse.variant.columns.expand import Faulty, Names, Tree, expand
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Ints
 from boathouse.variant.columns.layout import Column
-from boathouse.variant.columns.expand import Faulty, Tree, expand
+from boathouse.variant.decode import read_scalar
 from boathouse.variant.value import Variant
+from boathouse.variant.walk import Event, walk
 
 _BYTES = 1 << 19  # of values in a batch: what is made of them still fits into the cache
 _ROWS = 1 << 14
@@ -39,51 +41,51 @@ def batches(column: Column) -> Iterator[tuple[int, int]]:
 
 
 def read(
-    column: Column,
-    first: int,
-    last: int,
-    work: Callable[[Tree], T],
-    check: Callable[[Variant], object],
-    lenient: Lenient | None,
-) -> tuple[Ints, T]:
-    """`work` of the tree of the rows from `first` to `last` that are neither null nor malformed, and which those are.
+    column: Column, work: Callable[[Tree], T], lenient: Lenient | None = None
+) -> Iterator[tuple[int, int, Ints, T]]:
+    """Batch by batch: its first and last (exclusive) row, those of them that are neither null nor malformed, and `work`
+    of their tree. `work` may raise Faulty.
 
-    Malformed ones: the error that `check` of the value raises, with its row; if lenient, left out and noted.
+    Malformed rows: MalformedVariant or UnsupportedFeatureError with the row; if lenient, left out and noted.
     """
-    rows = np.arange(first, last)
-    if column.valid is not None:
-        rows = rows[column.valid[first:last]]
+    names = Names.of_all(column)
+    for first, last in batches(column):
+        rows = np.arange(first, last)
+        if column.valid is not None:
+            rows = rows[column.valid[first:last]]
+        yield first, last, *_readable(column, rows, names, work, lenient)
+
+
+def _readable(
+    column: Column, rows: Ints, names: Names | None, work: Callable[[Tree], T], lenient: Lenient | None
+) -> tuple[Ints, T]:
     attempts = 0
     while True:
         try:
-            return rows, work(expand(column, rows))
+            return rows, work(expand(column, rows, names))
         except Faulty as found:
             wrong = found.rows
         if lenient is None:
-            raise fault(column, int(rows[wrong[0]]), check)
+            row = int(rows[wrong[0]])
+            raise fault(column, row) or MalformedVariant("a rule is broken", row=column.first_row + row)
         attempts += 1
         if attempts == _ATTEMPTS:
-            # Each attempt finds what the last one did not reach: rows by themselves end that.
-            wrong = np.array([i for i, row in enumerate(rows) if not _readable(column, int(row), check)], np.int64)
+            # Each attempt finds what the last one did not reach; looking at every row by itself ends that.
+            wrong = np.flatnonzero([fault(column, row) is not None for row in rows.tolist()])
         lenient.add(rows[wrong] + column.first_row)
         rows = np.delete(rows, wrong)
 
 
-def _readable(column: Column, row: int, check: Callable[[Variant], object]) -> bool:
-    try:
-        check(variant_at(column, row))
-    except (MalformedVariant, UnsupportedFeatureError):
-        return False
-    return True
-
-
-def fault(column: Column, row: int, check: Callable[[Variant], object]) -> Exception:
-    """What is wrong with a row."""
+def fault(column: Column, row: int) -> MalformedVariant | UnsupportedFeatureError | None:
+    """What the one-value path finds wrong with a row that is not null."""
     number = column.first_row + row
     try:
-        check(variant_at(column, row))
+        value = variant_at(column, row)
+        for step in walk(value.buffer, *value.span, value.dictionary):
+            if step.event is Event.SCALAR:
+                read_scalar(value.buffer, step.pos, step.end)
     except MalformedVariant as problem:
         return MalformedVariant(problem.message, offset=problem.offset, row=number, advice=problem.advice)
     except UnsupportedFeatureError as problem:
         return UnsupportedFeatureError(problem.message, where=f"row {number:,}", advice=problem.advice)
-    return MalformedVariant("the value breaks a rule of the encoding", row=number)
+    return None

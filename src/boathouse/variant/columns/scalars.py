@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from boathouse.variant.columns.gather import Ints, view
-from boathouse.variant.columns.pieces import join
 from boathouse.variant.columns.expand import Tree, is_utf8
+from boathouse.variant.columns.gather import Ints, view
+from boathouse.variant.columns.pieces import as_text, join
 from boathouse.variant.primitives import (
     DATE,
     DAY_MICROS,
@@ -46,24 +46,21 @@ def numbers(tree: Tree, which: Ints, kind: int) -> npt.NDArray[Any]:
     return found
 
 
-def strings(tree: Tree, which: Ints) -> pa.LargeStringArray:
-    """The text of strings. Raises Faulty where it is not UTF-8."""
-    data, offsets = join(tree.data, *tree.bodies(which))
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    array = pa.Array.from_buffers(pa.large_string(), len(which), buffers)
+def strings(tree: Tree, which: Ints) -> pa.Array:
+    """The text of strings, as string or large_string. Raises Faulty where it is not UTF-8."""
+    raw = join(tree.data, *tree.bodies(which))
+    array = as_text(raw)
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        raw = pa.Array.from_buffers(pa.large_binary(), len(which), buffers)
         tree.require(np.array([is_utf8(text) for text in raw.to_pylist()]), which)
         raise
     return array
 
 
-def binaries(tree: Tree, which: Ints) -> pa.LargeBinaryArray:
-    """The bytes of binaries."""
-    data, offsets = join(tree.data, *tree.bodies(which))
-    return pa.Array.from_buffers(pa.large_binary(), len(which), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+def binaries(tree: Tree, which: Ints) -> pa.Array:
+    """The bytes of binaries, as binary or large_binary."""
+    return join(tree.data, *tree.bodies(which))
 
 
 def decimals(tree: Tree, which: Ints, kind: int) -> tuple[list[int] | npt.NDArray[Any], npt.NDArray[np.uint8]]:

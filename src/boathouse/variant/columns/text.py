@@ -1,0 +1,207 @@
+"""The JSON text of many scalars of one kind at once, as binary arrays: that of `json_out.scalar_to_json` of each."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from json.encoder import encode_basestring
+from typing import Any
+from uuid import UUID as Uuid
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.errors import EvaluationError
+from boathouse.variant.columns.expand import Tree
+from boathouse.variant.columns.gather import Bytes, Ints
+from boathouse.variant.columns.pieces import flat
+from boathouse.variant.columns.scalars import binaries, decimals, fixed, numbers
+from boathouse.variant.json_out import Special, date_text, decimal_text, float_text, time_text, timestamp_text
+from boathouse.variant.primitives import (
+    BINARY,
+    DATE,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+    UUID,
+)
+
+_DAYS = (-719_162, 2_932_896)  # the years 1 to 9999
+_PLAIN = (1e-4, 1e9)  # where Arrow writes doubles as Python does, whole ones aside
+_WIDEST = 18  # digits of a fraction that fit into 64 bits with one more
+
+
+def text_of(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
+    """The JSON text of scalars of one kind (not null, boolean or string). Raises Faulty, and EvaluationError with its
+    row for NaN and infinities if they are refused."""
+    if kind in (DOUBLE, FLOAT):
+        return _floats(tree, which, kind, special)
+    return _WRITERS[kind](tree, which, kind)
+
+
+def escaped(strings: pa.Array) -> pa.Array:
+    """Strings as they stand between the quotes in JSON."""
+    data, offsets = flat(strings)
+    special = np.flatnonzero((data < 0x20) | (data == 0x22) | (data == 0x5C))
+    if not len(special):
+        return strings
+    which = np.unique(np.searchsorted(offsets, special, side="right") - 1)
+    found = [encode_basestring(text)[1:-1] for text in strings.take(pa.array(which)).to_pylist()]
+    places = np.arange(len(strings))
+    places[which] = len(strings) + np.arange(len(which))
+    return pa.concat_arrays([strings, pa.array(found, strings.type)]).take(pa.array(places))
+
+
+def _binary(text: list[str]) -> pa.Array:
+    return pa.array(text, pa.string()).cast(pa.binary())
+
+
+def _integers(tree: Tree, which: Ints, kind: int) -> pa.Array:
+    return pa.array(numbers(tree, which, kind)).cast(pa.string()).cast(pa.binary())
+
+
+def _mixed(
+    fast: npt.NDArray[np.bool_], quick: Callable[[Ints], pa.Array], slow: Callable[[Ints], list[str]]
+) -> pa.Array:
+    """Texts of which Arrow writes the `fast` and Python the rest."""
+    if fast.all():
+        return quick(np.arange(len(fast)))
+    ours, theirs = np.flatnonzero(fast), np.flatnonzero(~fast)
+    places = np.empty(len(fast), np.int64)
+    places[np.concatenate([ours, theirs])] = np.arange(len(fast))
+    return pa.concat_arrays([quick(ours), _binary(slow(theirs))]).take(pa.array(places))
+
+
+def _floats(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
+    found = numbers(tree, which, kind)
+    size = np.abs(found)
+    with np.errstate(invalid="ignore"):
+        fast = (size >= _PLAIN[0]) & (size < _PLAIN[1]) & (found != np.trunc(found))
+
+    def slow(at: Ints) -> list[str]:
+        values = found[at].tolist()
+        if kind == DOUBLE and np.isfinite(found[at]).all():
+            return list(map(repr, values))
+        out = []
+        for place, value in zip(at.tolist(), values):
+            try:
+                out.append(float_text(value, kind == FLOAT, special))
+            except EvaluationError as problem:
+                row = int(tree.numbers[tree.row[which[place]]])
+                raise EvaluationError(problem.message, where=f"row {row:,}", advice=problem.advice) from None
+        return out
+
+    return _mixed(fast, lambda at: pa.array(found[at]).cast(pa.string()).cast(pa.binary()), slow)
+
+
+def _decimals(tree: Tree, which: Ints, kind: int) -> pa.Array:
+    unscaled, scale = decimals(tree, which, kind)
+    if isinstance(unscaled, list):
+        return _binary([decimal_text(number, digits) for number, digits in zip(unscaled, scale.tolist())])
+    parts, order = [], []
+    for digits in np.unique(scale).tolist():
+        at = np.flatnonzero(scale == digits)
+        order.append(at)
+        parts.append(_of_scale(unscaled[at].astype(np.int64), digits))
+    if len(parts) == 1:
+        return parts[0]
+    places = np.empty(len(scale), np.int64)
+    places[np.concatenate(order)] = np.arange(len(scale))
+    return pa.concat_arrays(parts).take(pa.array(places))
+
+
+def _of_scale(unscaled: npt.NDArray[np.int64], scale: int) -> pa.Array:
+    if scale == 0:
+        return pa.array(unscaled).cast(pa.string()).cast(pa.binary())
+    if scale > _WIDEST:
+        return _binary([decimal_text(number, scale) for number in unscaled.tolist()])
+    whole, fraction = np.divmod(np.abs(unscaled), 10**scale)
+    # The fraction with a digit before it, which makes room for its zeros and for the point.
+    data, _ = flat(pa.array(fraction + 10**scale).cast(pa.string()))
+    matrix = data.reshape(len(unscaled), scale + 1).copy()
+    matrix[:, 0] = ord(".")
+    sign = pc.if_else(pa.array(unscaled < 0), pa.scalar(b"-"), pa.scalar(b""))
+    return pc.binary_join_element_wise(sign, pa.array(whole).cast(pa.string()).cast(pa.binary()), _fixed(matrix), b"")
+
+
+def _framed(text: pa.Array, tail: bytes) -> pa.Array:
+    """Texts of one width between quotes, the space of a timestamp replaced."""
+    data, offsets = flat(text.cast(pa.binary()))
+    width = int(offsets[1] - offsets[0])
+    out = np.empty((len(text), width + 2 + len(tail)), np.uint8)
+    out[:, 1 : width + 1] = data.reshape(len(text), width)
+    out[:, 0] = out[:, -1] = ord('"')
+    out[:, width + 1 : -1] = np.frombuffer(tail, np.uint8)
+    if width > 15:
+        out[:, 11] = ord("T")
+    return _fixed(out)
+
+
+def _fixed(matrix: Bytes) -> pa.Array:
+    rows, width = matrix.shape
+    offsets = np.arange(0, rows * width + 1, width, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(matrix)])
+
+
+def _instants(
+    found: npt.NDArray[Any], type: pa.DataType, limits: tuple[int, int], tail: bytes, slow: Callable[[int], str]
+) -> pa.Array:
+    def quick(at: Ints) -> pa.Array:
+        if not len(at):
+            return pa.array([], pa.binary())
+        return _framed(pa.array(found[at]).view(type).cast(pa.string()), tail)
+
+    fast = (found >= limits[0]) & (found <= limits[1])
+    return _mixed(fast, quick, lambda at: [f'"{slow(number)}"' for number in found[at].tolist()])
+
+
+def _dates(tree: Tree, which: Ints, kind: int) -> pa.Array:
+    return _instants(numbers(tree, which, kind), pa.date32(), _DAYS, b"", date_text)
+
+
+def _timestamps(tree: Tree, which: Ints, kind: int) -> pa.Array:
+    nanos = kind in (TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS)
+    unit, digits = ("ns", 9) if nanos else ("us", 6)
+    day = 86_400 * 10**digits
+    limits = (-(2**63) + 1, 2**63 - 1) if nanos else (_DAYS[0] * day, (_DAYS[1] + 1) * day - 1)
+    zone = "Z" if kind in (TIMESTAMP, TIMESTAMP_NANOS) else ""
+    return _instants(
+        numbers(tree, which, kind),
+        pa.timestamp(unit),
+        limits,
+        zone.encode(),
+        lambda ticks: timestamp_text(ticks, digits, zone),
+    )
+
+
+def _times(tree: Tree, which: Ints, kind: int) -> pa.Array:
+    found = numbers(tree, which, kind)
+    return _instants(found, pa.time64("us"), (0, 2**63 - 1), b"", lambda micros: time_text(micros, 6))
+
+
+def _uuids(tree: Tree, which: Ints, kind: int) -> pa.Array:
+    return _binary([f'"{Uuid(bytes=raw)}"' for raw in fixed(tree, which, 16)])
+
+
+def _binaries(tree: Tree, which: Ints, kind: int) -> pa.Array:
+    return pa.array([b'"' + b64encode(raw) + b'"' for raw in binaries(tree, which).to_pylist()], pa.binary())
+
+
+_WRITERS: dict[int, Callable[[Tree, Ints, int], pa.Array]] = {
+    INT8: _integers, INT16: _integers, INT32: _integers, INT64: _integers, DECIMAL4: _decimals, DECIMAL8: _decimals,
+    DECIMAL16: _decimals, DATE: _dates, TIMESTAMP: _timestamps, TIMESTAMP_NTZ: _timestamps,
+    TIMESTAMP_NANOS: _timestamps, TIMESTAMP_NTZ_NANOS: _timestamps, TIME: _times, UUID: _uuids, BINARY: _binaries,
+}  # fmt: skip
