@@ -177,6 +177,8 @@ def fit_decimal(value: Decimal, precision: int, scale: int) -> Decimal | None:
     if not value.is_finite() or value.adjusted() > 80:
         return None
     out = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
+    if not out:
+        return out.copy_abs()  # a BigDecimal has no negative zero
     return out if abs(int(out.scaleb(scale, context=WIDE))) < 10**precision else None
 
 
