@@ -19,7 +19,7 @@ from boathouse.testing.shredding import (
 )
 from boathouse.testing.variants import columns, to_column, tree_of, trees
 from boathouse.variant import Variant
-from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, storage_type
+from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, storage_type
 from boathouse.variant.shredding.shred import shred
 from boathouse.variant.shredding.unshred import unshred
 

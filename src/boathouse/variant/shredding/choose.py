@@ -50,7 +50,7 @@ _TYPES: dict[int, DataType] = {
 _BITS = 8
 
 
-def choose_schema(
+def choose(
     column: Any, *, min_frequency: float = 0.1, max_fields: int = 300, max_depth: int = 50, sample: int = 10_000
 ) -> ShreddingSchema:
     """The schema for `column` (variants in any Arrow layout), from at most `sample` rows spread evenly over it.
