@@ -190,7 +190,18 @@ def test_sizes_beyond_four_bytes_are_refused() -> None:
         assemble.widths(np.array([1, 2**32]))
 
 
-@pytest.mark.spec("V-088")
+@pytest.mark.spec("V-052")
+@pytest.mark.parametrize(("make", "id"), [(assemble.strings, 16), (assemble.binaries, 15)])
+def test_lengths_have_four_bytes(make: Any, id: int) -> None:
+    data = np.empty(0, np.uint8)  # the bytes themselves are not looked at
+    (head, _) = make(Ragged(np.array([0, 1 << 31]), data)).parts
+    assert listed(head.materialise(1)) == [bytes([id << 2]) + (1 << 31).to_bytes(4, "little")]
+    (head, _) = make(Ragged(np.array([0, (1 << 32) - 1]), data)).parts
+    assert listed(head.materialise(1)) == [bytes([id << 2]) + b"\xff" * 4]
+    with pytest.raises(InvalidArgumentError):
+        make(Ragged(np.array([0, 1 << 32]), data))
+
+
 def test_more_than_2_gib_of_values_become_large_binary() -> None:
     # The pages of this buffer are never touched but for the last.
     data = np.zeros((1 << 31) + 64, np.uint8)

@@ -64,7 +64,7 @@ def nested(values: pa.Array, name: str = "v", **marks: bytes) -> pa.StructArray:
     )
 
 
-@pytest.mark.spec("V-019", "V-045", "V-046", "V-047", "V-049", "V-050", "V-051", "V-052", "V-053")
+@pytest.mark.spec("V-019", "V-045", "V-046", "V-047", "V-049", "V-050", "V-051", "V-053")
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: str(leaf.type))
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)
@@ -263,6 +263,24 @@ def _raw(type: pa.DataType, *buffers: bytes, rows: int = 2) -> pa.Array:
 def test_values_that_no_variant_holds_are_refused(array: pa.Array) -> None:
     with pytest.raises(InvalidArgumentError):
         from_arrow(array)
+
+
+@pytest.mark.parametrize("kind", ["list", "large_list", "fixed", "map", "struct"])
+def test_rows_are_picked_from_layouts_that_arrow_cannot_pick_from(kind: str) -> None:
+    views = pa.array(["a", "b" * 20, None, "d", "e", "f"], pa.string_view())
+    layouts = {
+        "list": lambda: pa.ListArray.from_arrays(pa.array([0, 1, 3, 6], pa.int32()), views),
+        "large_list": lambda: pa.LargeListArray.from_arrays(pa.array([0, 1, 3, 6], pa.int64()), views),
+        "fixed": lambda: pa.FixedSizeListArray.from_arrays(views, 2),
+        "map": lambda: pa.MapArray.from_arrays([0, 1, 3, 6], pa.array(list("abcdef")), views),
+        "struct": lambda: pa.StructArray.from_arrays([views.slice(0, 3)], ["s"]),
+    }
+    whole = layouts[kind]()
+    picked = pa.DictionaryArray.from_arrays(pa.array([2, None, 1, 2, 0], pa.int8()), whole)
+    rows = [dict(row) if kind == "map" else row for row in whole.to_pylist()]
+    assert python_of(from_arrow(picked)) == [rows[2], None, rows[1], rows[2], rows[0]]
+    none = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), whole.slice(0, 0))
+    assert python_of(from_arrow(none)) == [None, None]
 
 
 def test_what_lies_below_a_null_is_not_looked_at() -> None:

@@ -33,6 +33,8 @@ def _runs(array: pa.RunEndEncodedArray, rows: npt.NDArray[Any]) -> npt.NDArray[n
 
 def _apart(array: pa.Array, places: pa.Array) -> pa.Array:
     t, type = pa.types, array.type
+    if not len(array):
+        return pa.nulls(len(places), type)
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(type, take(array.storage, places))
     if t.is_string_view(type):
@@ -46,12 +48,10 @@ def _apart(array: pa.Array, places: pa.Array) -> pa.Array:
         children = [take(array.field(i), places) for i in range(type.num_fields)]
         fields = [type.field(i).with_type(child.type) for i, child in enumerate(children)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=_missing(array, places))
-    if t.is_list(type) or t.is_large_list(type):
-        return _as_views(array).take(places)
     if t.is_fixed_size_list(type):
         return _fixed(array, places)
-    if t.is_map(type):
-        return _maps(array, places)
+    if t.is_list(type) or t.is_large_list(type) or t.is_map(type):
+        return _lists(array, places)
     raise UnsupportedTypeError(f"rows cannot be picked from {type}", advice="decode run ends and cast views first")
 
 
@@ -74,22 +74,24 @@ def _fixed(array: pa.Array, places: pa.Array) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(elements, type=type, mask=_missing(array, places))
 
 
-def _maps(array: pa.Array, places: pa.Array) -> pa.Array:
+def _lists(array: pa.Array, places: pa.Array) -> pa.Array:
+    """Rows of a list, large list or map."""
+    type = array.type
     rows, missing = _rows(places)
     edges = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
     counts = np.where(missing, 0, (edges[1:] - edges[:-1])[rows])
     owner, slot = ragged(counts)
     inside = edges[rows[owner]] + slot
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    mask = _missing(array, places)
+    if not pa.types.is_map(type):
+        elements = take(array.values, inside)
+        return pa.LargeListArray.from_arrays(
+            pa.array(ends, pa.int64()),
+            elements,
+            type=pa.large_list(type.value_field.with_type(elements.type)),
+            mask=mask,
+        )
     keys, items = take(array.keys, inside), take(array.items, inside)
-    type = pa.map_(array.type.key_field.with_type(keys.type), array.type.item_field.with_type(items.type))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    return pa.MapArray.from_arrays(offsets, keys, items, type=type, mask=_missing(array, places))
-
-
-def _as_views(array: pa.Array) -> pa.Array:
-    """A list array as views into the same elements."""
-    kind = pa.ListViewArray if pa.types.is_list(array.type) else pa.LargeListViewArray
-    sizes = pa.compute.fill_null(pa.compute.list_value_length(array), 0)
-    width = pa.int32() if kind is pa.ListViewArray else pa.int64()
-    starts = array.offsets.slice(0, len(array))
-    return kind.from_arrays(starts, sizes.cast(width), array.values, mask=array.is_null())
+    kind = pa.map_(type.key_field.with_type(keys.type), type.item_field.with_type(items.type))
+    return pa.MapArray.from_arrays(pa.array(ends, pa.int32()), keys, items, type=kind, mask=mask)
