@@ -110,7 +110,7 @@ class _Parser:
         """The name before a value, and the colon."""
         found = _KEY.match(self.text, self.at)
         if found is not None:
-            name = found.group(1)
+            name, start = found[1], found.start(1) - 1
             self.at = found.end()
         else:
             self.blank()
@@ -121,16 +121,12 @@ class _Parser:
             if self.text[self.at : self.at + 1] != ":":
                 self.fail("a colon is expected")
             self.at += 1
-            self.checked(name, start)
         if not name.isascii():
-            self.checked(name, self.at)
+            try:
+                utf8(name)
+            except InvalidArgumentError as problem:
+                self.fail(problem.message, start)
         return name
-
-    def checked(self, name: str, start: int) -> None:
-        try:
-            utf8(name)
-        except InvalidArgumentError as problem:
-            self.fail(problem.message, start)
 
     def blank(self) -> None:
         self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]
