@@ -90,7 +90,7 @@ def python_values(tree: Tree) -> Objects:
 
 def _fill(tree: Tree, out: Objects) -> None:
     """Makes the objects and arrays, from the deepest level up."""
-    words = _array([name.decode(errors="replace") for name in tree.names.raw.to_pylist()])
+    words = _array([*(name.decode(errors="replace") for name in tree.names.raw.to_pylist()), ""])
     levels = [*tree.levels, tree.levels[-1]]
     for depth in reversed(range(len(levels) - 2)):
         start, below, end = levels[depth : depth + 3]
@@ -126,7 +126,8 @@ def _numbers(tree: Tree, which: Ints, kind: int) -> Objects:
 
 
 def _floats(tree: Tree, which: Ints, kind: int) -> Objects:
-    return numbers(tree, which, kind).astype(np.float64).astype(np.object_)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        return numbers(tree, which, kind).astype(np.float64).astype(np.object_)
 
 
 def _strings(tree: Tree, which: Ints, kind: int) -> Objects:
