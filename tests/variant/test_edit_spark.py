@@ -156,7 +156,7 @@ def test_schemas(spark):
     frame.createOrReplaceTempView("leaves")
     schemas = {}
     for row in spark.sql("SELECT k, v, schema_of_variant(v) s FROM leaves").collect():
-        schemas[row.k] = schema_of(Variant(row.v._metadata, row.v._value))
+        schemas[row.k] = schema_of(Variant(row.v.metadata, row.v.value))
         assert str(schemas[row.k]) == row.s
     pairs = list(combinations_with_replacement(range(len(all)), 2))
     spark.createDataFrame(

@@ -99,12 +99,13 @@ def format_path(path: Sequence[Step]) -> str:
 def _step(step: Step) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    if _PLAIN.fullmatch(step):
+    if _PLAIN.fullmatch(step) or ("'" in step and '"' in step and _NAME.fullmatch("." + step)):
         return f".{step}"
-    if "'" not in step:
-        return f"['{step}']"
-    if '"' not in step:
-        return f'["{step}"]'
-    if _NAME.fullmatch("." + step):
-        return f".{step}"
-    return "['" + step.replace("'", "''") + "']"
+    return quoted_step(step)
+
+
+def quoted_step(name: str) -> str:
+    """A name as `['name']` or `["name"]`."""
+    if "'" in name and '"' not in name:
+        return f'["{name}"]'
+    return "['" + name.replace("'", "''") + "']"

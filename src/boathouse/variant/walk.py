@@ -9,6 +9,7 @@ from typing import NamedTuple
 from boathouse.errors import MalformedVariant
 from boathouse.variant.decode import Child, read_children, read_container, unknown_type, value_end
 from boathouse.variant.metadata import Metadata
+from boathouse.variant.path import quoted_step
 from boathouse.variant.primitives import MAX_DEPTH, SHORT_STRING, budget
 
 
@@ -90,7 +91,7 @@ def over_budget(pos: int, end: int) -> MalformedVariant:
 
 def spell_path(keys: list[str | int | None]) -> str:
     """A path as text: `$['name'][0]`."""
-    return "$" + "".join(f"[{key}]" if isinstance(key, int) else f"['{key}']" for key in keys)
+    return "$" + "".join(f"[{key}]" if isinstance(key, int) else quoted_step(str(key)) for key in keys)
 
 
 def path_to(data: bytes, pos: int, end: int, metadata: Metadata, target: int) -> str:
