@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from boathouse.errors import InvalidArgumentError, InvalidJsonError
 from boathouse.variant import Variant
-from boathouse.variant.columns import from_json as module
+from boathouse.variant.columns import json_batches as module
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.from_json import from_json
 
@@ -136,7 +136,7 @@ def test_what_is_common_is_not_left_to_the_one_value_path(monkeypatch: pytest.Mo
         if text.count("[") < 1000 and text.count("{") < 1000
     ]
     expected = [one(text) for text in texts]
-    monkeypatch.setattr(module, "one_from_json", refuse)
+    monkeypatch.setattr(module, "from_json", refuse)
     assert from_json(pa.array(texts)).to_pylist() == expected
 
 
@@ -285,8 +285,10 @@ def test_broken_utf8_in_strings_that_say_otherwise() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 64, 1000])
-def test_steps_of_any_size(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+@pytest.mark.parametrize("many", [0.25, 2])
+def test_steps_of_any_size(monkeypatch: pytest.MonkeyPatch, step: int, many: float) -> None:
     monkeypatch.setattr(module, "_STEP", step)
+    monkeypatch.setattr(module, "_MANY", many)
     texts = [text for about in ACCEPTED for text in ACCEPTED[about]]
     texts.insert(40, REFUSED["structure"][9])
     assert_as_one_by_one(texts)

@@ -321,8 +321,9 @@ def put(data: Bytes, at: Ints, values: npt.NDArray[np.integer[Any]], width: int 
         for i in range(width):
             data[at + i] = (values >> 8 * i).astype(np.uint8)
         return
-    for i in range(4):
-        wide = width > i
-        if not wide.any():
+    data[at] = values.astype(np.uint8)
+    for i in range(1, 4):
+        wide = np.flatnonzero(width > i)
+        if not len(wide):
             return
         data[at[wide] + i] = (values[wide] >> 8 * i).astype(np.uint8)

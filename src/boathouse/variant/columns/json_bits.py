@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from boathouse.variant.columns.ragged import Bytes, Ints, Mask
+from boathouse.variant.columns.unaligned import window
 
+SPARE = 16  # bytes that are copied at a time
 LANE = 64  # buffers of text are padded to a multiple of as many bytes
 
 
@@ -30,16 +32,27 @@ def edges(mask: Mask) -> tuple[Ints, Ints]:
     return found[0::2], found[1::2]
 
 
-def flip(marks: Mask, at: Ints) -> None:
-    """Turns the marks at places that are all different."""
-    marks[at] = ~marks[at]
-
-
-def ragged_range(starts: Ints, counts: npt.NDArray[np.int64]) -> Ints:
-    """starts[0], starts[0] + 1, … (counts[0] of them), then the same from starts[1], and so on."""
+def ragged_range(starts: Ints, counts: npt.NDArray[np.int64], step: int = 1) -> Ints:
+    """starts[0], starts[0] + step, … (counts[0] of them), then the same from starts[1], and so on."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(starts - (ends - counts), counts) + np.arange(total)
+    return np.repeat(starts - (ends - counts) * step, counts) + np.arange(0, total * step, step)
+
+
+def copy_rising(out: Bytes, to: Ints, source: Bytes, at: Ints, lengths: Ints) -> None:
+    """Copies pieces to rising places, none before the end of the last. Both buffers have SPARE bytes behind.
+
+    The first block of a short piece spills into what follows, which is written later; numpy assigns in order. Pieces
+    of more than a block are finished after that, and spill nothing: the last block ends where the piece does.
+    """
+    into, blocks = window(out, f"V{SPARE}"), window(source, f"V{SPARE}")
+    into[to] = blocks[at]
+    long = np.flatnonzero(lengths > SPARE)
+    to, at, lengths = to[long], at[long], lengths[long] - SPARE
+    into[to + lengths] = blocks[at + lengths]
+    more = np.flatnonzero(lengths > SPARE)
+    to, at, counts = to[more], at[more], (lengths[more] - 1) // SPARE
+    into[ragged_range(to + SPARE, counts, SPARE)] = blocks[ragged_range(at + SPARE, counts, SPARE)]
 
 
 def padded(data: Bytes, size: int, front: int) -> Bytes:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from boathouse.errors import InvalidJsonError
-from boathouse.variant.columns.json_bits import ragged_range
+from boathouse.variant.columns.json_bits import SPARE, ragged_range
 from boathouse.variant.columns.json_scalars import scalars
 from boathouse.variant.columns.json_scan import FRONT, Scan
 from boathouse.variant.columns.json_strings import resolve
-from boathouse.variant.columns.json_write import LONG_HEADER, SHORT, SPARE, Leaves
+from boathouse.variant.columns.json_write import LONG_HEADER, SHORT, Leaves
 from boathouse.variant.columns.ragged import Bytes, Ints, Mask, splits_of
 from boathouse.variant.json_in import from_json
 from boathouse.variant.primitives import SHORT_STRING
@@ -31,22 +31,21 @@ class _Pieces:
 
 def leaves_of(found: Scan) -> tuple[Leaves, Ints]:
     """The leaves of a scan in the order of the text, and the texts that have a broken one. Writes to its text."""
-    values = ~found.keys
-    opens, closes = found.opens[values], found.closes[values]
     buffer = found.texts.buffer
     numbers, broken = _scalars(found, len(buffer))
-    strings, also = _strings(found, opens, closes, len(buffer) + len(numbers.more))
-    order = np.argsort(np.concatenate([opens, found.starts]), kind="stable")
-    at = np.concatenate([strings.at, numbers.at])[order]
-    sizes = np.concatenate([strings.sizes, numbers.sizes])[order]
+    strings, also = _strings(found, len(buffer) + len(numbers.more))
+    at = np.empty(len(strings.at) + len(numbers.at), np.int64)
+    at[found.string_slots], at[found.scalar_slots] = strings.at, numbers.at
+    sizes = np.empty(len(at), np.int64)
+    sizes[found.string_slots], sizes[found.scalar_slots] = strings.sizes, numbers.sizes
     source = np.concatenate([buffer, numbers.more, strings.more, np.zeros(SPARE, np.uint8)])
-    is_long = np.append(strings.sizes > SHORT, np.zeros(len(found.starts), np.bool_))[order]
-    bad = found.texts.row_at(np.concatenate([opens[also], found.starts[broken]]))
-    return Leaves(source, at, sizes, np.flatnonzero(is_long)), bad
+    bad = found.texts.row_at(np.concatenate([found.opens[also], found.starts[broken]]))
+    return Leaves(source, at, sizes, found.string_slots[strings.sizes > SHORT]), bad
 
 
-def _strings(found: Scan, opens: Ints, closes: Ints, behind: int) -> tuple[_Pieces, Ints]:
-    body = found.texts.body
+def _strings(found: Scan, behind: int) -> tuple[_Pieces, Ints]:
+    """The strings, and those whose escapes are wrong."""
+    body, opens, closes = found.texts.body, found.opens, found.closes
     content = closes - opens - 1
     at = opens + FRONT
     which, broken, more = np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.uint8)
@@ -65,7 +64,7 @@ def _strings(found: Scan, opens: Ints, closes: Ints, behind: int) -> tuple[_Piec
 
 def _scalars(found: Scan, behind: int) -> tuple[_Pieces, Ints]:
     """The scalars, and those that are none."""
-    made = scalars(found.texts.buffer, found.scalar, found.starts, found.stops)
+    made = scalars(found.texts.buffer, found.starts, found.stops)
     at = np.arange(behind, behind + _RECORD * len(found.starts), _RECORD)
     more = made.records.reshape(-1).view(np.uint8)
     if not len(made.odd):

@@ -29,7 +29,9 @@ _DIGITS = 18  # as many surely fit into 64 bits with a sign
 _SCALES = 2 * _DIGITS
 _EIGHT = 100_000_000
 _TEN = 10 ** np.arange(_DIGITS + 1, dtype=np.int64)
-_MINUS, _POINT = ord("-"), ord(".")
+_MINUS = ord("-")
+_POINTS = np.uint64(0x2E2E2E2E2E2E2E2E)
+_ONES = np.uint64(0x0101010101010101)
 _LITERALS = ((b"null", b"\0", 4), (b"true", b"\4", 4), (b"fals", b"\x08", 5))
 # Neither beyond the largest double nor below the smallest normal one.
 _EXPONENT = r"^-?(0|[1-9][0-9]{0,50})(\.[0-9]{1,50})?[eE][+-]?0{0,20}[01]?[0-9]{1,2}$"
@@ -44,11 +46,8 @@ class Scalars:
     odd: Ints
 
 
-def scalars(buffer: Bytes, scalar: Mask, starts: Ints, stops: Ints) -> Scalars:
-    """Encodes what lies at `starts` up to `stops` of the text, which begins FRONT bytes into `buffer`.
-
-    `scalar` marks the bytes of scalars in the text.
-    """
+def scalars(buffer: Bytes, starts: Ints, stops: Ints) -> Scalars:
+    """Encodes what lies at `starts` up to `stops` of the text, which begins FRONT bytes into `buffer`."""
     body = buffer[FRONT:]
     records = np.empty((len(starts), 3), np.uint64)
     sizes = np.zeros(len(starts), np.int64)
@@ -62,7 +61,7 @@ def scalars(buffer: Bytes, scalar: Mask, starts: Ints, stops: Ints) -> Scalars:
     _integers(records, sizes, whole, np.where(minus, -value, value)[whole])
     rest = np.flatnonzero(~ok)
     rest = _literals(buffer, records, sizes, starts, stops, rest)
-    rest = _decimals(buffer, scalar, records, sizes, (starts, first, stops), rest)
+    rest = _decimals(buffer, records, sizes, (starts, first, stops), rest)
     rest = _doubles(body, records, sizes, starts, stops, rest)
     return Scalars(records, sizes, rest)
 
@@ -126,19 +125,13 @@ def _literals(buffer: Bytes, records: Words, sizes: Ints, starts: Ints, stops: I
     return rest[left]
 
 
-def _decimals(
-    buffer: Bytes, scalar: Mask, records: Words, sizes: Ints, spans: tuple[Ints, Ints, Ints], rest: Ints
-) -> Ints:
+def _decimals(buffer: Bytes, records: Words, sizes: Ints, spans: tuple[Ints, Ints, Ints], rest: Ints) -> Ints:
     """Numbers with a point, no exponent and 18 digits at most."""
     if not len(rest):
         return rest
     body = buffer[FRONT:]
     starts, first, stops = spans[0][rest], spans[1][rest], spans[2][rest]
-    points = np.flatnonzero((body[: len(scalar)] == _POINT) & scalar)
-    owner = np.searchsorted(starts, points, "right") - 1
-    inside = (owner >= 0) & (points < stops[np.maximum(owner, 0)])
-    point = np.full(len(rest), -1)
-    point[owner[inside]] = points[inside]
+    point = _points(buffer, first, stops)
     scale, length = stops - point - 1, stops - first - 1
     length -= body[first] == ord("0")
     few = (length <= _DIGITS) | (point == first + 1) & (body[first] == ord("0")) & (scale <= _SCALES)
@@ -160,6 +153,17 @@ def _decimals(
     left = np.ones(len(rest), np.bool_)
     left[able] = False
     return rest[left]
+
+
+def _points(buffer: Bytes, first: Ints, stops: Ints) -> Ints:
+    """Where the first point is, within as many digits as are read before one; -1 if there is none."""
+    point = np.full(len(first), -1)
+    for skip in (16, 8, 0):
+        words = gather(buffer, first + (FRONT + skip), "<u8") ^ _POINTS
+        found = (words - _ONES) & ~words & _HIGHS  # the lowest mark is at the first point
+        at = first + skip + (np.bitwise_count((found & (~found + np.uint64(1))) - np.uint64(1)) >> 3)
+        point = np.where((found != 0) & (at < stops), at, point)
+    return point
 
 
 def _good(which: Ints, digits: tuple[Ints, Mask]) -> tuple[Ints, Ints]:

@@ -37,6 +37,11 @@ class Texts:
         return self.buffer[FRONT:-LANE]
 
     @property
+    def body_and_more(self) -> Bytes:
+        """`body` and the bytes behind it."""
+        return self.buffer[FRONT:]
+
+    @property
     def size(self) -> int:
         return int(self.ends[-1]) + 1 if len(self.ends) else 0
 
@@ -65,44 +70,57 @@ class Texts:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """String i has its quotes at `opens[i]` and `closes[i]`; `keys` are those with a colon behind them.
+    """The leaves of texts: string i has its quotes at `opens[i]` and `closes[i]`, scalar i lies at `starts[i]` up to
+    `stops[i]`.
 
-    Scalar i is `body[starts[i]:stops[i]]`. `escapes`: backslashes that escape a character.
+    Names of fields are no leaves. `string_slots` and `scalar_slots` are the numbers of the leaves among all in the
+    order of the text; `escapes` the backslashes that escape a character, in names too.
     """
 
     texts: Texts
     opens: Ints
     closes: Ints
-    keys: Mask
-    scalar: Mask
     starts: Ints
     stops: Ints
+    string_slots: Ints
+    scalar_slots: Ints
     escapes: Ints
 
 
 def scan(texts: Texts) -> Scan:
-    """The strings and scalars of the texts that are well-formed at this level, white space outside strings gone."""
+    """The leaves of the texts that are well-formed at this level, white space outside strings gone."""
     tight = False
     while True:
         body = texts.body
         quotes, escapes = real_quotes(body)
         inside = between(quotes)
-        bad = _unreadable(texts, quotes, inside)
+        low = body < _SPACE
+        clean = np.count_nonzero(low) == len(texts.ends) + len(body) - texts.size
+        stray = escapes[~inside[escapes]]
+        bad = _unreadable(texts, quotes, inside, stray, None if clean else low)
         if bad is not None:
             texts = texts.without(bad)
             continue
         scalar = _scalars(body, quotes, inside)
         if not tight:
-            blank = _blank(body, inside)
+            blank = _blank(body, inside, clean)
             tight = True
             if blank is not None:
                 texts = _squeeze(texts, blank, scalar)
                 continue
-        starts, stops = edges(scalar)
-        places = np.flatnonzero(quotes)
-        opens, closes = places[0::2], places[1::2]
-        keys = body[closes + 1] == _COLON
-        return Scan(texts, opens, closes, keys, scalar, starts, stops, escapes)
+        return _leaves(texts, quotes, scalar, escapes)
+
+
+def _leaves(texts: Texts, quotes: Mask, scalar: Mask, escapes: Ints) -> Scan:
+    places = np.flatnonzero(quotes)
+    opens, closes = places[0::2], places[1::2]
+    values = np.flatnonzero(texts.body[closes + 1] != _COLON)
+    opens, closes = opens[values], closes[values]
+    starts, stops = edges(scalar)
+    both = np.concatenate([opens << 1, starts << 1 | 1])
+    both.sort()
+    both &= 1
+    return Scan(texts, opens, closes, starts, stops, np.flatnonzero(both == 0), np.flatnonzero(both), escapes)
 
 
 def real_quotes(body: Bytes) -> tuple[Mask, Ints]:
@@ -120,21 +138,23 @@ def real_quotes(body: Bytes) -> tuple[Mask, Ints]:
     return quotes, escapes
 
 
-def _unreadable(texts: Texts, quotes: Mask, inside: Mask) -> Mask | None:
-    """Texts with an odd number of quotes, a control character other than white space outside, or broken UTF-8."""
+def _unreadable(texts: Texts, quotes: Mask, inside: Mask, stray: Ints, low: Mask | None) -> Mask | None:
+    """Texts with an odd number of quotes, a control character other than white space outside, or broken UTF-8; None
+    if there are none. `stray` are backslashes outside of strings, which might hide a quote; `low` marks control
+    characters, if there are others than the ends of texts."""
     body, rows = texts.body, len(texts.ends)
     bad = np.zeros(rows, np.bool_)
     if inside[texts.ends].any():
         counts = np.searchsorted(np.flatnonzero(quotes), texts.ends)
         bad |= np.diff(counts, prepend=0) & 1 == 1
         return bad
-    low = body < _SPACE
-    if np.count_nonzero(low) != rows + len(body) - texts.size:
+    bad[texts.row_at(stray)] = True
+    if low is not None:
         wrong = low & (inside | ((body != 0x0A) & (body != 0x0D) & (body != 0x09)))
         wrong[texts.ends] = False
         places = np.flatnonzero(wrong[: texts.size])
         bad[texts.row_at(places)] = True
-    if body.max(initial=0) >= 0x80:
+    if np.bitwise_or.reduce(body) >= 0x80:
         bad[_not_utf8(texts)] = True
     return bad if bad.any() else None
 
@@ -160,23 +180,22 @@ def _is_utf8(raw: bytes) -> bool:
 
 
 def _scalars(body: Bytes, quotes: Mask, inside: Mask) -> Mask:
-    """Bytes outside of strings that are neither punctuation nor white space."""
-    folded = body | 0x20  # [ and ] become { and }
-    other = folded == 0x7B
-    other |= folded == 0x7D
-    other |= body == 0x2C
-    other |= body == _COLON
-    other |= body <= _SPACE  # control characters among them have been refused, white space is the rest
-    other |= quotes
-    other |= inside
-    return ~other
+    """Bytes outside of strings that may belong to numbers and literals; what is left out beside punctuation and white
+    space the grammar refuses, as it refuses `y`, `_` and others that look like brackets here."""
+    scalar = body >= ord("-")
+    scalar |= body == ord("+")
+    scalar &= body & 0xD9 != 0x59  # [ ] { }
+    scalar &= body != _COLON
+    scalar &= ~(inside | quotes)
+    return scalar
 
 
-def _blank(body: Bytes, inside: Mask) -> Mask | None:
-    """White space outside of strings; None if there is none."""
+def _blank(body: Bytes, inside: Mask, clean: bool) -> Mask | None:
+    """White space outside of strings; None if there is none. `clean` texts have no other than spaces."""
     blank = body == _SPACE
-    for other in (0x0A, 0x0D, 0x09):
-        blank |= body == other
+    if not clean:
+        for other in (0x0A, 0x0D, 0x09):
+            blank |= body == other
     blank &= ~inside
     return blank if blank.any() else None
 

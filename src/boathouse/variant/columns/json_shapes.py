@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from boathouse.variant.columns.assemble import put, widths
-from boathouse.variant.columns.json_bits import between, flip, padded
+from boathouse.variant.columns.json_bits import SPARE, between, copy_rising, padded
 from boathouse.variant.columns.json_names import Names, names_of
 from boathouse.variant.columns.json_scan import FRONT, Scan, Texts, real_quotes
 from boathouse.variant.columns.json_tree import (
@@ -74,29 +74,32 @@ class Shapes:
     metadata: Ragged
 
 
-def skeletons(scan: Scan) -> tuple[Ints, Texts]:
-    """For each text the number of its skeleton, and the distinct skeletons as texts."""
-    text = scan.texts.body.copy()
-    opens, closes = scan.opens[~scan.keys], scan.closes[~scan.keys]
-    text[opens] = STRING
-    text[scan.starts] = SCALAR
-    turns = np.zeros(len(text), np.bool_)
-    turns[opens + 1] = True
-    flip(turns, closes + 1)
-    flip(turns, scan.starts + 1)
-    flip(turns, scan.stops)
-    kept = text[: scan.texts.size][~between(turns)[: scan.texts.size]]
-    array = Ragged(_offsets(np.flatnonzero(kept == 0)), kept).to_arrow().dictionary_encode()
-    distinct = Ragged.from_arrow(array.dictionary)
-    size = int(distinct.offsets[-1])
-    texts = Texts(padded(distinct.data, size, FRONT), distinct.offsets[1:] - 1, np.arange(distinct.rows))
-    return array.indices.to_numpy().astype(np.int64), texts
+def skeletons(scan: Scan) -> Ragged:
+    """The skeleton of each text: the byte STRING or SCALAR in place of each leaf, a zero byte at the end."""
+    leaves = len(scan.opens) + len(scan.starts)
+    at, ends = np.zeros(leaves + 1, np.int64), np.full(leaves + 1, scan.texts.size)
+    ends[scan.string_slots], ends[scan.scalar_slots] = scan.opens + 1, scan.starts + 1
+    at[scan.string_slots + 1], at[scan.scalar_slots + 1] = scan.closes + 1, scan.stops
+    lengths = ends - at
+    to = splits_of(lengths)
+    size = int(to[-1])
+    out = np.empty(size + SPARE, np.uint8)
+    copy_rising(out, to[:-1], scan.texts.body_and_more, at, lengths)
+    marks = to[1:] - 1
+    out[marks[scan.string_slots]], out[marks[scan.scalar_slots]] = STRING, SCALAR
+    offsets = np.zeros(len(scan.texts.ends) + 1, np.int64)
+    np.add(np.flatnonzero(out[:size] == 0), 1, out=offsets[1:])
+    return Ragged(offsets, out)
 
 
-def _offsets(ends: Ints) -> Ints:
-    offsets = np.zeros(len(ends) + 1, np.int64)
-    np.add(ends, 1, out=offsets[1:])
-    return offsets
+def distinct(rows: Ragged) -> tuple[Ints, Texts]:
+    """For each skeleton its number among the distinct ones, and these as texts."""
+    coded = rows.to_arrow().dictionary_encode()
+    found = Ragged.from_arrow(coded.dictionary)
+    first, last = int(found.offsets[0]), int(found.offsets[-1])
+    buffer = padded(found.data[first:last], last - first, FRONT)
+    texts = Texts(buffer, found.offsets[1:] - first - 1, np.arange(found.rows))
+    return coded.indices.to_numpy().astype(np.int64), texts
 
 
 def shapes_of(texts: Texts) -> Shapes:

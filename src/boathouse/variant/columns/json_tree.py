@@ -11,8 +11,8 @@ from boathouse.variant.columns.ragged import Bytes, Ints, Mask
 from boathouse.variant.primitives import MAX_DEPTH
 
 # Tokens; in a skeleton a string that is no key is the byte 1, a number or literal the byte 2.
-END, STRING, SCALAR, OBJECT, ARRAY, OBJECT_END, ARRAY_END, COMMA, COLON, KEY = range(10)
-KINDS = np.full(256, KEY, np.uint8)
+END, STRING, SCALAR, OBJECT, ARRAY, OBJECT_END, ARRAY_END, COMMA, COLON, KEY, OTHER = range(11)
+KINDS = np.full(256, OTHER, np.uint8)
 KINDS[[0, 1, 2, *b'{[}],:"']] = [END, STRING, SCALAR, OBJECT, ARRAY, OBJECT_END, ARRAY_END, COMMA, COLON, KEY]
 _VALUES = (STRING, SCALAR, OBJECT, ARRAY)
 _AFTER_VALUE = (COMMA, OBJECT_END, ARRAY_END, END)

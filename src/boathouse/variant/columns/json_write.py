@@ -7,20 +7,20 @@ offsets are written into the gaps behind the ids.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from boathouse.variant.columns.assemble import put, widths
-from boathouse.variant.columns.json_bits import ragged_range
+from boathouse.variant.columns.json_bits import SPARE, copy_rising, ragged_range
 from boathouse.variant.columns.json_shapes import Runs, Shapes
 from boathouse.variant.columns.ragged import Bytes, Ints, Ragged, splits_of
-from boathouse.variant.columns.unaligned import scatter, window
+from boathouse.variant.columns.unaligned import scatter
 from boathouse.variant.primitives import STRING
 
 SHORT = 64  # strings of fewer bytes have one byte of header
 LONG_HEADER = 5
-SPARE = _BLOCK = 16  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,11 @@ class Leaves:
     long: Ints
 
 
-def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves) -> Ragged:
-    """The values of rows: row i is of `shape[i]`, and its leaves begin at `first_leaf[i]`."""
+def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves, room: Callable[[int], Bytes]) -> Ragged:
+    """The values of rows: row i is of `shape[i]`, and its leaves begin at `first_leaf[i]`.
+
+    They are written to the start of what `room` gives, which is asked for a number of bytes.
+    """
     first_node = splits_of(shapes.nodes[shape])
     total = int(first_node[-1])
     at, sizes = np.empty(total, np.int64), np.empty(total, np.int64)
@@ -52,9 +55,9 @@ def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves) -> Ragg
     starts, head, width = _layout(sizes, box, end, shapes.box_head[boxes], shapes.box_count[boxes])
     lengths = sizes
     lengths[box] = shapes.box_head[boxes]
-    source = np.concatenate([leaves.source, shapes.heads, np.zeros(_BLOCK, np.uint8)])
-    out = np.empty(int(starts[-1]) + _BLOCK, np.uint8)
-    _copy(out, starts[:-1], source, at, lengths)
+    source = np.concatenate([leaves.source, shapes.heads, np.zeros(SPARE, np.uint8)])
+    out = room(int(starts[-1]) + SPARE)
+    copy_rising(out, starts[:-1], source, at, lengths)
     out[starts[box]] += ((width - 1) << 2).astype(np.uint8)
     inner = starts[box] + head
     put(out, inner - width, starts[end] - inner, width)
@@ -90,29 +93,6 @@ def _layout(sizes: Ints, box: Ints, end: Ints, heads: Ints, counts: Ints) -> tup
         if np.array_equal(wanted, width):
             return starts, head, width
         width = np.maximum(wanted, width)
-
-
-def _copy(out: Bytes, to: Ints, source: Bytes, at: Ints, lengths: Ints) -> None:
-    """Copies pieces to rising places. Both buffers have sixteen bytes to spare.
-
-    The first block of a short piece spills into what follows, which is written later; numpy assigns in order. Pieces
-    of more than a block are finished after that, and spill nothing: the last block ends where the piece does.
-    """
-    into, blocks = window(out, f"V{_BLOCK}"), window(source, f"V{_BLOCK}")
-    into[to] = blocks[at]
-    long = np.flatnonzero(lengths > _BLOCK)
-    to, at, lengths = to[long], at[long], lengths[long] - _BLOCK
-    into[to + lengths] = blocks[at + lengths]
-    more = np.flatnonzero(lengths > _BLOCK)
-    to, at, counts = to[more], at[more], (lengths[more] - 1) // _BLOCK
-    into[ragged_step(to + _BLOCK, counts)] = blocks[ragged_step(at + _BLOCK, counts)]
-
-
-def ragged_step(starts: Ints, counts: Ints) -> Ints:
-    """starts[0], starts[0] + 16, … (counts[0] of them), and so on."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(starts - (ends - counts) * _BLOCK, counts) + np.arange(0, total * _BLOCK, _BLOCK)
 
 
 def _long_headers(out: Bytes, starts: Ints, node: Ints, leaf: Ints, leaves: Leaves) -> None:
