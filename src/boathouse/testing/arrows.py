@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from boathouse.arrow.schema import from_arrow_type, to_arrow_field, to_arrow_type
 from boathouse.testing.variants import Tree, names
+from boathouse.types import Field
 from boathouse.variant.primitives import DAY_MICROS
 
 
@@ -143,6 +145,16 @@ LEAVES: tuple[Leaf, ...] = (
 )
 
 
+# Those that compare as Arrow compares: without the null type, which no schema of a table has, and without NaN.
+COMPARABLE = tuple(
+    [
+        Leaf(leaf.type, leaf.values.filter(lambda v: v == v), leaf.tree) if pa.types.is_floating(leaf.type) else leaf
+        for leaf in LEAVES
+        if not pa.types.is_null(leaf.type)
+    ]
+)
+
+
 def shapes(leaves: tuple[Leaf, ...] = LEAVES, *, maps: bool = True) -> SearchStrategy[Shape]:
     """Types nested a few levels deep."""
 
@@ -182,6 +194,41 @@ def tree(shape: Shape, value: Any, *, omit: bool = False) -> Tree:
     if isinstance(shape, Struct):
         pairs = [(name, child, one) for (name, child), one in zip(shape.fields, value) if one is not None or not omit]
     return Tree("object", tuple(sorted([(name, tree(child, one, omit=omit)) for name, child, one in pairs])))
+
+
+def plain_type(shape: Shape) -> pa.DataType:
+    """The type without dictionaries, run ends, views and large layouts; list_view and fixed-size lists are lists."""
+    if isinstance(shape, Leaf):
+        return to_arrow_type(from_arrow_type(shape.type))
+    if isinstance(shape, Struct):
+        return pa.struct([_plain_field(name, child) for name, child in shape.fields])
+    if isinstance(shape, Map):
+        return pa.map_(pa.string(), _plain_field("value", shape.value))
+    return pa.list_(_plain_field("element", shape.element))
+
+
+def _plain_field(name: str, shape: Shape) -> pa.Field:
+    """With the mark of what has no type in Arrow: UUIDs."""
+    if isinstance(shape, Leaf):
+        return to_arrow_field(Field(name, from_arrow_type(shape.type)))
+    return pa.field(name, plain_type(shape))
+
+
+def plain(shape: Shape, rows: list[Any]) -> pa.Array:
+    """The rows as an array of the plain type; entries of maps by name."""
+    return pa.array([_plain_value(shape, row) for row in rows], plain_type(shape))
+
+
+def _plain_value(shape: Shape, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(shape, Leaf):
+        return value // _DAY if shape.type == pa.date64() else value
+    if isinstance(shape, Struct):
+        return {name: _plain_value(child, one) for (name, child), one in zip(shape.fields, value)}
+    if isinstance(shape, Map):
+        return [(name, _plain_value(shape.value, one)) for name, one in sorted(value.items())]
+    return [_plain_value(shape.element, one) for one in value]
 
 
 def array(shape: Shape, rows: list[Any], random: Random) -> pa.Array:

@@ -55,7 +55,7 @@ def _imported(data: Any) -> pa.Array | pa.ChunkedArray:
 
 
 def _empty(data: pa.ChunkedArray) -> pa.Array:
-    return pa.array([], data.type)
+    return pa.nulls(0, data.type)
 
 
 def _chunked(chunks: Sequence[pa.StructArray]) -> pa.ChunkedArray:
@@ -69,7 +69,8 @@ def _chunked(chunks: Sequence[pa.StructArray]) -> pa.ChunkedArray:
 
 def _converted(array: pa.Array, options: Options) -> pa.StructArray:
     try:
-        array.validate(full=True)  # UTF-8, offsets, digits of decimals, times of day
+        if len(array):
+            array.validate(full=True)  # UTF-8, offsets, digits of decimals, times of day
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(f"the Arrow data is not valid: {error}") from None
     nodes = grow(array, options)

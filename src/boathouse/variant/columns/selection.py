@@ -33,8 +33,6 @@ def _runs(array: pa.RunEndEncodedArray, rows: npt.NDArray[Any]) -> npt.NDArray[n
 
 def _apart(array: pa.Array, places: pa.Array) -> pa.Array:
     t, type = pa.types, array.type
-    if not len(array):
-        return pa.nulls(len(places), type)
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(type, take(array.storage, places))
     if t.is_string_view(type):
@@ -79,7 +77,8 @@ def _lists(array: pa.Array, places: pa.Array) -> pa.Array:
     type = array.type
     rows, missing = _rows(places)
     edges = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
-    counts = np.where(missing, 0, (edges[1:] - edges[:-1])[rows])
+    # One more for place 0 of an array without rows, which only null places stand for.
+    counts = np.where(missing, 0, np.append(np.diff(edges), 0)[rows])
     owner, slot = ragged(counts)
     inside = edges[rows[owner]] + slot
     ends = np.concatenate([[0], np.cumsum(counts)])
