@@ -2,7 +2,9 @@
 
 What Arrow has no type for travels as its storage with the field metadata key `boathouse:type`:
 UUID is `fixed_size_binary(16)` marked `uuid` (the `arrow.uuid` extension is read, not made: Spark and older
-readers refuse it), VARIANT is `struct<metadata: binary, value: binary>` marked `variant`.
+readers refuse it), VARIANT is `struct<metadata: binary, value: binary>` marked `variant`, and also
+by the keys of the extension type `arrow.parquet.variant`, which others know; either mark is read. The type itself is
+registered nowhere.
 Field ids travel as `PARQUET:field_id` when asked for.
 """
 
@@ -45,6 +47,14 @@ from boathouse.types import (
 FIELD_ID = b"PARQUET:field_id"
 MARK = b"boathouse:type"
 DOC = b"boathouse:doc"
+EXTENSION_NAME = b"ARROW:extension:name"
+VARIANT_EXTENSION = "arrow.parquet.variant"
+VARIANT_MARKS = {
+    MARK: b"variant",
+    EXTENSION_NAME: VARIANT_EXTENSION.encode(),
+    b"ARROW:extension:metadata": b"",
+}
+_VARIANT_EXTENSIONS = (VARIANT_EXTENSION, "parquet.variant")  # the name that it has now, and before 2025
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 
@@ -61,7 +71,7 @@ def to_arrow_field(field: Field, field_ids: bool = False) -> pa.Field:
     if isinstance(field.type, UUIDType):
         metadata[MARK] = b"uuid"
     elif isinstance(field.type, VariantType):
-        metadata[MARK] = b"variant"
+        metadata.update(VARIANT_MARKS)
     return pa.field(field.name, to_arrow_type(field.type, field_ids), field.nullable, metadata or None)
 
 
@@ -127,7 +137,7 @@ def from_arrow_field(field: pa.Field, where: str = "") -> Field:
     path = f"{where}.{field.name}" if where else field.name
     metadata = field.metadata or {}
     mark = metadata.get(MARK)
-    if mark == b"variant" or metadata.get(b"variant") == b"true" or _is_variant_extension(field.type):
+    if is_variant_field(field):
         type: DataType = VARIANT
     elif mark == b"uuid":
         type = UUID
@@ -137,11 +147,14 @@ def from_arrow_field(field: pa.Field, where: str = "") -> Field:
     return Field(field.name, type, field.nullable, id)
 
 
-def _is_variant_extension(type: pa.DataType) -> bool:
-    return isinstance(type, pa.BaseExtensionType) and type.extension_name in (
-        "arrow.parquet.variant",
-        "parquet.variant",
-    )
+def is_variant_field(field: pa.Field) -> bool:
+    """Whether a field says that it holds variants: by our mark, by Spark's, by the extension's name or its type."""
+    metadata, type = field.metadata or {}, field.type
+    if isinstance(type, pa.BaseExtensionType):
+        return type.extension_name in _VARIANT_EXTENSIONS
+    if metadata.get(MARK) == b"variant" or metadata.get(b"variant") == b"true":
+        return True
+    return metadata.get(EXTENSION_NAME, b"").decode(errors="replace") in _VARIANT_EXTENSIONS
 
 
 def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:

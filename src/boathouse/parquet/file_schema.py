@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, from_arrow
+from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_MARKS, VARIANT_STORAGE, from_arrow
 from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.damage import damage
 from boathouse.parquet.footer import VariantGroup, annotated, read_footer_bytes
@@ -67,7 +67,7 @@ def _field_of(group: VariantGroup, fields: Sequence[FileField]) -> FileField:
 def _marked(arrow: pa.Field, found: FileField, variants: Collection[tuple[str, ...]]) -> pa.Field:
     metadata = {k: v for k, v in (arrow.metadata or {}).items() if k not in (FIELD_ID, MARK)}
     if found.path in variants:
-        return pa.field(arrow.name, VARIANT_STORAGE, arrow.nullable, {**metadata, MARK: b"variant"})
+        return pa.field(arrow.name, VARIANT_STORAGE, arrow.nullable, {**metadata, **VARIANT_MARKS})
     type = arrow.type
     below = found.children
     if t.is_struct(type):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, to_arrow_type
+from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, is_variant_field, to_arrow_type
 from boathouse.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedTypeError
 from boathouse.parquet.convert import leaf_cast, null_mask, plain_list, rebuild_list
 from boathouse.parquet.resolve import is_list, own_name
@@ -74,7 +74,7 @@ def variant_groups(schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
     out: list[tuple[str, ...]] = []
 
     def below(f: pa.Field, path: tuple[str, ...]) -> None:
-        if (f.metadata or {}).get(MARK) == b"variant":
+        if is_variant_field(f):
             out.append(path)
         elif pa.types.is_struct(f.type):
             for child in f.type:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from boathouse.arrow.schema import MARK, from_arrow
+from boathouse.arrow.schema import VARIANT_MARKS, from_arrow
 from boathouse.types import (
     DataType,
     DurationType,
@@ -122,7 +122,7 @@ def _from_spark(field: pa.Field, array: pa.Array) -> tuple[pa.Array, pa.Field]:
         array = array.cast(pa.timestamp(type.unit, "UTC"))
     elif is_spark_variant(type):
         array = from_spark(array)
-        metadata = {MARK: b"variant"}
+        metadata = VARIANT_MARKS
     elif t.is_struct(type):
         made = [_from_spark(type.field(i), _child(array, i)) for i in range(type.num_fields)]
         array = _struct([a for a, _ in made], [f for _, f in made], array)

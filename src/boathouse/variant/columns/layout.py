@@ -107,13 +107,25 @@ def column(data: Any) -> Column:
     return _column(source)
 
 
+def storage_of(data: Any) -> pa.StructArray | pa.ChunkedArray:
+    """The plain struct array of whatever `column` reads, chunked if it comes so; no bytes are copied, but where the
+    struct is dictionary-encoded. Raises as `column`."""
+    source = _arrow(data)
+    if not isinstance(source, pa.ChunkedArray):
+        _column(source.slice(0, 0))
+        return _struct(source)
+    none = pa.array([], source.type)
+    _column(none)
+    return pa.chunked_array([_struct(chunk) for chunk in source.chunks], _struct(none).type)
+
+
 def _arrow(data: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(data, pa.Array | pa.ChunkedArray):
         return data
-    if hasattr(data, "__arrow_c_array__"):
-        return pa.array(data)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.chunked_array(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.array(data)
     raise InvalidArgumentError(
         f"a column of variants is an Arrow array of struct<metadata, value>, not {type(data).__name__}"
     )

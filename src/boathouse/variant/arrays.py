@@ -1,0 +1,216 @@
+"""Columns of variants as others see them: `VariantArray`, and the extension's name on fields.
+
+In memory a column is a plain struct<metadata, value>. That it is `arrow.parquet.variant` is said by the metadata of its
+field, and through the C interface by an extension type made for the export alone. The type is registered nowhere:
+pyarrow would then make such arrays in everybody's reads, and it crashes on writing them to Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import pyarrow as pa
+
+from boathouse.arrow.schema import VARIANT_EXTENSION, VARIANT_MARKS, VARIANT_STORAGE, is_variant_field
+from boathouse.bits.late import Late
+from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
+from boathouse.variant.columns.decode import to_pylist
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.layout import Column, column, storage_of
+from boathouse.variant.columns.reading import variant_at
+from boathouse.variant.columns.to_json import to_json
+from boathouse.variant.json_out import Special
+from boathouse.variant.primitives import EMPTY_METADATA, NULL_VALUE
+from boathouse.variant.value import Variant
+
+_extract: Any = Late("boathouse.variant.columns.extract")
+
+
+class _Exported(pa.ExtensionType):
+    """What the C interface carries; never registered, and no array of it is handed out."""
+
+    def __init__(self, storage: pa.DataType) -> None:
+        super().__init__(storage, VARIANT_EXTENSION)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> _Exported:
+        return cls(storage)
+
+
+class VariantArray:
+    """A column of variants: `storage` is the struct<metadata, value> array (any binary layout) or a chunked one.
+
+    Indexing gives `Variant` (None for null rows). Libraries that read Arrow's C interface (polars, pyarrow) take it as
+    it is; those that know the extension see a column of variants.
+    """
+
+    __slots__ = ("_columns", "storage")
+
+    def __init__(self, data: Any) -> None:
+        """From an Arrow array or chunked array of variants, or whatever exports one.
+
+        Raises SchemaMismatchError for other types, and for shredded columns.
+        """
+        found = data.storage if isinstance(data, VariantArray) else storage_of(data)
+        self.storage: pa.StructArray | pa.ChunkedArray = found
+        self._columns: list[tuple[int, Column]] | None = None
+
+    @classmethod
+    def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
+        """The column of some values, each with its own metadata; None is a null row."""
+        rows = list(values)
+        children = [
+            pa.array([EMPTY_METADATA if row is None else row.metadata for row in rows], pa.binary()),
+            pa.array([NULL_VALUE if row is None else row.value for row in rows], pa.binary()),
+        ]
+        mask = pa.array([row is None for row in rows], pa.bool_())
+        return cls(pa.StructArray.from_arrays(children, fields=list(VARIANT_STORAGE), mask=mask))
+
+    @classmethod
+    def from_python(cls, values: Iterable[object]) -> VariantArray:
+        """The column of Python values, as `Variant.from_python`; None is a null row."""
+        return cls.from_variants(None if value is None else Variant.from_python(value) for value in values)
+
+    @property
+    def null_count(self) -> int:
+        return int(self.storage.null_count)
+
+    def __len__(self) -> int:
+        return len(self.storage)
+
+    @overload
+    def __getitem__(self, key: int) -> Variant | None: ...
+    @overload
+    def __getitem__(self, key: slice) -> VariantArray: ...
+    def __getitem__(self, key: int | slice) -> Variant | VariantArray | None:
+        """A row as Variant (None if null; IndexError), or the rows of a slice as VariantArray.
+
+        Raises MalformedVariant, with the row, where the metadata is wrong; the value is read where it is asked for.
+        """
+        if isinstance(key, slice):
+            first, last, step = key.indices(len(self))
+            if step != 1:
+                return VariantArray(self.storage.take(pa.array(range(first, last, step), pa.int64())))
+            return VariantArray(self.storage.slice(first, max(last - first, 0)))
+        row = key + len(self) if key < 0 else key
+        if not 0 <= row < len(self):
+            raise IndexError(key)
+        first, chunk = next(pair for pair in reversed(self._chunks()) if pair[0] <= row)
+        return None if chunk.is_null(row - first) else variant_at(chunk, row - first)
+
+    def __iter__(self) -> Iterator[Variant | None]:
+        for _, chunk in self._chunks():
+            for row in range(chunk.rows):
+                yield None if chunk.is_null(row) else variant_at(chunk, row)
+
+    def _chunks(self) -> list[tuple[int, Column]]:
+        if self._columns is None:
+            parts = self.storage.chunks if isinstance(self.storage, pa.ChunkedArray) else [self.storage]
+            found, first = [], 0
+            for part in parts:
+                if len(part):
+                    found.append((first, column(part)))
+                first += len(part)
+            self._columns = found
+        return self._columns
+
+    def to_pylist(self, *, lenient: Lenient | None = None) -> list[Any]:
+        """The rows as Python values: see `columns.decode.to_pylist`."""
+        return to_pylist(self.storage, lenient=lenient)
+
+    def to_json(self, *, special: Special = "refuse", lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
+        """The rows as JSON text: see `columns.to_json.to_json`."""
+        return to_json(self.storage, special=special, lenient=lenient)
+
+    def extract(self, path: Any, type: Any = "variant", **options: Any) -> pa.Array | pa.ChunkedArray:
+        """What lies at a path, as an Arrow type: see `columns.extract.extract`."""
+        return _extract.extract(self.storage, path, type, **options)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the rows are the same variants one by one, by equivalence class (null equals null)."""
+        if not isinstance(other, VariantArray):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __arrow_c_schema__(self) -> object:
+        return _Exported(self.storage.type).__arrow_c_schema__()
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        array = self.storage
+        if isinstance(array, pa.ChunkedArray):
+            array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks or [_none(array.type)])
+        exported: tuple[object, object] = _exported(array).__arrow_c_array__(requested_schema)
+        return exported
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        chunks = self.storage.chunks if isinstance(self.storage, pa.ChunkedArray) else [self.storage]
+        stream = pa.chunked_array([_exported(chunk) for chunk in chunks], _Exported(self.storage.type))
+        return stream.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        shown = [repr(self[row]) for row in range(min(len(self), 10))]
+        rest = [f"... {len(self) - 10:,} more"] if len(self) > 10 else []
+        return "\n".join([f"<VariantArray of {len(self):,} rows>", *shown, *rest])
+
+
+def _none(type: pa.DataType) -> pa.Array:
+    return pa.array([], type)
+
+
+def _exported(array: pa.Array) -> pa.ExtensionArray:
+    return pa.ExtensionArray.from_storage(_Exported(array.type), array)
+
+
+def field(name: str, nullable: bool = True) -> pa.Field:
+    """An Arrow field for a column of variants, with the marks by which others and we know it."""
+    return pa.field(name, VARIANT_STORAGE, nullable, VARIANT_MARKS)
+
+
+def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
+    """A table or record batch whose columns of variants bear the extension's name, at any depth; no data is copied.
+
+    `columns` names top-level columns that hold variants and do not say so. Raises ColumnNotFoundError,
+    InvalidArgumentError.
+    """
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise InvalidArgumentError(f"annotate takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
+    for name in columns or ():
+        if table.schema.get_field_index(name) < 0:
+            raise ColumnNotFoundError(f"no column `{name}`", advice=f"there are {', '.join(table.schema.names)}")
+    fields = [_marked(one, columns is not None and one.name in columns) for one in table.schema]
+    schema = pa.schema(fields, table.schema.metadata)
+    arrays = [array.cast(one.type) if array.type != one.type else array for one, array in zip(fields, table.columns)]
+    return type(table).from_arrays(arrays, schema=schema)
+
+
+def _marked(one: pa.Field, surely: bool = False) -> pa.Field:
+    """The field with marks where it, or one within it, says that it holds variants."""
+    if isinstance(one.type, pa.BaseExtensionType):
+        return one
+    if surely or is_variant_field(one) or _is_spark(one.type):
+        return one.with_metadata({**(one.metadata or {}), **VARIANT_MARKS})
+    return one.with_type(_marked_type(one.type))
+
+
+def _marked_type(type: pa.DataType) -> pa.DataType:
+    t = pa.types
+    if t.is_struct(type):
+        return pa.struct([_marked(one) for one in type])
+    if t.is_map(type):
+        return pa.map_(_marked(type.key_field), _marked(type.item_field))
+    if t.is_fixed_size_list(type):
+        return pa.list_(_marked(type.value_field), type.list_size)
+    if t.is_large_list(type):
+        return pa.large_list(_marked(type.value_field))
+    return pa.list_(_marked(type.value_field)) if t.is_list(type) else type
+
+
+def _is_spark(type: pa.DataType) -> bool:
+    """Spark marks the child `metadata` of the struct."""
+    return pa.types.is_struct(type) and any((child.metadata or {}).get(b"variant") == b"true" for child in type)
