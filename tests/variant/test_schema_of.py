@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
 from boathouse.types import DOUBLE, INT64, VARIANT, DecimalType, Field, ListType, StructType
 from boathouse.variant.builder import VariantBuilder
-from boathouse.variant.schema_of import SchemaBuilder, VariantSchema, merge, narrowest_decimal, schema_of
+from boathouse.variant.schemas import SchemaBuilder, VariantSchema, merge, narrowest_decimal, schema_of
 from boathouse.variant.value import Variant
 
 JSON = st.recursive(

@@ -18,7 +18,7 @@ from boathouse.types import DataType
 
 variant = Late("boathouse.variant")
 layout = Late("boathouse.variant.columns.layout")
-one = Late("boathouse.variant.schema_of")
+one = Late("boathouse.variant.schemas")
 get = Late("boathouse.variant.shredding.get")
 unshred = Late("boathouse.variant.shredding.unshred")
 

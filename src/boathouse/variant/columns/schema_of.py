@@ -14,7 +14,7 @@ from boathouse.variant.columns.nodes import ARRAY, OBJECT
 from boathouse.variant.columns.reading import read
 from boathouse.variant.columns.scalars import decimals
 from boathouse.variant.primitives import DECIMAL4, DECIMAL8, DECIMAL16
-from boathouse.variant.schema_of import SchemaBuilder, Shape, VariantSchema, narrowest_decimal, type_of
+from boathouse.variant.schemas import SchemaBuilder, Shape, VariantSchema, narrowest_decimal, type_of
 
 _DECIMALS = (DECIMAL4, DECIMAL8, DECIMAL16)
 
