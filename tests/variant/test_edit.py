@@ -167,3 +167,14 @@ def test_explode_keeps_the_stored_order():
     """As DuckDB writes it: fields in the order of insertion."""
     v = Variant(b"\x01\x02\x00\x01\x02ba", bytes([2, 2, 0, 1, 0, 2, 4, 12, 1, 12, 2]))
     assert [(pos, key) for pos, key, _ in explode(v)] == [(0, "b"), (1, "a")]
+
+
+def test_methods_are_the_functions():
+    v = Variant.from_json('{"a":1,"b":[1,null,2]}')
+    assert v.set("$.c", 5) == Variant.from_json('{"a":1,"b":[1,null,2],"c":5}')
+    assert v.insert("$.b[0]", 9) == Variant.from_json('{"a":1,"b":[9,1,null,2]}')
+    assert v.delete("$.a", "$.b[0]") == Variant.from_json('{"b":[null,2]}')
+    assert v.array_append("$.b", "x") == Variant.from_json('{"a":1,"b":[1,null,2,"x"]}')
+    assert v.strip_nulls() == Variant.from_json('{"a":1,"b":[1,2]}')
+    assert [(pos, key) for pos, key, _ in v.explode()] == [(0, "a"), (1, "b")]
+    assert str(v.schema_of()) == "OBJECT<a: BIGINT, b: ARRAY<BIGINT>>"

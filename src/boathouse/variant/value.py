@@ -23,6 +23,8 @@ from boathouse.variant.walk import path_to
 
 if TYPE_CHECKING:
     from boathouse.types import DataType
+    from boathouse.variant.exploding import Row
+    from boathouse.variant.schemas import VariantSchema
     from boathouse.variant.validate import Finding
 
 _path: Any = Late("boathouse.variant.path")
@@ -33,6 +35,9 @@ _json_in: Any = Late("boathouse.variant.json_in")
 _json_out: Any = Late("boathouse.variant.json_out")
 _equality: Any = Late("boathouse.variant.equality")
 _validate: Any = Late("boathouse.variant.validate")
+_edit: Any = Late("boathouse.variant.edit")
+_exploding: Any = Late("boathouse.variant.exploding")
+_schemas: Any = Late("boathouse.variant.schemas")
 
 Path = str | Sequence[str | int]
 
@@ -258,6 +263,41 @@ class Variant:
         """Everything that is wrong or odd about the bytes: see `boathouse.variant.validate`."""
         found: tuple[Finding, ...] = _validate.validate(self)
         return found
+
+    def schema_of(self) -> VariantSchema:
+        """Its schema, which prints as Spark's `schema_of_variant` does."""
+        found: VariantSchema = _schemas.schema_of(self)
+        return found
+
+    def explode(self, outer: bool = False) -> Iterator[Row]:
+        """(pos, key, value) of each field or element: see `boathouse.variant.exploding`."""
+        rows: Iterator[Row] = _exploding.explode(self, outer)
+        return rows
+
+    def set(self, path: Path, value: object, *, create_if_missing: bool = True, safe: bool = False) -> Variant | None:
+        """A copy with another value at the path: see `boathouse.variant.edit`, also for the four that follow."""
+        made: Variant | None = _edit.set(self, path, value, create_if_missing=create_if_missing, safe=safe)
+        return made
+
+    def insert(self, path: Path, value: object, *, safe: bool = False) -> Variant | None:
+        """A copy with a new field, or a new element before the one at the path."""
+        made: Variant | None = _edit.insert(self, path, value, safe=safe)
+        return made
+
+    def delete(self, *paths: Path) -> Variant:
+        """A copy without what is at the paths."""
+        made: Variant = _edit.delete(self, *paths)
+        return made
+
+    def array_append(self, path: Path, value: object, *, safe: bool = False) -> Variant | None:
+        """A copy with one more element in the array at the path."""
+        made: Variant | None = _edit.array_append(self, path, value, safe=safe)
+        return made
+
+    def strip_nulls(self, *, include_arrays: bool = True) -> Variant:
+        """A copy without variant nulls in objects and, unless `include_arrays` is false, in arrays."""
+        made: Variant = _edit.strip_nulls(self, include_arrays=include_arrays)
+        return made
 
     def __eq__(self, other: object) -> bool:
         return bool(_equality.equal(self, other)) if isinstance(other, Variant) else NotImplemented
