@@ -210,7 +210,7 @@ def _numpy(obj: np.generic) -> bytes:
             return encode_integer(TIMESTAMP_NTZ, 8, int(obj.astype("int64")) * factor)
         if unit == "ns":
             return encode_integer(TIMESTAMP_NTZ_NANOS, 8, int(obj.astype("int64")))
-    if isinstance(obj, np.integer):  # other names of the same widths, as longlong
+    if isinstance(obj, np.integer) and not isinstance(obj, np.timedelta64):  # other names of the same widths, as longlong
         return _NUMPY[np.dtype(f"{obj.dtype.kind}{obj.dtype.itemsize}").type](obj)
     raise InvalidArgumentError(f"a variant cannot hold a numpy value of type {obj.dtype}")
 

@@ -49,6 +49,8 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
                 raise unknown_type(data, start, spell_path([*keys[1:], key]))
             if data[start] & 3 <= SHORT_STRING:
                 left -= end - start
+                if left < 0:
+                    raise over_budget(pos, stop)
                 yield make((scalar, key if keys else None, start, end, len(keys)))
                 continue
             box = read_container(data, start, end)
@@ -69,8 +71,6 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
             trail.pop()
             if trail:
                 yield make((Event.END, keys.pop(), pos, pos, len(trail) - 1))
-        if left < 0:
-            raise over_budget(pos, stop)
 
 
 def _name_of(child: Child) -> str:
