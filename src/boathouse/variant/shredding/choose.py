@@ -142,10 +142,8 @@ def _fields(branch: _Branch, objects: Nodes, names: Names, least: float) -> list
     if not len(below.id):
         return []
     codes = objects.column.meta.codes[below.nodes.row]
-    places, back = np.unique(names.places(codes, below.id), return_inverse=True)
-    texts = names.text(places).to_arrow().dictionary_encode()
-    name: npt.NDArray[Any] = np.asarray(texts.indices)[back]
-    counts = np.bincount(name, minlength=len(texts.dictionary))
+    name = names.numbers(codes, below.id)
+    counts = np.bincount(name, minlength=len(names.distinct))
     frequent = np.flatnonzero(counts >= least * branch.base)
     position = np.full(len(counts), -1, np.int64)
     position[frequent] = np.arange(len(frequent))
@@ -155,7 +153,7 @@ def _fields(branch: _Branch, objects: Nodes, names: Names, least: float) -> list
         if bool((mine.headers() == 0).all()):
             continue
         share = branch.share * min(1.0, int(counts[which]) / branch.base)
-        text = texts.dictionary[which].as_py().decode("utf-8", "replace")
+        text = names.distinct[which].as_py().decode("utf-8", "replace")
         children.append(_Branch(text, share, branch.base, branch.depth + 1, mine))
     # The order of the columns is that of the names, whatever order the rows came in.
     return sorted(children, key=lambda child: child.name)

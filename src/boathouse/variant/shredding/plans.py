@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from boathouse.variant.columns.assemble import widths
 from boathouse.variant.columns.ragged import Ragged
@@ -263,10 +262,37 @@ def _put(out: Bytes, at: Ints, values: Any, width: Sizes) -> None:
             _put(out, at[which], pick(values, which), one)
 
 
+class Buffer:
+    """The bytes of many plans one after another, in one buffer that grows."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._offsets = np.zeros(rows + 1, np.int64)
+        self._done = 0
+        self._data = np.empty(0, np.uint8)
+
+    def add(self, plan: Plan, count: int) -> None:
+        """The `count` instances of a plan as the next rows."""
+        start = int(self._offsets[self._done])
+        offsets = self._offsets[self._done : self._done + count + 1]
+        offsets[1:] = plan.size
+        np.cumsum(offsets, out=offsets)
+        self._done += count
+        end = int(offsets[-1])
+        if end > len(self._data):
+            # As much as all rows will need if they go on like this, and some more.
+            room = end * self._rows // max(self._done, 1) + (end >> 3 if self._done < self._rows else 0)
+            grown = np.empty(max(end, room), np.uint8)
+            grown[:start] = self._data[:start]
+            self._data = grown
+        plan.write(self._data, offsets[:-1])
+
+    def finish(self) -> Ragged:
+        return Ragged(self._offsets, self._data[: int(self._offsets[self._done])])
+
+
 def joined(plan: Plan, rows: int) -> Ragged:
     """The bytes of all instances one after another."""
-    sizes: npt.NDArray[Any] = np.full(rows, plan.size, np.int64) if isinstance(plan.size, int) else plan.size
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    out = np.empty(int(offsets[-1]), np.uint8)
-    plan.write(out, offsets[:-1])
-    return Ragged(offsets, out)
+    buffer = Buffer(rows)
+    buffer.add(plan, rows)
+    return buffer.finish()

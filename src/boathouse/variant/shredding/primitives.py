@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,11 +116,11 @@ class Texts:
     length: Ints
     id: int
 
-    @property
+    @cached_property
     def size(self) -> Ints:
         return self.length + 1 + 4 * self._long
 
-    @property
+    @cached_property
     def _long(self) -> Mask:
         return (self.length > ids.SHORT_STRING_MAX) | (self.id == ids.BINARY)
 

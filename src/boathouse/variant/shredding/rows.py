@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.faults import Faults, Lenient
 from boathouse.variant.columns.layout import Column
-from boathouse.variant.columns.names import SEVERAL, Dictionaries
+from boathouse.variant.columns.names import Dictionaries
 from boathouse.variant.columns.nodes import Nodes
 from boathouse.variant.columns.ragged import Ragged
 from boathouse.variant.columns.unaligned import copy
@@ -30,13 +32,23 @@ class Rows:
         self.lenient = lenient
         self.first_row = first_row
         self.bad: Mask | None = None
-        self.names = Names(meta)
 
     def piece(self, start: int, stop: int) -> Rows:
         """Rows start to stop (exclusive), with what is known of their dictionaries."""
-        out = Rows(self.meta.with_codes(self.meta.codes[start:stop]), self.lenient, self.first_row + start)
-        out.names = self.names
-        return out
+        meta = self.meta
+        codes = meta.codes[start:stop]
+        if meta.distinct:
+            out = Rows(meta.with_codes(codes), self.lenient, self.first_row + start)
+            out.__dict__["names"] = self.names
+            return out
+        # Each row has a dictionary of its own: no more of them are looked at than there are rows here.
+        own = np.where(codes >= 0, np.arange(len(codes)), -1).astype(np.int32)
+        part = Dictionaries(meta.data, meta.start[start:stop], meta.end[start:stop], own, distinct=False)
+        return Rows(part, self.lenient, self.first_row + start)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(self.meta)
 
     def refuse(self, wrong: Mask | None, row: Ints, message: str) -> None:
         """MalformedVariant for the first instance that is `wrong` (`row`: of each instance), or notes their rows."""
@@ -71,83 +83,81 @@ class Rows:
 
 
 class Names:
-    """Names in the dictionaries of a column: ids of a name, their order by UTF-8 bytes, which are wanted."""
+    """Names in the dictionaries of a column, all looked at in one go: ids of a name, their order by UTF-8 bytes.
+
+    A name is counted through all dictionaries: place `first[code] + id`. `_flat` gives the number of the name at each
+    place, an index of `distinct`.
+    """
 
     def __init__(self, meta: Dictionaries) -> None:
         self._meta = meta
+        self._sizes = np.where(meta.wrong == 0, meta.sizes, 0)
+        self._first = np.cumsum(self._sizes) - self._sizes
         self._ids: dict[str, Codes] = {}
         self._tables: dict[tuple[str, ...], npt.NDArray[np.int32]] = {}
-        self._ranks: Ints | None = None
+
+    @cached_property
+    def _encoded(self) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+        sound = np.flatnonzero(self._sizes)
+        *_, start, end, counts = self._meta.spans(sound)
+        if not len(start):
+            return pa.array([], pa.large_binary()), np.zeros(0, np.int32)
+        offsets = np.concatenate([[0], np.cumsum(end - start)])
+        # The names of one dictionary lie side by side.
+        last = np.cumsum(counts)
+        first = last - counts
+        data = np.empty(int(offsets[-1]), np.uint8)
+        copy(data, offsets[first], self._meta.data, start[first], offsets[last] - offsets[first])
+        names = Ragged(offsets, data).to_arrow().dictionary_encode()
+        return names.dictionary, np.asarray(names.indices)
+
+    @cached_property
+    def _owner(self) -> npt.NDArray[np.int32]:
+        return np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
+
+    @cached_property
+    def _number(self) -> dict[bytes, int]:
+        return {name: number for number, name in enumerate(self.distinct.to_pylist())}
+
+    @property
+    def distinct(self) -> pa.Array:
+        """Each name once, as bytes."""
+        return self._encoded[0]
+
+    def numbers(self, codes: Codes, ids: Codes) -> npt.NDArray[np.int32]:
+        """The positions in `distinct` of the names `ids[k]` of dictionaries `codes[k]`; the ids have been checked."""
+        return self._encoded[1][self._first[codes] + ids]
 
     def ids(self, name: str) -> Codes:
         """The id of a name in each dictionary, -1 where it is absent; the first where a dictionary repeats it."""
         if name not in self._ids:
-            found = self._meta.ids(name)
-            if (found == SEVERAL).any():
-                found = found.copy()
-                for code in np.flatnonzero(found == SEVERAL).tolist():
-                    found[code] = self._meta.places(code, name)[0]
+            found = np.full(len(self._sizes), -1, np.int64)
+            number = self._number.get(name.encode())
+            if number is not None:
+                at = np.flatnonzero(self._encoded[1] == number)[::-1]
+                owner = self._owner[at]
+                found[owner] = at - self._first[owner]
             self._ids[name] = found
         return self._ids[name]
-
-    @property
-    def _first(self) -> Ints:
-        sizes = self._meta.sizes
-        return np.cumsum(sizes) - sizes
 
     def which(self, codes: Codes, ids: Codes, names: Sequence[str]) -> Ints:
         """The position in `names` of the names `ids[k]` of dictionaries `codes[k]`, -1 for others."""
         key = tuple(names)
         if key not in self._tables:
-            self._tables[key] = self._table(key)
-        return self._tables[key][self._first[codes] + ids].astype(np.int64)
+            table = np.full(len(self.distinct) + 1, -1, np.int32)
+            for position, name in enumerate(names):
+                table[self._number.get(name.encode(), -1)] = position
+            table[-1] = -1
+            self._tables[key] = table
+        return self._tables[key][self.numbers(codes, ids)].astype(np.int64)
 
-    def _table(self, names: tuple[str, ...]) -> npt.NDArray[np.int32]:
-        first = self._first
-        table = np.full(int(self._meta.sizes.sum()), -1, np.int32)
-        for position, name in enumerate(names):
-            found = self._meta.ids(name)
-            there = np.flatnonzero(found >= 0)
-            table[first[there] + found[there]] = position
-            for code in np.flatnonzero(found == SEVERAL).tolist():
-                table[first[code] + self._meta.places(code, name)] = position
-        return table
-
-    def ranks(self, codes: Codes, ids: Codes) -> Ints:
-        """Numbers that order the names as their bytes do, equal ones for equal names; comparable within one call."""
-        total = int(self._meta.sizes.sum())
-        if self._ranks is None and total > 4 * len(ids) + 4096:
-            pairs, back = np.unique(self._first[codes] + ids, return_inverse=True)
-            return self._ranked(pairs)[back]
-        if self._ranks is None:
-            self._ranks = self._ranked(np.arange(total))
-        return self._ranks[self._first[codes] + ids]
-
-    def _ranked(self, places: Ints) -> Ints:
-        """The ranks of names among the `places`, which count through all dictionaries."""
-        names = self.text(places).to_arrow().dictionary_encode()
-        order = np.asarray(pc.sort_indices(names.dictionary))
+    @cached_property
+    def _rank(self) -> Ints:
+        order = np.asarray(pc.sort_indices(self.distinct))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
-        return rank[np.asarray(names.indices)] if len(places) else np.zeros(0, np.int64)
+        return rank
 
-    def places(self, codes: Codes, ids: Codes) -> Ints:
-        """The numbers of names counted through all dictionaries, for `text`."""
-        return self._first[codes] + ids
-
-    def text(self, places: Ints) -> Ragged:
-        """The bytes of names."""
-        sizes = self._meta.sizes
-        if len(places) * 4 < int(sizes.sum()):
-            codes = np.searchsorted(np.cumsum(sizes), places, side="right")
-            some, back = np.unique(codes, return_inverse=True)
-            *_, start, end, counts = self._meta.spans(some)
-            at = (np.cumsum(counts) - counts)[back] + places - self._first[codes]
-        else:
-            *_, start, end, _ = self._meta.spans(np.arange(len(sizes)))
-            at = places
-        start, length = start[at], end[at] - start[at]
-        offsets = np.concatenate([[0], np.cumsum(length)])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        copy(data, offsets[:-1], self._meta.data, start, length)
-        return Ragged(offsets, data)
+    def ranks(self, codes: Codes, ids: Codes) -> Ints:
+        """Numbers that order names as their bytes do, equal ones for equal names."""
+        return self._rank[self.numbers(codes, ids)]

@@ -27,13 +27,13 @@ from boathouse.variant.shredding.masks import Ints, Mask, both, minus, pick, pla
 from boathouse.variant.shredding.merge import merge
 from boathouse.variant.shredding.plans import (
     Arrays,
+    Buffer,
     Nulls,
     ObjectField,
     Objects,
     Part,
     Plan,
     Slices,
-    joined,
     together,
 )
 from boathouse.variant.shredding.primitives import encode, plain
@@ -73,7 +73,7 @@ def _unshred(array: pa.Array, lenient: Lenient | None, first_row: int) -> pa.Arr
     if not schema.is_shredded and not minus(valid(array), valid(array.field("value")), len(array)).any():
         return variants(metadata, Ragged.from_arrow(_plain(array.field("value"), "value")), valid(array))
     step = max(1 << 10, CELLS // sum(1 for _ in schema.leaves()))
-    parts: list[Ragged] = []
+    made = Buffer(len(array))
     mask = valid(array)
     meta, plain_metadata = _dictionaries(metadata)
     whole = Rows(meta, lenient, first_row)
@@ -83,12 +83,12 @@ def _unshred(array: pa.Array, lenient: Lenient | None, first_row: int) -> pa.Arr
         scope = valid(piece)
         check_metadata(rows, scope)
         plan = plan_pair(rows, schema, children_of(piece), np.arange(len(piece)), scope, required=True)
-        parts.append(joined(plan, len(piece)))
+        made.add(plan, len(piece))
         if rows.bad is not None and lenient is not None:
             lenient.add(np.flatnonzero(rows.bad) + rows.first_row)
             mask = np.ones(len(array), np.bool_) if mask is None else mask.copy()
             mask[start : start + step] &= ~rows.bad
-    return variants(plain_metadata, _stack(parts), mask)
+    return variants(plain_metadata, made.finish(), mask)
 
 
 def check_metadata(rows: Rows, scope: Mask | None) -> None:
@@ -103,14 +103,6 @@ def check_metadata(rows: Rows, scope: Mask | None) -> None:
             wrong &= scope
         if wrong.any():
             rows.refuse(wrong, row, rows.meta.message(int(codes[int(np.argmax(wrong))])))
-
-
-def _stack(parts: list[Ragged]) -> Ragged:
-    if len(parts) == 1:
-        return parts[0]
-    sizes = [part.sizes for part in parts]
-    offsets = np.concatenate([np.zeros(1, np.int64), *sizes]).cumsum()
-    return Ragged(offsets, np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)]))
 
 
 def variants(metadata: pa.Array, values: Ragged, mask: Mask | None) -> pa.StructArray:
@@ -213,7 +205,7 @@ def _objects(
         group = groups[name]
         plan = plan_pair(rows, schema, children_of(group), row, valid(group), required=False)
         ids: Any = rows.names.ids(name)
-        ids = int(ids[0]) if len(ids) == 1 and len(codes) else ids[codes]
+        ids = int(ids[0]) if len(ids) and ids.min() == ids.max() else ids[codes]
         fields.append(_checked(rows, name, ids, plan, row))
     where = pick(mixed, at)
     if not where.any() or values is None:
