@@ -102,7 +102,7 @@ def _parse(raw: bytes) -> tuple[bool, Sequence[int], int]:
     strings_at = 1 + size * (count + 2)
     if strings_at > len(raw):
         raise MalformedVariant(
-            f"{count:,} dictionary offsets of {size} bytes do not fit into {len(raw):,} bytes of metadata",
+            f"the offsets of {count:,} names do not fit into {len(raw):,} bytes of metadata",
             offset=len(raw),
         )
     offsets = unsigned(raw, 1 + size, size, count + 1)
