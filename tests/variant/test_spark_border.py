@@ -24,7 +24,9 @@ def column(values: list[Any], type: pa.DataType = VARIANT_STORAGE) -> pa.Array:
 
 
 @pytest.mark.spec("V-002")
-@pytest.mark.parametrize("bytes", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int8(), pa.binary())])
+@pytest.mark.parametrize(
+    "bytes", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int8(), pa.binary())]
+)
 @pytest.mark.parametrize("names", [("metadata", "value"), ("value", "metadata")])
 def test_any_layout_becomes_value_first_and_comes_back(bytes: pa.DataType, names: tuple[str, str]) -> None:
     whole = column(VALUES)
@@ -90,9 +92,7 @@ def test_map_in_arrow(spark: Any) -> None:
             given = batch.column("v")
             assert [f.name for f in given.type] == ["value", "metadata"]
             ids = extract(given, "$.a", "bigint")
-            texts = [
-                None if r is None else Variant(r["metadata"], r["value"]).to_json() for r in given.to_pylist()
-            ]
+            texts = [None if r is None else Variant(r["metadata"], r["value"]).to_json() for r in given.to_pylist()]
             plain = from_spark_batch(batch).column("v")
             assert [f.name for f in plain.type] == ["metadata", "value"]
             loaded = ",".join(m for m in foreign if m in sys.modules)
@@ -105,7 +105,12 @@ def test_map_in_arrow(spark: Any) -> None:
     )
     schema = StructType([StructField("v", VariantType()), StructField("a", LongType()),
                          StructField("text", StringType()), StructField("loaded", StringType())])  # fmt: skip
-    rows = frame.coalesce(1).mapInArrow(work, schema).selectExpr("to_json(v)", "v is null", "a", "text", "loaded").collect()
+    rows = (
+        frame.coalesce(1)
+        .mapInArrow(work, schema)
+        .selectExpr("to_json(v)", "v is null", "a", "text", "loaded")
+        .collect()
+    )
     assert [r[0] for r in rows] == ['{"a":1,"b":["x",null]}', "null", None, "7"]
     assert [r[1] for r in rows] == [False, False, True, False]
     assert [r[2] for r in rows] == [1, None, None, None]
@@ -143,4 +148,10 @@ def test_a_table_of_ours_becomes_a_data_frame(spark: Any) -> None:
     table = pa.table([to_spark(column(VALUES))], schema=pa.schema([pa.field("v", SPARK_VARIANT)]))
     frame = spark.createDataFrame(table)
     assert frame.schema.simpleString() == "struct<v:variant>"
-    assert [r[0] for r in frame.selectExpr("to_json(v)").collect()] == ['{"a":1,"b":["x",null]}', "null", None, "7", '"text"']
+    assert [r[0] for r in frame.selectExpr("to_json(v)").collect()] == [
+        '{"a":1,"b":["x",null]}',
+        "null",
+        None,
+        "7",
+        '"text"',
+    ]

@@ -87,7 +87,9 @@ def over_children(array: pa.Array, place: Place, change: Callable[[pa.Array, Pla
         return pa.StructArray.from_arrays(made, fields=fields, mask=null_mask(array))
     if t.is_map(array.type):
         keys, items = change(array.keys, (*place, "key")), change(array.items, (*place, "value"))
-        entries = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
-        return rebuild_list(array, pa.map_(keys.type, items.type), lambda _: entries)
+        type = pa.map_(keys.type, items.type)
+        # pyarrow crashes writing a map whose entries call their keys nullable.
+        entries = pa.StructArray.from_arrays([keys, items], fields=[type.key_field, type.item_field])
+        return rebuild_list(array, type, lambda _: entries)
     values = change(array.values, (*place, "element"))
     return rebuild_list(array, pa.list_(pa.field("element", values.type)), lambda _: values)
