@@ -4,12 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from boathouse.variant.arrays import VariantArray, annotate
     from boathouse.variant.builder import VariantBuilder
+    from boathouse.variant.columns.decode import to_pylist
     from boathouse.variant.columns.extract import extract
     from boathouse.variant.columns.faults import Lenient
     from boathouse.variant.columns.from_arrow import from_arrow
     from boathouse.variant.columns.from_json import from_json
+    from boathouse.variant.columns.schema_of import schema_of
+    from boathouse.variant.columns.to_arrow import to_arrow
     from boathouse.variant.columns.to_json import to_json
+    from boathouse.variant.columns.valid import is_valid
     from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata
     from boathouse.variant.shredding.shred import shred
     from boathouse.variant.shredding.unshred import unshred
@@ -24,7 +29,13 @@ _HOMES = {
     "build_metadata": "boathouse.variant.metadata",
     "parse_metadata": "boathouse.variant.metadata",
     "Finding": "boathouse.variant.validate",
+    "VariantArray": "boathouse.variant.arrays",
+    "annotate": "boathouse.variant.arrays",
     "Lenient": "boathouse.variant.columns.faults",
+    "is_valid": "boathouse.variant.columns.valid",
+    "schema_of": "boathouse.variant.columns.schema_of",
+    "to_arrow": "boathouse.variant.columns.to_arrow",
+    "to_pylist": "boathouse.variant.columns.decode",
     "extract": "boathouse.variant.columns.extract",
     "from_arrow": "boathouse.variant.columns.from_arrow",
     "from_json": "boathouse.variant.columns.from_json",
@@ -36,8 +47,9 @@ _HOMES = {
 }
 
 __all__ = [
-    "Finding", "Lenient", "Metadata", "Variant", "VariantBuilder", "build_metadata", "extract", "from_arrow",
-    "from_json", "from_spark", "parse_metadata", "shred", "to_json", "to_spark", "unshred",
+    "Finding", "Lenient", "Metadata", "Variant", "VariantArray", "VariantBuilder", "annotate", "build_metadata",
+    "extract", "from_arrow", "from_json", "from_spark", "is_valid", "parse_metadata", "schema_of", "shred", "to_arrow",
+    "to_json", "to_pylist", "to_spark", "unshred",
 ]  # fmt: skip
 
 
