@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from boathouse.variant.arrays import VariantArray, annotate
     from boathouse.variant.builder import VariantBuilder
     from boathouse.variant.columns.decode import to_pylist
     from boathouse.variant.columns.extract import extract
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
     from boathouse.variant.columns.to_json import to_json
     from boathouse.variant.columns.valid import is_valid
     from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata
+    from boathouse.variant.path import format_path, parse_path
+    from boathouse.variant.schemas import VariantSchema, merge
+    from boathouse.variant.shredding.choose import choose
+    from boathouse.variant.shredding.schema import ShreddingSchema, shredding_schema
     from boathouse.variant.shredding.shred import shred
     from boathouse.variant.shredding.unshred import unshred
     from boathouse.variant.spark import from_spark, to_spark
@@ -28,18 +31,23 @@ _HOMES = {
     "Metadata": "boathouse.variant.metadata",
     "build_metadata": "boathouse.variant.metadata",
     "parse_metadata": "boathouse.variant.metadata",
+    "parse_path": "boathouse.variant.path",
+    "format_path": "boathouse.variant.path",
     "Finding": "boathouse.variant.validate",
-    "VariantArray": "boathouse.variant.arrays",
-    "annotate": "boathouse.variant.arrays",
+    "VariantSchema": "boathouse.variant.schemas",
+    "merge": "boathouse.variant.schemas",
     "Lenient": "boathouse.variant.columns.faults",
-    "is_valid": "boathouse.variant.columns.valid",
-    "schema_of": "boathouse.variant.columns.schema_of",
-    "to_arrow": "boathouse.variant.columns.to_arrow",
-    "to_pylist": "boathouse.variant.columns.decode",
     "extract": "boathouse.variant.columns.extract",
     "from_arrow": "boathouse.variant.columns.from_arrow",
     "from_json": "boathouse.variant.columns.from_json",
+    "is_valid": "boathouse.variant.columns.valid",
+    "schema_of": "boathouse.variant.columns.schema_of",
+    "to_arrow": "boathouse.variant.columns.to_arrow",
     "to_json": "boathouse.variant.columns.to_json",
+    "to_pylist": "boathouse.variant.columns.decode",
+    "ShreddingSchema": "boathouse.variant.shredding.schema",
+    "shredding_schema": "boathouse.variant.shredding.schema",
+    "choose": "boathouse.variant.shredding.choose",
     "shred": "boathouse.variant.shredding.shred",
     "unshred": "boathouse.variant.shredding.unshred",
     "from_spark": "boathouse.variant.spark",
@@ -47,10 +55,33 @@ _HOMES = {
 }
 
 __all__ = [
-    "Finding", "Lenient", "Metadata", "Variant", "VariantArray", "VariantBuilder", "annotate", "build_metadata",
-    "extract", "from_arrow", "from_json", "from_spark", "is_valid", "parse_metadata", "schema_of", "shred", "to_arrow",
-    "to_json", "to_pylist", "to_spark", "unshred",
-]  # fmt: skip
+    "Finding",
+    "Lenient",
+    "Metadata",
+    "ShreddingSchema",
+    "Variant",
+    "VariantBuilder",
+    "VariantSchema",
+    "build_metadata",
+    "choose",
+    "extract",
+    "format_path",
+    "from_arrow",
+    "from_json",
+    "from_spark",
+    "is_valid",
+    "merge",
+    "parse_metadata",
+    "parse_path",
+    "schema_of",
+    "shred",
+    "shredding_schema",
+    "to_arrow",
+    "to_json",
+    "to_pylist",
+    "to_spark",
+    "unshred",
+]
 
 
 def __getattr__(name: str) -> Any:
