@@ -42,7 +42,9 @@ def locate(nodes: Nodes, path: Sequence[str | int]) -> tuple[Nodes, Ints]:
 
 def element(nodes: Nodes, number: int) -> tuple[Nodes, Ints]:
     """The elements at `number` of those nodes that are arrays of more elements, and which nodes those are."""
-    index = np.flatnonzero((nodes.headers() & 3) == 3)
+    basic = nodes.headers().astype(np.int64) & 3
+    index = np.flatnonzero(basic == 3)
+    _check_others(nodes, basic, 3)
     nodes = nodes.take(index)
     parts = nodes.containers()
     long = parts.count > number
@@ -62,23 +64,36 @@ def field(nodes: Nodes, name: str) -> tuple[Nodes, Ints]:
     wanted = _wanted(nodes, name)
     block = prefix(nodes.data, nodes.pos, _WINDOW).view("<u8")
     head = block[:, 0].view(np.int64)
-    objects = (head & 3) == 2
     # Ids and a count of one byte: bits 4 to 6 of the header are 0.
     narrow = ((head & 0x73) == 2) & ((head & 0xFF00) <= _NARROW << 8)
     if (several := wanted == SEVERAL).any():
         narrow &= ~several
     if narrow.all():
         return _narrow(nodes, wanted, block, index)
+    _check_others(nodes, head & 3, 2)
     found: list[tuple[Nodes, Ints]] = []
     which = np.flatnonzero(narrow)
     if len(which):
         found.append(_narrow(nodes.take(which), wanted[which], block[which], index[which]))
-    which = np.flatnonzero(objects & ~narrow)
+    which = np.flatnonzero(((head & 3) == 2) & ~narrow)
     if len(which):
         found.append(_wide(nodes.take(which), wanted[which], name, index[which]))
     if len(found) == 1:
         return found[0]
     return _merged(found) if found else (nodes.take(slice(0, 0)), index[:0])
+
+
+def _check_others(nodes: Nodes, basic: Ints, kind: int) -> None:
+    """What a step does not lead into must end within its bounds all the same: values that are not of basic type `kind`.
+
+    Not so a scalar that is a whole row: nothing has said yet where it ends.
+    """
+    which = np.flatnonzero((basic != kind) & (basic > 1))
+    if len(which):
+        nodes.take(which).containers()
+    which = np.flatnonzero((basic <= 1) & (nodes.pos != nodes.column.start[nodes.row]))
+    if len(which):
+        nodes.take(which).sizes(known=False)
 
 
 def _wanted(nodes: Nodes, name: str) -> Ints:

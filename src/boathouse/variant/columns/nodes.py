@@ -174,8 +174,9 @@ class Nodes:
         out[named] = np.where(ok, found, -2)
         return out
 
-    def sizes(self) -> Ints:
-        """The bytes of each value, header included; within `end`. UnsupportedFeatureError for an unknown type."""
+    def sizes(self, known: bool = True) -> Ints:
+        """The bytes of each value, header included; within `end`. UnsupportedFeatureError for an unknown type, which
+        counts as its header alone if not `known`."""
         header = self.headers()
         out = SIZE[header]
         kind = KIND[header]
@@ -185,20 +186,21 @@ class Nodes:
             out[nested] = some.containers().values_end - some.pos
         rest = np.flatnonzero((out == 0) & (kind < OBJECT))
         if len(rest):
-            out[rest] = self._long(rest, kind[rest])
+            out[rest] = self.take(rest)._long(kind[rest], known)
         ok = self.check(self.pos + out <= self.end, "a value ends beyond its container")
         return out if ok is None else np.where(ok, out, 1)
 
-    def _long(self, which: Ints, kind: npt.NDArray[np.uint8]) -> Ints:
+    def _long(self, kind: npt.NDArray[np.uint8], known: bool) -> Ints:
         """Sizes of strings and binaries with a 4-byte length."""
-        some = self.take(which)
-        unknown = np.flatnonzero((kind != 15) & (kind != STRING))
-        for k in unknown[:1] if self.faults.lenient is None else unknown:
-            self.faults.unsupported(int(kind[k]), int(some.row[k]))
-        known = (kind == 15) | (kind == STRING)
-        good = some._both(known, some.pos + 5 <= some.end, "a value ends within its length")
-        out = some._read(good, some.pos + 1, np.full(len(some), 4)) + 5
-        return np.where(good, out, 1)
+        long = (kind == 15) | (kind == STRING)
+        if known:
+            for k in np.flatnonzero(~long):
+                self.faults.unsupported(int(kind[k]), int(self.row[k]))
+        ok = ~long | (self.pos + 5 <= self.end)
+        self.check(ok, "a value ends within its length")
+        good = long & ok
+        size = self._read(good, self.pos + 1, np.full(len(self), 4))
+        return np.where(good, size + 5, 1)
 
 
 @dataclass(frozen=True, eq=False)

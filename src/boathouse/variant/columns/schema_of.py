@@ -13,6 +13,7 @@ from boathouse.variant.columns.layout import chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT
 from boathouse.variant.columns.reading import read
 from boathouse.variant.columns.scalars import decimals
+from boathouse.variant.columns.valid import check_scalars
 from boathouse.variant.primitives import DECIMAL4, DECIMAL8, DECIMAL16
 from boathouse.variant.schemas import SchemaBuilder, Shape, VariantSchema, narrowest_decimal, type_of
 
@@ -37,6 +38,7 @@ Sightings = tuple[list[tuple[int, str | None]], list[tuple[int, int, list[tuple[
 def _sightings(tree: Tree) -> Sightings:
     """The paths of a tree: for each its parent's number and its name (None: an element; the root is the first);
     and (path, kind, decimals) seen there, parents first."""
+    check_scalars(tree)
     paths: list[tuple[int, str | None]] = [(-1, None)]
     path = np.zeros(len(tree), np.int64)
     names = tree.names.raw.to_pylist()

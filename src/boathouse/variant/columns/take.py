@@ -108,8 +108,11 @@ def _one_group(out: Taker, group: int, which: Ints | None) -> None:
     elif isinstance(type, StringType) and group in (STRING, numbers.INTEGER, 1):
         array = _strings(nodes) if group == STRING else _number_text(nodes, group)
         out.add(which, array)
-    elif isinstance(type, BinaryType) and group in (STRING, BINARY):
-        out.add(which, _strings(nodes) if group == STRING else byte_runs(nodes, *_bodies(nodes)))
+    elif isinstance(type, BinaryType) and group == STRING:
+        text = _strings(nodes)
+        out.add(which, text.cast(pa.large_binary() if pa.types.is_large_string(text.type) else pa.binary()))
+    elif isinstance(type, BinaryType) and group == BINARY:
+        out.add(which, byte_runs(nodes, *_bodies(nodes)))
     elif isinstance(type, UUIDType) and group == UUID:
         nodes.check(nodes.pos + 17 <= nodes.end, "a value ends beyond its container")
         raw = prefix(nodes.data, nodes.pos + 1, 16)

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from boathouse.variant.columns.expand import Faulty, Tree
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Bools
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.reading import read
 from boathouse.variant.columns.scalars import decimals, numbers, strings
@@ -37,14 +36,18 @@ def _column(column: Column) -> pa.BooleanArray:
     return pa.array(valid, mask=~present)
 
 
-def _contents(tree: Tree) -> bool:
-    """Checks what scalars hold, and names that no field uses."""
+def check_scalars(tree: Tree) -> None:
+    """Raises Faulty for what scalars may not hold."""
     for kind in (DECIMAL4, DECIMAL8, DECIMAL16):
         decimals(tree, tree.of_kind(kind), kind)
     numbers(tree, tree.of_kind(TIME), TIME)
     strings(tree, tree.of_kind(STRING))
-    broken: Bools | None = tree.names.broken
-    if broken is not None:
+
+
+def _contents(tree: Tree) -> bool:
+    check_scalars(tree)
+    if tree.names.broken is not None:
+        # A name that is not UTF-8 is an error even where no field uses it.
         raise Faulty(np.arange(len(tree.numbers)))
     return True
 
