@@ -134,6 +134,18 @@ def test_every_object_header(large, id_size, offset_size):
     assert VariantBuilder().append_variant(value).finish() == value
 
 
+def test_id_lists_of_the_same_bytes_are_told_apart_by_their_header():
+    # 00 01 are the ids 0 and 1, or the id 256; the dictionary remembers neither for the other.
+    metadata = build_metadata([f"{i:03d}" for i in range(300)])
+    two = obj([0, 1], [number(1), number(2)], large=True)
+    one = obj([256], [number(3)], large=True, id_size=2)
+    for values in ((two, one), (one, two)):
+        raw = arr([*values])
+        expected = [{"000": 1, "001": 2} if value is two else {"256": 3} for value in values]
+        assert Variant(metadata, raw).to_python() == expected
+        assert VariantBuilder().append_variant(Variant(metadata, raw)).finish().to_python() == expected
+
+
 @pytest.mark.spec("V-025")
 @pytest.mark.parametrize(("large", "offset_size"), itertools.product([0, 1], [1, 2, 3, 4]))
 def test_every_array_header(large, offset_size):

@@ -15,6 +15,7 @@ needed, reserved bits, bytes after the root's end. Primitive ids 21 to 63 are Un
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
@@ -64,6 +65,8 @@ class Container(NamedTuple):
 # (key, pos, end) of a value inside a container: its field name or index; `end` is -1 for a type that is not known.
 Child = tuple[str | int, int, int]
 
+_SHAPES = 256  # how many id lists a dictionary remembers, and how long they may be
+
 # By header byte: bytes of the whole value where the header tells, else 0.
 HEADER_SIZES = [
     1 + (header >> 2) if header & 3 == SHORT_STRING
@@ -92,7 +95,10 @@ def read_container(data: bytes, pos: int, end: int) -> Container:
     stop = values_at + int.from_bytes(data[last_at:values_at], "little")
     if stop > end:
         raise MalformedVariant(f"the last offset leads {stop - end:,} bytes beyond the end", offset=last_at)
-    return Container(header & 3 == OBJECT, pos, count, ids_at, id_size, offsets_at, offset_size, values_at, stop)
+    # Quicker than the constructor of a named tuple.
+    return tuple.__new__(
+        Container, (header & 3 == OBJECT, pos, count, ids_at, id_size, offsets_at, offset_size, values_at, stop)
+    )
 
 
 def value_end(data: bytes, pos: int, end: int) -> int:
@@ -159,21 +165,35 @@ def read_children(data: bytes, box: Container, metadata: Metadata) -> list[Child
     return list(zip(read_names(data, box, metadata) if box.is_object else range(box.elements), starts, ends))
 
 
-def read_names(data: bytes, box: Container, metadata: Metadata) -> list[str]:
+def read_names(data: bytes, box: Container, metadata: Metadata) -> tuple[str, ...]:
     """The field names of an object, in the order of its ids. Raises MalformedVariant: wild ids, duplicates."""
+    key = data[box.pos : box.offsets_at]  # from the header on, which tells the size of the ids
+    names = metadata.shapes.get(key)
+    if names is None:
+        names = _read_names(data, box, metadata)
+        if len(metadata.shapes) < _SHAPES and box.elements < _SHAPES:
+            metadata.shapes[key] = names
+    return names
+
+
+def _read_names(data: bytes, box: Container, metadata: Metadata) -> tuple[str, ...]:
     ids = unsigned(data, box.ids_at, box.id_size, box.elements)
     if box.elements and max(ids) >= len(metadata):
         at = next(i for i, id in enumerate(ids) if id >= len(metadata))
         raise MalformedVariant(
             f"field id {ids[at]:,} in a dictionary of {len(metadata):,} names", offset=box.ids_at + at * box.id_size
         )
-    names = [metadata.name(id) for id in ids]
+    try:
+        known = metadata.names()
+        names = tuple([known[id] for id in ids])
+    except MalformedVariant:  # some name is not UTF-8, though maybe none of these
+        names = tuple([metadata.name(id) for id in ids])
     if len(set(names)) != len(names):
         raise duplicate(names, box.pos)
     return names
 
 
-def duplicate(names: list[str], pos: int) -> MalformedVariant:
+def duplicate(names: Sequence[str], pos: int) -> MalformedVariant:
     """The error for an object with one of the names twice."""
     seen: set[str] = set()
     twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -34,6 +34,8 @@ from boathouse.variant.primitives import (
 
 _DECIMAL_BYTES = {DECIMAL4: 4, DECIMAL8: 8, DECIMAL16: 16}
 _FORMATS = {1: struct.Struct("<Bb"), 2: struct.Struct("<Bh"), 4: struct.Struct("<Bi"), 8: struct.Struct("<Bq")}
+_SMALL = [_FORMATS[1].pack(INT8 << 2, i if i < 128 else i - 256) for i in range(256)]  # negative indexes fit
+_SHORT = [bytes([short_string_header(length)]) for length in range(SHORT_STRING_MAX + 1)]
 DOUBLE_BYTES = struct.Struct("<Bd")
 FLOAT_BYTES = struct.Struct("<Bf")
 
@@ -49,7 +51,7 @@ def encode_integer(id: int, size: int, number: int) -> bytes:
 def encode_int(number: int) -> bytes:
     """An integer as narrow as it fits: int8 to int64, then decimal16 of scale 0. Raises InvalidArgumentError."""
     if -128 <= number < 128:
-        return _FORMATS[1].pack(INT8 << 2, number)
+        return _SMALL[number]
     if -(1 << 15) <= number < 1 << 15:
         return _FORMATS[2].pack(INT16 << 2, number)
     if -(1 << 31) <= number < 1 << 31:
@@ -94,9 +96,9 @@ def encode_time(micros: int) -> bytes:
 
 def encode_string(text: str) -> bytes:
     """A string: short form up to 63 bytes. Raises InvalidArgumentError for unpaired surrogates."""
-    raw = utf8(text)
+    raw = text.encode() if text.isascii() else utf8(text)
     if len(raw) <= SHORT_STRING_MAX:
-        return bytes([short_string_header(len(raw))]) + raw
+        return _SHORT[len(raw)] + raw
     return _sized(STRING, raw)
 
 

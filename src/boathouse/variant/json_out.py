@@ -57,21 +57,19 @@ def to_json(value: Variant, *, special: Special = "refuse") -> str:
     parts: list[str] = []
     closing: list[str] = []
     between = ""
+    scalar, finished, named = Event.SCALAR, Event.END, Event.OBJECT
     for event, key, pos, end, _ in walk(data, *value.span, value.dictionary, by_name=True):
-        if event is Event.END:
+        if event is finished:
             parts.append(closing.pop())
             between = ","
             continue
-        if between:
-            parts.append(between)
-        if isinstance(key, str):
-            parts.append(encode_basestring(key) + ":")
-        if event is Event.SCALAR:
-            parts.append(scalar_to_json(data, pos, end, special))
+        name = f"{encode_basestring(key)}:" if isinstance(key, str) else ""
+        if event is scalar:
+            parts.append(f"{between}{name}{scalar_to_json(data, pos, end, special)}")
             between = ","
         else:
-            parts.append("{" if event is Event.OBJECT else "[")
-            closing.append("}" if event is Event.OBJECT else "]")
+            parts.append(f"{between}{name}{'{' if event is named else '['}")
+            closing.append("}" if event is named else "]")
             between = ""
     return "".join(parts)
 

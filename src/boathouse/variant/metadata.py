@@ -30,13 +30,15 @@ class Metadata:
     UTF-8 when they are reached, each by itself.
     """
 
-    __slots__ = ("_ids", "_names", "_offsets", "_strings_at", "flag", "raw", "size")
+    __slots__ = ("_bad", "_ids", "_names", "_offsets", "_strings_at", "flag", "raw", "shapes", "size")
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
         self.flag, self._offsets, self._strings_at = _parse(raw)
         self.size = self._strings_at + self._offsets[-1]
+        self.shapes: dict[bytes, tuple[str, ...]] = {}  # names by an object's id list, for `decode.read_names`
         self._names: tuple[str, ...] | None = None
+        self._bad: tuple[str, int | None] | None = None  # what is wrong with a name, so that it is searched once
         self._ids: dict[bytes, list[int]] | None = None
 
     def __len__(self) -> int:
@@ -65,8 +67,14 @@ class Metadata:
 
     def names(self) -> tuple[str, ...]:
         """All names, by id. Raises MalformedVariant at the first that is not UTF-8."""
+        if self._bad is not None:
+            raise MalformedVariant(self._bad[0], offset=self._bad[1])
         if self._names is None:
-            self._names = tuple([self.name(id) for id in range(len(self))])
+            try:
+                self._names = tuple([self.name(id) for id in range(len(self))])
+            except MalformedVariant as problem:
+                self._bad = problem.message, problem.offset
+                raise
         return self._names
 
     def ids(self, name: str) -> tuple[int, ...]:

@@ -21,7 +21,6 @@ from boathouse.errors import EvaluationError, MalformedVariant
 from boathouse.variant.decode import (
     Container,
     check_layout,
-    duplicate,
     read_container,
     read_decimal,
     read_names,
@@ -208,15 +207,7 @@ class _Reader:
 
     def name(self, box: Container, target: dict[str, Any], items: list[Any]) -> None:
         """Puts the fields under their names."""
-        ids = unsigned(self.data, box.ids_at, box.id_size, box.elements)
-        try:
-            known = self.metadata.names()
-            names = [known[id] for id in ids]
-        except (IndexError, MalformedVariant):  # a wild id; or some name is not UTF-8, though maybe none of these
-            names = read_names(self.data, box, self.metadata)
-        target.update(zip(names, items))
-        if len(target) != box.elements:
-            raise duplicate(names, box.pos)
+        target.update(zip(read_names(self.data, box, self.metadata), items))
 
 
 def read_value(data: bytes, pos: int, end: int, metadata: Metadata) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from boathouse.errors import InvalidArgumentError
 from boathouse.variant.decode import read_scalar
@@ -11,6 +12,8 @@ from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata
 from boathouse.variant.primitives import MAX_DEPTH, SHORT_STRING_MAX, STRING
 from boathouse.variant.value import Variant
 from boathouse.variant.walk import Event, walk
+
+_CACHED_NAMES = 1_000
 
 
 class Node:
@@ -39,10 +42,12 @@ def assemble(root: bytes | Node, inner_first: Iterable[Node], metadata: Metadata
     that are no UTF-8 or not in the metadata given.
     """
     nodes = list(inner_first)
-    names = sorted({name for node in nodes if node.names for name in node.names})
+    names: set[str] = set()
+    for node in nodes:
+        if node.names:
+            names.update(node.names)
     if metadata is None:
-        metadata = parse_metadata(build_metadata(names))
-        ids = {name: id for id, name in enumerate(names)}  # strings sort as their UTF-8 bytes do
+        metadata, ids = _smallest(tuple(sorted(names)))
     else:
         ids = {name: _id_of(name, metadata) for name in names}
     for node in nodes:
@@ -54,6 +59,18 @@ def assemble(root: bytes | Node, inner_first: Iterable[Node], metadata: Metadata
             node.encoded = encode_object([ids[name] for name, _ in fields], [value for _, value in fields])
         node.children = []
     return Variant(metadata.raw, root if isinstance(root, bytes) else root.encoded)
+
+
+def _smallest(names: tuple[str, ...]) -> tuple[Metadata, dict[str, int]]:
+    """The dictionary of the names, which are sorted (strings sort as their UTF-8 bytes do), and their ids."""
+    if len(names) > _CACHED_NAMES:
+        return _smallest_of.__wrapped__(names)
+    return _smallest_of(names)
+
+
+@lru_cache(maxsize=256)
+def _smallest_of(names: tuple[str, ...]) -> tuple[Metadata, dict[str, int]]:
+    return parse_metadata(build_metadata(names)), {name: id for id, name in enumerate(names)}
 
 
 def _id_of(name: str, metadata: Metadata) -> int:
@@ -71,14 +88,15 @@ def variant_tree(value: Variant, depth: int) -> tuple[bytes | Node, list[Node]]:
     data = value.buffer
     root = Node(None)
     open_nodes, closed = [root], []
+    finished, scalar = Event.END, Event.SCALAR
     for event, key, pos, end, level in walk(data, *value.span, value.dictionary):
-        if event is Event.END:
+        if event is finished:
             closed.append(open_nodes.pop())
             continue
         top = open_nodes[-1]
         if isinstance(key, str) and top.names is not None:
             top.names.append(key)
-        if event is Event.SCALAR:
+        if event is scalar:
             read_scalar(data, pos, end)
             top.children.append(_canonical_string(data[pos:end]))
             continue

@@ -8,6 +8,7 @@ and primitive types that are not known here, which newer writers may use.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -206,15 +207,15 @@ class _Check:
             distinct.setdefault(child.pos, child)
         return list(distinct.values())
 
-    def names(self, box: Container, place: _Place) -> list[str]:
+    def names(self, box: Container, place: _Place) -> Sequence[str]:
         if not box.is_object:
-            return []
+            return ()
         try:
             names = read_names(self.data, box, self.metadata)
         except MalformedVariant as problem:
             self.note("error", problem.message, problem.offset or box.pos, place)
             return [f"field {slot}" for slot in range(box.elements)]
-        if names != sorted(names):
+        if list(names) != sorted(names):
             self.note("oddity", "the fields are not in the order of their names", box.ids_at, place)
         return names
 

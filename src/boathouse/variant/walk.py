@@ -39,7 +39,7 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
     stop = value_end(data, pos, end)
     if stop < 0:
         raise unknown_type(data, pos, "$")
-    scalar, make = Event.SCALAR, Step._make
+    scalar, new = Event.SCALAR, tuple.__new__  # quicker than the constructor of a named tuple
     left = budget(stop - pos)
     trail: list[Iterator[Child]] = [iter((("", pos, stop),))]
     keys: list[str | int | None] = []
@@ -51,7 +51,7 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
                 left -= end - start
                 if left < 0:
                     raise over_budget(pos, stop)
-                yield make((scalar, key if keys else None, start, end, len(keys)))
+                yield new(Step, (scalar, key if keys else None, start, end, len(keys)))
                 continue
             box = read_container(data, start, end)
             left -= box.values_at - start
@@ -60,7 +60,7 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
             if len(keys) == MAX_DEPTH:
                 raise too_deep(start)
             event = Event.OBJECT if box.is_object else Event.ARRAY
-            yield make((event, key if keys else None, start, end, len(keys)))
+            yield new(Step, (event, key if keys else None, start, end, len(keys)))
             children = read_children(data, box, metadata)
             if by_name and box.is_object:
                 children.sort(key=_name_of)
@@ -70,7 +70,7 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
         else:
             trail.pop()
             if trail:
-                yield make((Event.END, keys.pop(), pos, pos, len(trail) - 1))
+                yield new(Step, (Event.END, keys.pop(), pos, pos, len(trail) - 1))
 
 
 def _name_of(child: Child) -> str:
