@@ -272,7 +272,7 @@ def schemas_for(draw: DrawFn, tree: Tree | None) -> ShreddingSchema:
     if tree.type == "null":
         return ShreddingSchema(draw(primitive_types()))
     if tree.type.startswith("decimal"):
-        unscaled, scale = tree.content
+        _, scale = tree.content
         digits = {"decimal4": 9, "decimal8": 18, "decimal16": 38}[tree.type]
         return ShreddingSchema(DecimalType(digits, min(scale, digits)))
     return ShreddingSchema(TYPES[tree.type])

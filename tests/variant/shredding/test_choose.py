@@ -37,7 +37,10 @@ def test_the_most_frequent_exact_type_is_chosen():
 
 def test_nested_objects_and_arrays_are_chosen_as_trees():
     row = {"a": {"b": [{"c": 1.5, "d": None}], "e": []}, "f": None, "g.h": True, "": [[1]]}
-    assert str(choose(column(row, row))) == "struct<:array<array<tinyint>>,a:struct<b:array<struct<c:double>>,e:variant>,g.h:boolean>"
+    assert (
+        str(choose(column(row, row)))
+        == "struct<:array<array<tinyint>>,a:struct<b:array<struct<c:double>>,e:variant>,g.h:boolean>"
+    )
     assert choose(column(None, None)) == ShreddingSchema()
     assert choose(to_column([])) == ShreddingSchema()
     assert choose(column({}, [])) == ShreddingSchema()

@@ -103,6 +103,20 @@ def test_a_path_reads_no_leaf_that_it_does_not_lead_to():
     assert len(columns_for("$", schema)) == 12
 
 
+@pytest.mark.spec("V-078")
+def test_a_typed_column_beside_nothing_but_nulls_is_read_alone():
+    column = variants({"a": 1, "b": {"c": 2}}, {"a": 5}, {}, ...)
+    shredded = shred(column, "struct<a:tinyint,b:struct<c:tinyint>>")
+    schema = shredding_schema(shredded.type)
+    leaves = columns_for("$.a", schema, empty={("typed_value", "a", "value")})
+    assert leaves == (("typed_value", "a", "typed_value"),)
+    few = pruned(shredded, leaves)
+    for type, want in (("int", [1, 5, None, None]), ("string", ["1", "5", None, None])):
+        assert get(few, "$.a", type).to_pylist() == want
+    assert contents(get(few, "$.a"))[:2] == contents(get(shredded, "$.a"))[:2]
+    assert len(columns_for("$.b", schema, empty={("typed_value", "b", "value")})) == 3
+
+
 def test_exact_widths_of_a_typed_column_and_its_residual_come_together():
     column = variants({"a": 1}, {"a": 300}, {"a": "7"}, {"a": None}, {}, ..., None)
     shredded = shred(column, "struct<a:tinyint>")

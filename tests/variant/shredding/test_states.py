@@ -130,7 +130,14 @@ def test_nothing_invalid_is_written():
 @pytest.mark.parametrize("type", ["bigint", "string", "array<bigint>", "decimal(9,2)", "uuid", "boolean"])
 def test_value_and_typed_value_of_what_is_no_object_are_refused(type):
     schema = shredding_schema(type)
-    typed = {"bigint": 1, "string": "x", "array<bigint>": (), "decimal(9,2)": (1, 2), "uuid": bytes(16), "boolean": True}
+    typed = {
+        "bigint": 1,
+        "string": "x",
+        "array<bigint>": (),
+        "decimal(9,2)": (1, 2),
+        "uuid": bytes(16),
+        "boolean": True,
+    }
     column = to_storage([None, Pair(text("v"), typed[type])], schema)
     with pytest.raises(MalformedVariant, match="both") as error:
         unshred(column)

@@ -2,7 +2,8 @@
 
 A field is shredded that is in one value of ten at least, at most 300 of them and 50 levels deep, as Spark and Iceberg
 do. Its type is the most frequent exact type that it has: of integers and decimals of mixed widths those of the other
-widths stay in `value`, so that every value comes back as it was. Variant nulls have no say.
+widths stay in `value`, so that every value comes back as it was. For shredding that widens, all integers count as
+int64, and decimals of one scale as decimal8 or decimal16. Variant nulls have no say.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import (
@@ -35,7 +35,9 @@ from boathouse.types import (
     TimeType,
 )
 from boathouse.variant import primitives as ids
+from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.layout import column as to_column
+from boathouse.variant.columns.names import Dictionaries
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Nodes, roots
 from boathouse.variant.shredding.masks import groups
 from boathouse.variant.shredding.rows import Names
@@ -51,12 +53,19 @@ _BITS = 8
 
 
 def choose(
-    column: Any, *, min_frequency: float = 0.1, max_fields: int = 300, max_depth: int = 50, sample: int = 10_000
+    column: Any,
+    *,
+    min_frequency: float = 0.1,
+    max_fields: int = 300,
+    max_depth: int = 50,
+    sample: int = 10_000,
+    widen: bool = False,
 ) -> ShreddingSchema:
     """The schema for `column` (variants in any Arrow layout), from at most `sample` rows spread evenly over it.
 
     `min_frequency`: the part of the values (of the elements, below an array) that must have a field. `max_fields`:
-    how many fields and elements get columns, the most frequent first. `max_depth`: nested typed columns.
+    how many fields and elements get columns, the most frequent first. `max_depth`: nested typed columns. `widen`: the
+    schema is for `shred(..., widen=True)`.
     A column that nothing can be typed of gives `ShreddingSchema()`. Raises MalformedVariant.
     """
     if not (0 < min_frequency <= 1 and max_fields >= 1 and 0 <= max_depth <= MAX_DEPTH and sample >= 1):
@@ -64,14 +73,25 @@ def choose(
             f"min_frequency={min_frequency}, max_fields={max_fields}, max_depth={max_depth}, sample={sample}",
             advice=f"give a frequency in (0, 1], a field at least, a depth of 0 to {MAX_DEPTH}, a row at least",
         )
-    whole = to_column(column)
-    nodes = roots(whole)
-    if len(nodes) > sample:
-        nodes = nodes.take(np.linspace(0, len(nodes) - 1, sample).astype(np.int64))
+    nodes = roots(_sampled(to_column(column), sample))
     root = _Branch("", 1.0, len(nodes), 0, nodes)
-    found = _grow(root, Names(whole.meta), min_frequency, max_depth)
+    found = _grow(root, Names(nodes.column.meta), min_frequency, max_depth, widen)
     kept = sorted(found, key=lambda branch: (-branch.share, branch.depth, branch.order))[:max_fields]
     return _schema(root, {id(branch) for branch in kept})
+
+
+def _sampled(column: Column, most: int) -> Column:
+    rows = np.arange(column.rows) if column.valid is None else np.flatnonzero(column.valid)
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    meta = column.meta.with_codes(column.meta.codes[rows])
+    if len(meta) > 2 * most:
+        # Nobody needs to look at dictionaries of rows that are not asked.
+        used, numbers = np.unique(meta.codes, return_inverse=True)
+        if len(used) and used[0] < 0:
+            used, numbers = used[1:], numbers - 1
+        meta = Dictionaries(meta.data, meta.start[used], meta.end[used], numbers.astype(np.int32))
+    return Column(column.data, column.start[rows], column.end[rows], meta)
 
 
 @dataclass(eq=False)
@@ -89,7 +109,7 @@ class _Branch:
     children: list[_Branch] = field(default_factory=list)
 
 
-def _grow(root: _Branch, names: Names, least: float, max_depth: int) -> list[_Branch]:
+def _grow(root: _Branch, names: Names, least: float, max_depth: int, widen: bool) -> list[_Branch]:
     """Gives each branch its kind or type, and the branches below it; returns them all but the root."""
     found: list[_Branch] = []
     waiting = deque([root])
@@ -97,7 +117,7 @@ def _grow(root: _Branch, names: Names, least: float, max_depth: int) -> list[_Br
         branch = waiting.popleft()
         nodes, branch.nodes = branch.nodes, None
         assert nodes is not None
-        branch.kind, branch.typed = _most_frequent(nodes)
+        branch.kind, branch.typed = _most_frequent(nodes, widen)
         if branch.kind in (OBJECT, ARRAY) and branch.depth < max_depth:
             mine = nodes.take(nodes.kinds() == branch.kind)
             branch.children = _fields(branch, mine, names, least) if branch.kind == OBJECT else _element(branch, mine)
@@ -108,10 +128,14 @@ def _grow(root: _Branch, names: Names, least: float, max_depth: int) -> list[_Br
     return found
 
 
-def _most_frequent(nodes: Nodes) -> tuple[int | None, DataType | None]:
+def _most_frequent(nodes: Nodes, widen: bool) -> tuple[int | None, DataType | None]:
     """The container kind, or the typed column's type, that most of the values have; neither if nothing fits."""
     kinds = nodes.kinds().astype(np.int64)
     kinds[kinds == ids.FALSE] = ids.TRUE
+    if widen:
+        kinds[(kinds >= ids.INT8) & (kinds <= ids.INT64)] = ids.INT64
+        largest = ids.DECIMAL16 if (kinds == ids.DECIMAL16).any() else ids.DECIMAL8
+        kinds[(kinds >= ids.DECIMAL4) & (kinds <= ids.DECIMAL16)] = largest
     keys = kinds << _BITS
     decimals = np.flatnonzero((kinds >= ids.DECIMAL4) & (kinds <= ids.DECIMAL16))
     if len(decimals):

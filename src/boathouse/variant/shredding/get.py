@@ -8,7 +8,7 @@ table) can answer otherwise than its rebuilt values would; the specification all
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from boathouse.variant.columns import layout
 from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.path import as_path
+from boathouse.variant.primitives import EMPTY_METADATA
 from boathouse.variant.shredding.masks import Mask, both, valid
 from boathouse.variant.shredding.plans import joined
 from boathouse.variant.shredding.primitives import plain
@@ -65,16 +66,20 @@ def get(
     return _Reader(shredded, wanted, arrow, safe, lenient, 0).run(steps)
 
 
-def columns_for(path: Path, schema: ShreddingSchema) -> tuple[tuple[str, ...], ...]:
+def columns_for(
+    path: Path, schema: ShreddingSchema, *, empty: Collection[tuple[str, ...]] = ()
+) -> tuple[tuple[str, ...], ...]:
     """The leaf columns below the variant's group that `get` reads for a path, `metadata` first.
 
     Names are as `path_in_schema` splits them: ("typed_value", "a", "value"), lists with "list" and "element".
+    `empty` are leaves known to hold nothing but null (by statistics): they are left out, and so is `metadata` where
+    one typed column of a primitive is all that remains.
     """
     below: tuple[str, ...] = ()
-    found: Iterator[tuple[str, ...]] = iter(())
     node = schema
     for step in as_path(path):
         child: ShreddingSchema | None = None
+        names: tuple[str, ...] = ()
         if isinstance(node.typed, ShreddedObject) and isinstance(step, str):
             child, names = node.typed.field(step), (step,)
         elif isinstance(node.typed, ShreddedArray) and isinstance(step, int):
@@ -82,8 +87,8 @@ def columns_for(path: Path, schema: ShreddingSchema) -> tuple[tuple[str, ...], .
         if child is None:
             return (("metadata",), *(((*below, "value"),) if node.has_value else ()))
         node, below = child, (*below, "typed_value", *names)
-    found = node.leaves()
-    return (("metadata",), *((*below, *leaf) for leaf in found))
+    found = tuple((*below, *leaf) for leaf in node.leaves() if (*below, *leaf) not in empty)
+    return found if found == ((*below, "typed_value"),) else (("metadata",), *found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +109,10 @@ class _Reader:
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         group = children_of(array)
-        metadata = group.pop("metadata")
+        metadata = group.pop("metadata", None)
+        if metadata is None:
+            # Of primitives alone, which need no names: see `columns_for`.
+            metadata = pa.repeat(pa.scalar(EMPTY_METADATA, pa.binary()), len(array))
         mask = valid(array)
         required = True
         for number, step in enumerate(steps):

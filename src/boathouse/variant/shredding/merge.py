@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boathouse.variant.columns.ragged import Bytes, Ragged
+from boathouse.variant.columns.ragged import Bytes, Ragged, splits_of
 from boathouse.variant.shredding.masks import Ints, Mask, pick
 from boathouse.variant.shredding.plans import Entries, ObjectField
 from boathouse.variant.shredding.rows import Rows
@@ -57,7 +57,7 @@ def entries(
     rows.refuse(again, row[owner[sort]], "an object has a field twice")
     counts = np.bincount(owner, minlength=count)
     starts = np.cumsum(counts) - counts
-    ends = np.concatenate([[0], np.cumsum(size[sort])])
+    ends = splits_of(size[sort])
     base = ends[starts]
     slot, offset = np.empty(len(owner), np.int64), np.empty(len(owner), np.int64)
     slot[sort] = np.arange(len(owner)) - starts[owner[sort]]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from boathouse.variant.columns.assemble import widths
-from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.columns.unaligned import Bytes, copy, scatter_uint
 from boathouse.variant.primitives import ARRAY, OBJECT, width_of
 from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick, places, spread, uniform
@@ -123,13 +123,13 @@ class Objects:
         self._simple = None if mixed is None else np.ones(count, np.bool_)
         if mixed is not None and self._simple is not None:
             self._simple[mixed.owners] = False
-        self._counts = self._sum([1 if f.plan.mask is None else f.plan.mask for f in fields], "counts")
+        self._counts: Sizes = self._sum([1 if f.plan.mask is None else f.plan.mask for f in fields], "counts")
         self._total = self._sum([f.plan.size for f in fields], "totals")
         self._id_width = self._id_widths()
-        self._width = _widths(self._total)
+        self._width: Sizes = _widths(self._total)
         self._large: Sizes = _large(self._counts)
         lead = self._large * 3 + 2
-        self._body = lead + self._counts * self._id_width + (self._counts + 1) * self._width
+        self._body: Sizes = lead + self._counts * self._id_width + (self._counts + 1) * self._width
         self.size: Sizes = self._body + self._total
 
     def _sum(self, parts: list[Any], mixed: str) -> Sizes:
@@ -210,14 +210,11 @@ class Arrays:
 
     def __init__(self, at: Ints | None, splits: Ints, elements: Plan) -> None:
         self.at, self._splits, self._elements = at, splits, elements
-        self._counts = np.diff(splits)
+        self._counts: Ints = np.diff(splits)
         sizes = elements.size
-        if isinstance(sizes, int):
-            self._ends = np.arange(elements.count + 1) * sizes
-        else:
-            self._ends = np.concatenate([[0], np.cumsum(sizes)])
-        self._total = np.diff(self._ends[splits])
-        self._width = _widths(self._total)
+        self._ends: Ints = np.arange(elements.count + 1) * sizes if isinstance(sizes, int) else splits_of(sizes)
+        self._total: Ints = np.diff(self._ends[splits])
+        self._width: Sizes = _widths(self._total)
         self._large = _large(self._counts)
         self._body = self._large * 3 + 2 + (self._counts + 1) * self._width
         self.size: Sizes = uniform(self._body + self._total)

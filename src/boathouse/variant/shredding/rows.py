@@ -17,7 +17,7 @@ from boathouse.variant.columns.faults import Faults, Lenient
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.names import Dictionaries
 from boathouse.variant.columns.nodes import Nodes
-from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.columns.unaligned import copy
 from boathouse.variant.shredding.masks import Ints, Mask
 
@@ -102,7 +102,7 @@ class Names:
         *_, start, end, counts = self._meta.spans(sound)
         if not len(start):
             return pa.array([], pa.large_binary()), np.zeros(0, np.int32)
-        offsets = np.concatenate([[0], np.cumsum(end - start)])
+        offsets = splits_of(end - start)
         # The names of one dictionary lie side by side.
         last = np.cumsum(counts)
         first = last - counts

@@ -3,7 +3,8 @@
 A value goes to `typed_value` where it is of exactly the column's type, so that it comes back as it was: an int16 stays
 in `value` beside a column of int32, a decimal4 beside one of decimal8 or of another scale. Strings are the exception
 that nobody can tell: the short and the long form are one type. Every `value` keeps the ids of the row's metadata,
-which passes unchanged.
+which passes unchanged. Who asks for it (`widen`) gets numbers of one class together, their widths forgotten: those of
+values that came from JSON say nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from boathouse.types import DataType
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Children, Nodes, roots
-from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.columns.unaligned import copy
 from boathouse.variant.shredding.masks import Ints, Mask, groups
 from boathouse.variant.shredding.merge import entries
@@ -41,23 +42,24 @@ STEP = 1 << 14
 
 
 def shred(
-    column: Any, schema: ShreddingSchema | DataType | str, *, lenient: Lenient | None = None
+    column: Any, schema: ShreddingSchema | DataType | str, *, widen: bool = False, lenient: Lenient | None = None
 ) -> pa.StructArray | pa.ChunkedArray:
     """`column` (variants in any Arrow layout) as `storage_type(schema)`: struct<metadata, value, typed_value>.
 
     An array gives an array, a chunked one a chunked one. Null rows stay null; malformed rows raise MalformedVariant,
     or become null and are counted in `lenient`. `schema` as `shredding_schema` takes it; InvalidArgumentError if it
-    lacks a `value` column for something that does not fit `typed_value`.
+    lacks a `value` column for something that does not fit `typed_value`. With `widen`, columns of integers take
+    narrower ones too, and columns of decimals narrower ones of their scale: what comes back is equal, and wider.
     """
     wanted = shredding_schema(schema)
-    parts = [_shred(part, wanted, lenient) for part in chunks(column)]
+    parts = [_shred(part, wanted, lenient, widen) for part in chunks(column)]
     type = storage_type(wanted)
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array(parts, type)
     return parts[0] if parts else pa.nulls(0, type)
 
 
-def _shred(column: Column, schema: ShreddingSchema, lenient: Lenient | None) -> pa.StructArray:
+def _shred(column: Column, schema: ShreddingSchema, lenient: Lenient | None, widen: bool) -> pa.StructArray:
     type = storage_type(schema)
     parts = []
     whole = Rows(column.meta, lenient, column.first_row)
@@ -67,7 +69,7 @@ def _shred(column: Column, schema: ShreddingSchema, lenient: Lenient | None) -> 
         piece = column.slice(start, stop)
         faults = piece.faults(lenient)
         nodes = roots(piece, faults)
-        shredder = _Shredder(rows)
+        shredder = _Shredder(rows, widen)
         fields = shredder.group(schema, nodes, nodes.row, piece.rows)
         valid = np.zeros(piece.rows, np.bool_)
         valid[nodes.row] = True
@@ -102,6 +104,7 @@ def _plain_binary(array: pa.Array) -> pa.Array:
 @dataclass(frozen=True, eq=False)
 class _Shredder:
     rows: Rows
+    widen: bool
 
     def group(self, schema: ShreddingSchema, nodes: Nodes, index: Ints, count: int) -> list[pa.Array]:
         """The arrays of `group_fields(schema)`, `count` long: node k is instance `index[k]`, others are missing."""
@@ -113,7 +116,7 @@ class _Shredder:
         elif isinstance(schema.typed, ShreddedArray):
             value, typed = self._arrays(schema.typed, nodes, kinds, index, count)
         else:
-            typed, rest = decode(schema.typed, nodes, kinds, index, count)
+            typed, rest = decode(schema.typed, nodes, kinds, index, count, self.widen)
             value = self._slices(nodes.take(rest), index[rest], count)
         if schema.has_value:
             return [value, typed]
@@ -180,7 +183,7 @@ class _Shredder:
         at = index[owners]
         lengths = np.zeros(count, np.int64)
         lengths[at] = made.sizes
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        offsets = splits_of(lengths)
         return binary_array(Ragged(offsets, made.data), _there(at, count))
 
     def _arrays(
@@ -192,7 +195,7 @@ class _Shredder:
         total = len(below.owner)
         counts = np.zeros(count, np.int64)
         counts[owners] = np.bincount(below.owner, minlength=len(owners))
-        splits = np.concatenate([[0], np.cumsum(counts)])
+        splits = splits_of(counts)
         if total > (1 << 31) - 1:
             raise InvalidArgumentError(f"{total:,} elements in {count:,} rows", advice="shred fewer rows at once")
         type = next(f.type for f in group_fields(ShreddingSchema(typed)) if f.name == "typed_value")

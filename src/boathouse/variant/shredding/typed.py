@@ -1,4 +1,4 @@
-"""Encoded primitives into the typed column of exactly their type."""
+"""Encoded primitives into the typed column of exactly their type, or of a wider one of the same class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.types import BinaryType, BooleanType, DataType, DecimalType, StringType, TimeType, UUIDType
+from boathouse.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    IntegerType,
+    StringType,
+    TimeType,
+    UUIDType,
+)
 from boathouse.variant import primitives as ids
 from boathouse.variant.columns.nodes import Nodes
 from boathouse.variant.columns.unaligned import copy, gather
@@ -17,16 +26,25 @@ from boathouse.variant.shredding.masks import Ints, Mask
 from boathouse.variant.shredding.primitives import Kind, beyond, kind_of
 
 Kinds = npt.NDArray[np.uint8]
+_INTEGERS = {ids.INT8: "<i1", ids.INT16: "<i2", ids.INT32: "<i4", ids.INT64: "<i8"}
+_UNSCALED = {ids.DECIMAL4: "<i4", ids.DECIMAL8: "<i8"}
 
 
-def decode(type: DataType, nodes: Nodes, kinds: Kinds, index: Ints, count: int) -> tuple[pa.Array, Ints]:
+def decode(
+    type: DataType, nodes: Nodes, kinds: Kinds, index: Ints, count: int, widen: bool = False
+) -> tuple[pa.Array, Ints]:
     """The typed column, `count` long (node k is instance `index[k]`), and the nodes that do not fit it.
 
-    A decimal fits by its width, scale and precision; a string must be UTF-8; a time of day must be one.
+    A decimal fits by its width, scale and precision; a string must be UTF-8; a time of day must be one. With `widen`,
+    narrower integers fit too, and narrower decimals of the same scale.
     MalformedVariant for nodes cut short or of bytes that are no text.
     """
     kind = kind_of(type)
     fits = (kinds == ids.TRUE) | (kinds == ids.FALSE) if isinstance(type, BooleanType) else kinds == kind.id
+    if widen and isinstance(type, IntegerType | DecimalType):
+        # The ids of integers, and of decimals, stand in the order of their widths.
+        narrowest = ids.INT8 if isinstance(type, IntegerType) else ids.DECIMAL4
+        fits = (kinds >= narrowest) & (kinds <= kind.id)
     if isinstance(type, StringType | BinaryType):
         mine = np.flatnonzero(fits)
         return _texts(type, nodes.take(mine), index[mine], count), np.flatnonzero(~fits)
@@ -39,30 +57,39 @@ def decode(type: DataType, nodes: Nodes, kinds: Kinds, index: Ints, count: int) 
     mine = np.flatnonzero(fits)
     some = nodes.take(mine)
     some.sizes()
-    values, good = _contents(type, kind, some)
+    values, good = _contents(type, kind, some, kinds[mine])
     if good is not None:
         fits[mine[~good]] = False
         mine, values = mine[good], values[good]
     return _fixed(type, values, index[mine], count), np.flatnonzero(~fits)
 
 
-def _contents(type: DataType, kind: Kind, nodes: Nodes) -> tuple[npt.NDArray[Any], Mask | None]:
+def _contents(type: DataType, kind: Kind, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
     """What Arrow's buffer holds for each node, and which nodes fit (None: all)."""
     if isinstance(type, DecimalType):
-        return _decimals(type, kind, nodes)
+        return _decimals(type, nodes, kinds)
+    if isinstance(type, IntegerType):
+        whole = np.empty(len(nodes), kind.dtype)
+        for id in np.unique(kinds).tolist():
+            mine = kinds == id
+            whole[mine] = gather(nodes.data, nodes.pos[mine] + 1, _INTEGERS[id])
+        return whole, None
     values = gather(nodes.data, nodes.pos + 1, kind.dtype)
     if isinstance(type, TimeType):
         return values, (values >= 0) & (values < ids.DAY_MICROS)
     return values, None
 
 
-def _decimals(type: DecimalType, kind: Kind, nodes: Nodes) -> tuple[npt.NDArray[Any], Mask | None]:
+def _decimals(type: DecimalType, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
     words = np.empty((len(nodes), 2), "<i8")
-    if kind.id == ids.DECIMAL16:
-        words[:] = gather(nodes.data, nodes.pos + 2, "V16").view("<i8").reshape(-1, 2)
-    else:
-        words[:, 0] = gather(nodes.data, nodes.pos + 2, kind.dtype)
-        words[:, 1] = words[:, 0] >> 63
+    for id in np.unique(kinds).tolist():
+        mine = kinds == id
+        pos = nodes.pos[mine] + 2
+        if id == ids.DECIMAL16:
+            words[mine] = gather(nodes.data, pos, "V16").view("<i8").reshape(-1, 2)
+        else:
+            words[mine, 0] = gather(nodes.data, pos, _UNSCALED[id])
+            words[mine, 1] = words[mine, 0] >> 63
     good = nodes.data[nodes.pos + 1] == type.scale
     good &= ~beyond(words[:, 0], words[:, 1], type.precision)
     return words.view("V16").ravel(), good

@@ -22,7 +22,7 @@ from boathouse.types import DataType
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import _dictionaries, _plain
 from boathouse.variant.columns.nodes import OBJECT
-from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.shredding.masks import Ints, Mask, both, minus, pick, places, valid
 from boathouse.variant.shredding.merge import merge
 from boathouse.variant.shredding.plans import (
@@ -138,13 +138,13 @@ def plan_pair(
     """
     count = len(row)
     typed = both(valid(group["typed_value"]), scope) if schema.typed is not None else np.zeros(count, np.bool_)
-    value = np.zeros(count, np.bool_)
+    value: Mask = np.zeros(count, np.bool_)
     values = None
     if schema.has_value:
         binary = _plain(group["value"], "value")
         values = Ragged.from_arrow(binary)
-        value = both(valid(binary), scope)
-        value = np.ones(count, np.bool_) if value is None else value
+        there = both(valid(binary), scope)
+        value = np.ones(count, np.bool_) if there is None else there
     mixed = both(value, typed)
     assert mixed is not None
     parts: list[Part] = []
@@ -247,7 +247,7 @@ def _arrays(rows: Rows, typed: ShreddedArray, array: pa.Array, row: Ints, at: In
         array = array.cast(pa.large_list(array.type.value_field))
     counts = np.asarray(pc.list_value_length(array), np.int64)
     elements = array.flatten()
-    splits = np.concatenate([[0], np.cumsum(counts)])
+    splits = splits_of(counts)
     below = np.repeat(row, counts)
     scope = valid(elements)
     if scope is not None:
