@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from boathouse.errors import (
 from boathouse.expr.parse import parse
 from boathouse.parquet import read as parquet_read
 from boathouse.testing import variants as gen
-from boathouse.variant import Variant, parse_metadata
+from boathouse.variant import Variant, parse_metadata, shred, unshred
 
 FIELD = pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})
 EVENTS = [
@@ -501,3 +502,44 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         broken = pa.array([{"metadata": b"\x11\0\0", "value": b"\x0c"}], VARIANT_STORAGE)
         bh.write_parquet(pa.table({"v": broken}), path, variants=["v"], shred={"v": "int"})
     assert not path.exists()
+
+
+# Widths.
+
+
+def test_widening_shreds_numbers_of_all_widths(tmp_path: Path, watched: Any) -> None:
+    values = [{"n": 10**i, "d": Decimal(10**i).scaleb(-2)} for i in range(18)] + [
+        {"n": "x", "d": Decimal("1.5")},
+        {"n": None},
+    ]
+    table = pa.table({"k": range(len(values)), "v": column(values)})
+    path = tmp_path / "f.parquet"
+    for shred in ("auto", {"v": "struct<n:bigint,d:decimal(18,2)>"}):
+        bh.write_parquet(table, path, variants=["v"], shred=shred, widen=True, row_group_rows=6)
+        stored = pq.ParquetFile(path).read()["v"].combine_chunks().field("typed_value")
+        assert stored.field("n").field("typed_value").to_pylist() == [10**i for i in range(18)] + [None, None]
+        assert stored.field("d").field("typed_value").null_count == 2
+        got = variants(bh.read_parquet(path)["v"])
+        assert got == [variant_of(v) for v in values]
+        assert {v.get("$.n").type for v in got[:18]} == {"int64"}
+        where = "try_variant_get(v, '$.n', 'bigint') >= 1000000 AND k < 12"
+        assert bh.read_parquet(path, columns=["k"], where=where)["k"].to_pylist() == list(range(6, 12))
+        assert watched["groups"].pop() == [1]
+    exact = write(tmp_path / "exact.parquet", values, "struct<n:bigint,d:decimal(18,2)>")
+    kept = variants(bh.read_parquet(exact)["v"])
+    assert [v.get("$.n").type for v in kept] == [variant_of(v).get("$.n").type for v in values]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(gen.scalars(("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")).map(gen.encode), max_size=8),
+       st.sampled_from(["tinyint", "smallint", "int", "bigint", "decimal(9,2)", "decimal(18,0)", "decimal(38,1)"]))  # fmt: skip
+def test_widened_numbers_stay_equal(values: list[Variant], type: str) -> None:
+    narrow = shred(column(values), type, widen=True)
+    back = variants(unshred(narrow))
+    assert back == values
+    order = ["int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16"]
+    for before, after in zip(values, back, strict=True):
+        assert order.index(before.type) <= order.index(after.type)
+        assert before.type[:3] == after.type[:3]
+        if before.type.startswith("decimal"):
+            assert before.scalar == after.scalar

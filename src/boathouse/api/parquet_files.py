@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.api.checks import errors_at, names
+from boathouse.api.checks import errors_at, flag, names
 from boathouse.api.opening import path_text
 from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import evaluate
@@ -188,6 +188,7 @@ def write_parquet(
     path: str | os.PathLike[str],
     *,
     shred: Shred = None,
+    widen: bool = False,
     variants: Sequence[str] | None = None,
     compression: str = "zstd",
     row_group_rows: int = 1 << 20,
@@ -199,7 +200,9 @@ def write_parquet(
     those that `variants` names. `shred` says how they are shredded: not at all (None), as the first rows suggest
     ("auto"), or by column, with the type of what is to be typed (`{"v": "struct<id:bigint,tags:array<string>>"}`;
     "auto" and None again for one column). A column inside others is named by its path: `items.element.v`.
-    Values keep their exact types whatever the schema. Warns about values larger than Spark reads.
+    Values keep their exact types whatever the schema: a typed column of bigint takes int64 alone. With `widen` it takes
+    narrower integers too (of decimals: narrower ones of its scale), and their widths are forgotten. That is what data
+    that was JSON needs, where widths say nothing, to be shredded well. Warns about values larger than Spark reads.
 
     Raises InvalidArgumentError, UnsupportedTypeError, SchemaError (no shredding schema), StorageError.
     """
@@ -211,9 +214,8 @@ def write_parquet(
         stored = to_parquet_schema(schema)
         leaves = {leaf.path: leaf for leaf in schema_leaves(schema) if isinstance(leaf.field.type, VariantType)}
         batches: Iterator[pa.RecordBatch] = (conform(batch, schema) for batch in rows.open())
-        wanted = _wanted(shred, leaves)
-        batches, shredding = _shredding(wanted, leaves, batches)
-        writer = ParquetWriter(data_files(Stores(storage_options)), uri, stored, options, shredding)
+        batches, shredding = _shredding(_wanted(shred, leaves), leaves, batches, flag("widen", widen))
+        writer = ParquetWriter(data_files(Stores(storage_options)), uri, stored, options, shredding, widen)
         warned: set[Place] = set()
         try:
             for batch in batches:
@@ -257,7 +259,7 @@ def _wanted(shred: Shred, leaves: Mapping[Place, SchemaLeaf]) -> dict[Place, Any
 
 
 def _shredding(
-    wanted: Mapping[Place, Any], leaves: Mapping[Place, SchemaLeaf], batches: Iterator[pa.RecordBatch]
+    wanted: Mapping[Place, Any], leaves: Mapping[Place, SchemaLeaf], batches: Iterator[pa.RecordBatch], widen: bool
 ) -> tuple[Iterator[pa.RecordBatch], dict[Place, Any]]:
     """The batches again, and the schemas: those that are to be chosen are, from the first rows."""
     out = {place: how if how == "auto" else shredding_schema.shredding_schema(how) for place, how in wanted.items()}
@@ -269,7 +271,7 @@ def _shredding(
         seen.append(batch)
     for place in unsure:
         column = pa.chunked_array([leaf_array(b, leaves[place].steps) for b in seen], VARIANT_STORAGE)
-        out[place] = choose.choose(column.slice(0, _SAMPLE_ROWS))
+        out[place] = choose.choose(column, widen=widen)
     return chain(seen, batches), {place: how for place, how in out.items() if how.is_shredded}
 
 

@@ -61,16 +61,18 @@ def _for_parquet(type: pa.DataType) -> pa.DataType:
     return _over(type, below) if below else type
 
 
-def shred_batch(batch: pa.RecordBatch, by: Shredding) -> pa.RecordBatch:
+def shred_batch(batch: pa.RecordBatch, by: Shredding, widen: bool = False) -> pa.RecordBatch:
     """The batch with the variants at the places `by` shredded, for `parquet.schema.conform` to fit to the file."""
-    columns = [_shred(column, (f.name,), by) for f, column in zip(batch.schema, batch.columns)]
+    columns = [_shred(column, (f.name,), by, widen) for f, column in zip(batch.schema, batch.columns)]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _shred(array: pa.Array, place: Place, by: Shredding) -> pa.Array:
+def _shred(array: pa.Array, place: Place, by: Shredding, widen: bool) -> pa.Array:
     if place in by:
-        return shred.shred(array, by[place])
-    return over_children(array, place, lambda child, at: _shred(child, at, by)) if _leads(place, by) else array
+        return shred.shred(array, by[place], widen=widen)
+    if not _leads(place, by):
+        return array
+    return over_children(array, place, lambda child, at: _shred(child, at, by, widen))
 
 
 def _leads(place: Place, by: Shredding) -> bool:

@@ -68,6 +68,7 @@ class ParquetWriter:
 
     Batches have the columns of `schema` (see `parquet.schema.to_parquet_schema`) in order; names are not compared.
     The variants at the places `shredding` are stored shredded by its schemas; what is written is whole variants.
+    With `widen`, shredded columns of integers and decimals take narrower ones, whose widths are forgotten.
     """
 
     def __init__(
@@ -77,10 +78,12 @@ class ParquetWriter:
         schema: pa.Schema,
         options: ParquetOptions | None = None,
         shredding: Shredding | None = None,
+        widen: bool = False,
     ) -> None:
         self.uri = uri
         self.schema = schema
         self._shredding = shredding or {}
+        self._widen = widen
         self._stored = shredded_schema(schema, self._shredding) if self._shredding else schema
         self._files = files
         self._options = options or ParquetOptions()
@@ -107,7 +110,7 @@ class ParquetWriter:
         """Adds rows. Raises SchemaMismatchError, ConstraintViolationError, and what the store raises."""
         batch = conform(batch, self.schema)
         if self._shredding:
-            batch = conform(shred_batch(batch, self._shredding), self._stored)
+            batch = conform(shred_batch(batch, self._shredding, self._widen), self._stored)
         limit = self._options.row_group_rows
         at = 0
         while at < batch.num_rows:
