@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
 
@@ -27,14 +29,27 @@ def names_of(body: Bytes, opens: Ints, closes: Ints) -> Names:
     bounds[0::2], bounds[1::2] = opens + 1, closes
     keys = Ragged(bounds, body).take(np.arange(0, len(bounds), 2)).to_arrow().dictionary_encode()
     which = keys.indices.to_numpy().astype(np.int64)
-    raw: list[bytes] = keys.dictionary.to_pylist()
+    names, rank, broken = _resolved_all(keys.dictionary) if (body == ord("\\")).any() else _ranked(keys.dictionary)
+    return Names(rank[which], broken[which], Ragged.from_arrow(names))
+
+
+def _ranked(names: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Ints, Mask]:
+    """Names that differ from each other in order, the place of each in it, and that none is broken."""
+    order = pc.array_sort_indices(names)
+    rank = np.empty(len(names), np.int64)
+    rank[order.to_numpy()] = np.arange(len(names))
+    return names.take(order), rank, np.zeros(len(names), np.bool_)
+
+
+def _resolved_all(keys: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Ints, Mask]:
+    """As `_ranked`, of keys some of which may have escapes, and be the same name without."""
+    raw: list[bytes] = keys.to_pylist()
     resolved = [_resolved(one) if b"\\" in one else one for one in raw]
     broken = np.array([name is None for name in resolved], np.bool_)
-    known = [one if name is None else name for one, name in zip(raw, resolved)]
-    names = sorted(set(known))
-    places = {name: i for i, name in enumerate(names)}
-    rank = np.array([places[name] for name in known], np.int64)
-    return Names(rank[which], broken[which], Ragged.of(names))
+    known = pa.array([one if name is None else name for one, name in zip(raw, resolved)], pa.large_binary())
+    coded = known.dictionary_encode()
+    names, rank, _ = _ranked(coded.dictionary)
+    return names, rank[coded.indices.to_numpy()], broken
 
 
 def _resolved(raw: bytes) -> bytes | None:
