@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from boathouse.variant.arrays import VariantArray, annotate
     from boathouse.variant.builder import VariantBuilder
     from boathouse.variant.columns.decode import to_pylist
     from boathouse.variant.columns.extract import extract
@@ -36,6 +37,8 @@ _HOMES = {
     "Finding": "boathouse.variant.validate",
     "VariantSchema": "boathouse.variant.schemas",
     "merge": "boathouse.variant.schemas",
+    "VariantArray": "boathouse.variant.arrays",
+    "annotate": "boathouse.variant.arrays",
     "Lenient": "boathouse.variant.columns.faults",
     "extract": "boathouse.variant.columns.extract",
     "from_arrow": "boathouse.variant.columns.from_arrow",
@@ -60,8 +63,10 @@ __all__ = [
     "Metadata",
     "ShreddingSchema",
     "Variant",
+    "VariantArray",
     "VariantBuilder",
     "VariantSchema",
+    "annotate",
     "build_metadata",
     "choose",
     "extract",
