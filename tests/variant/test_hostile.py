@@ -103,6 +103,17 @@ def test_sharing_within_the_budget_is_read():
 
 
 @pytest.mark.spec("V-084")
+def test_only_what_is_visited_counts():
+    # A shared array with a gap of 10,000 bytes: the gap is never read, however often the array is.
+    inner = b"\x07\x01" + (10_000).to_bytes(2, "little") + (10_001).to_bytes(2, "little") + bytes(10_001)
+    raw = b"\x07\xc8" + bytes(400) + len(inner).to_bytes(2, "little") + inner
+    value = Variant(A, raw)
+    assert value.to_python() == [[None]] * 200
+    assert [f.kind for f in value.validate()] == ["oddity", "oddity"]
+    assert judge(A, raw) == "read"
+
+
+@pytest.mark.spec("V-084")
 def test_a_long_string_shared_many_times_is_refused_before_it_is_copied():
     content = b"\x40" + (1_000_000).to_bytes(4, "little") + b"x" * 1_000_000
     count = 10_000

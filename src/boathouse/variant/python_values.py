@@ -66,6 +66,7 @@ _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
+_Work = tuple[Any, Node, int]  # a container, its node, and how deep its children may be
 
 
 def from_python(obj: object) -> Variant:
@@ -83,29 +84,11 @@ def append_python(builder: VariantBuilder, obj: object) -> None:
 def _nodes(obj: object, depth: int) -> tuple[bytes | Node, list[Node]]:
     """The value as a tree, and its nodes with parents before children; at most `depth` are nested."""
     nodes: list[Node] = []
-    work: list[tuple[Any, Node, int]] = []
+    work: list[_Work] = []
     node: Node | None = None
-
-    def place(item: Any, left: int) -> bytes | Node:
-        """A scalar encoded; a container as an empty node, to be filled later."""
-        if isinstance(item, (dict, Mapping)):
-            new = Node([])
-        elif isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim):
-            new = Node(None)
-        elif isinstance(item, Variant):
-            copy, inner_first = variant_tree(item, left)
-            nodes.extend(reversed(inner_first))
-            return copy
-        else:
-            return _scalar(item)
-        if left <= 0:
-            raise _too_deep()
-        nodes.append(new)
-        work.append((item, new, left - 1))
-        return new
-
     try:
-        root = place(obj, depth) if type(obj) not in _ENCODERS else _ENCODERS[type(obj)](obj)
+        encode = _ENCODERS.get(type(obj))
+        root = _place(obj, depth, nodes, work) if encode is None else encode(obj)
         while work:
             found, node, left = work.pop()
             add = node.children.append
@@ -116,7 +99,7 @@ def _nodes(obj: object, depth: int) -> tuple[bytes | Node, list[Node]]:
                 items = found.values()
             for item in items:
                 encode = _ENCODERS.get(type(item))
-                add(place(item, left) if encode is None else encode(item))
+                add(_place(item, left, nodes, work) if encode is None else encode(item))
     except InvalidArgumentError as problem:
         if node is None or problem.where is not None:
             raise
@@ -124,6 +107,25 @@ def _nodes(obj: object, depth: int) -> tuple[bytes | Node, list[Node]]:
         where = _path_of(nodes, node, slot if node.names is None else node.names[slot])
         raise InvalidArgumentError(problem.message, where=where, advice=problem.advice) from None
     return root, nodes
+
+
+def _place(item: Any, left: int, nodes: list[Node], work: list[_Work]) -> bytes | Node:
+    """A scalar encoded; a container as an empty node, to be filled later; `left` is how deep it may be."""
+    if isinstance(item, (dict, Mapping)):
+        node = Node([])
+    elif isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim):
+        node = Node(None)
+    elif isinstance(item, Variant):
+        copy, inner_first = variant_tree(item, left)
+        nodes.extend(reversed(inner_first))
+        return copy
+    else:
+        return _scalar(item)
+    if left <= 0:
+        raise _too_deep()
+    nodes.append(node)
+    work.append((item, node, left - 1))
+    return node
 
 
 def _too_deep() -> InvalidArgumentError:
@@ -210,7 +212,9 @@ def _numpy(obj: np.generic) -> bytes:
             return encode_integer(TIMESTAMP_NTZ, 8, int(obj.astype("int64")) * factor)
         if unit == "ns":
             return encode_integer(TIMESTAMP_NTZ_NANOS, 8, int(obj.astype("int64")))
-    if isinstance(obj, np.integer) and not isinstance(obj, np.timedelta64):  # other names of the same widths, as longlong
+    if isinstance(obj, np.integer) and not isinstance(
+        obj, np.timedelta64
+    ):  # other names of the same widths, as longlong
         return _NUMPY[np.dtype(f"{obj.dtype.kind}{obj.dtype.itemsize}").type](obj)
     raise InvalidArgumentError(f"a variant cannot hold a numpy value of type {obj.dtype}")
 

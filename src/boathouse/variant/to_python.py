@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from boathouse.errors import EvaluationError, MalformedVariant
+from boathouse.errors import EvaluationError
 from boathouse.variant.decode import (
+    HEADER_SIZES,
     Container,
     check_layout,
     read_container,
@@ -31,12 +32,10 @@ from boathouse.variant.decode import (
 )
 from boathouse.variant.metadata import Metadata, unsigned
 from boathouse.variant.primitives import (
-    CONTENT_SIZES,
     DATE,
     DECIMAL4,
     DECIMAL16,
     MAX_DEPTH,
-    PRIMITIVES,
     SHORT_STRING,
     TIME,
     TIMESTAMP,
@@ -44,7 +43,6 @@ from boathouse.variant.primitives import (
     TIMESTAMP_NTZ,
     TIMESTAMP_NTZ_NANOS,
     UUID,
-    VARIABLE,
     budget,
 )
 from boathouse.variant.value import Variant
@@ -117,10 +115,7 @@ def scalar_to_python(data: bytes, pos: int, end: int) -> Any:
     return found if convert is None else convert(found)
 
 
-# By header byte: bytes of the whole value (0: not fixed), and a reader of the common ones that cannot be wrong.
-_SIZES = [0] * 256
-for _id in range(PRIMITIVES):
-    _SIZES[_id << 2] = 0 if CONTENT_SIZES[_id] == VARIABLE else 1 + CONTENT_SIZES[_id]
+# By header byte: a reader of the numbers that cannot be wrong.
 _NUMBERS: list[Callable[[bytes, int], tuple[Any, ...]] | None] = [None] * 256
 for _id, _form in ((3, "<b"), (4, "<h"), (5, "<i"), (6, "<q"), (7, "<d"), (14, "<f")):
     _NUMBERS[_id << 2] = struct.Struct(_form).unpack_from
@@ -163,21 +158,16 @@ class _Reader:
             pos = box.values_at + offset
             if pos != expected and not scattered:
                 scattered = self.scattered(box)
-            if pos >= stop:
-                raise MalformedVariant("a value is expected beyond the end", offset=pos)
-            header = data[pos]
+            header = data[pos] if pos < stop else 0
+            expected = pos + HEADER_SIZES[header]
+            if expected > stop:
+                value_end(data, pos, stop)  # raises
             if header & 3 == SHORT_STRING:
-                expected = pos + 1 + (header >> 2)
-                if expected > stop:
-                    raise MalformedVariant("a string leads beyond the end", offset=pos)
                 try:
                     add(data[pos + 1 : expected].decode())
                 except UnicodeDecodeError:
                     read_text(data, pos + 1, expected)
             elif (number := _NUMBERS[header]) is not None:
-                expected = pos + _SIZES[header]
-                if expected > stop:
-                    raise MalformedVariant("a number leads beyond the end", offset=pos)
                 add(number(data, pos + 1)[0])
             elif header & 3:
                 item, expected = self.found(pos, stop, depth + 1)
@@ -200,8 +190,10 @@ class _Reader:
         starts = [box.values_at + offset for offset in offsets]
         ends = [value_end(self.data, start, box.end) for start in starts]
         check_layout(box, starts, ends)
-        self.left += box.end - box.values_at - sum(end - start for start, end in zip(starts, ends) if end >= 0)
-        if self.left < 0:
+        spans = [(self.data[start] & 3 > SHORT_STRING, end - start) for start, end in zip(starts, ends) if end >= 0]
+        self.left += box.end - box.values_at - sum(size for _, size in spans)
+        # Containers are given back as they are found: only what is read at once may exceed the budget here.
+        if self.left + sum(size for is_container, size in spans if is_container) < 0:
             raise over_budget(*self.root)
         return True
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from boathouse.errors import MalformedVariant
-from boathouse.variant.decode import Child, read_children, read_container, unknown_type, value_end
+from boathouse.variant.decode import Child, Container, read_children, read_container, unknown_type, value_end
 from boathouse.variant.metadata import Metadata
 from boathouse.variant.path import quoted_step
 from boathouse.variant.primitives import MAX_DEPTH, SHORT_STRING, budget
@@ -61,16 +61,20 @@ def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool =
                 raise too_deep(start)
             event = Event.OBJECT if box.is_object else Event.ARRAY
             yield new(Step, (event, key if keys else None, start, end, len(keys)))
-            children = read_children(data, box, metadata)
-            if by_name and box.is_object:
-                children.sort(key=_name_of)
             keys.append(key if keys else None)
-            trail.append(iter(children))
+            trail.append(_children(data, box, metadata, by_name))
             break
         else:
             trail.pop()
             if trail:
                 yield new(Step, (Event.END, keys.pop(), pos, pos, len(trail) - 1))
+
+
+def _children(data: bytes, box: Container, metadata: Metadata, by_name: bool) -> Iterator[Child]:
+    children = read_children(data, box, metadata)
+    if by_name and box.is_object:
+        children.sort(key=_name_of)
+    return iter(children)
 
 
 def _name_of(child: Child) -> str:
