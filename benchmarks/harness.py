@@ -54,17 +54,25 @@ def alternate(
     warm: int = 1,
     target: str = "",
     between: Callable[[], object] | None = None,
+    check: Callable[[str, object], object] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Case:
-    """Runs each runner once a round, in turn; the first `warm` rounds are not counted."""
+    """Runs each runner once a round, in turn; the first `warm` rounds are not counted.
+
+    `check` of the runner's name and its result is not part of the time, which is the wall's or, with
+    `time.process_time`, that of the processor.
+    """
     case = Case(title, ours, {name: [] for name in runners}, target=target)
     for i in range(warm + rounds):
         for name, runner in runners.items():
             if between is not None:
                 between()
             gc.collect()
-            started = time.perf_counter()
+            started = clock()
             result = runner()
-            seconds = time.perf_counter() - started
+            seconds = clock() - started
+            if check is not None:
+                check(name, result)
             del result
             if i >= warm:
                 case.seconds[name].append(seconds)
