@@ -37,7 +37,7 @@ def test_the_pyspark_block_runs(spark, tmp_path, monkeypatch, capsys):
 def test_the_python_block_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    exec(compile(block("pa.table"), "README.md", "exec"), names)
+    exec(compile(block("bh.create("), "README.md", "exec"), names)
     assert sorted(names["t"].to_arrow().column("id").to_pylist()) == [1, 2, 4]
     lance = pytest.importorskip("lance")
     assert lance.dataset("lake/cities").to_table().num_rows == 3

@@ -83,6 +83,6 @@ KERNELS: dict[str, Kernel] = {
     "is_variant_null": _is_null,
     "parse_json": _from_json(False),
     "try_parse_json": _from_json(True),
-    "to_json": lambda a, t: _one_array(variant.to_json(_whole(a[0])), t),
+    "to_json": lambda a, t: _one_array(variant.to_json(_whole(a[0]), special="string"), t),
     "schema_of_variant": _schema_of,
 }
