@@ -241,8 +241,11 @@ def check_leaves(cases: list[Case], rng: random.Random) -> int:
     column = column_of(whole)
     shredded = v.shred(column, choose(column))
     wounded = wound(shredded, rng)
-    attempt(lambda: v.unshred(wounded))
-    attempt(lambda: v.unshred(wounded, lenient=v.Lenient()))
+    lenient = v.Lenient()
+    strict = attempt(lambda: v.unshred(wounded))
+    found = attempt(lambda: v.unshred(wounded, lenient=lenient))
+    if isinstance(found, pa.Array):
+        assert (strict is MALFORMED) == bool(lenient.count), f"strict gives {strict}, lenient counts {lenient.count}"
     attempt(lambda: get(wounded, "$.a", "string"))
     return len(whole)
 

@@ -21,7 +21,7 @@ def merge(
     nodes = rows.nodes(values, at, row)
     with rows.located(nodes, row):
         below = nodes.children()
-        sizes = below.nodes.sizes()
+        sizes = np.minimum(below.nodes.sizes(), below.nodes.end - below.nodes.pos)
     good = np.flatnonzero(below.id >= 0)
     kept = good[rows.names.which(codes[below.owner[good]], below.id[good], names) < 0]
     owner_, id_, size_ = [below.owner[kept]], [below.id[kept]], [sizes[kept]]

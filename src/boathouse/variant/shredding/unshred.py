@@ -169,6 +169,8 @@ def _slices(rows: Rows, values: Ragged, row: Ints, at: Ints | None) -> Slices:
     nodes = rows.nodes(values, index, row[index])
     with rows.located(nodes, row[index]):
         sizes = nodes.sizes()
+    if nodes.faults.bad is not None:  # an empty value has not even the byte that malformed ones count for
+        sizes = np.minimum(sizes, nodes.end - nodes.pos)
     return Slices(at, values.data, nodes.pos, sizes)
 
 
@@ -217,6 +219,8 @@ def _objects(
         kinds = nodes.kinds()
     rows.refuse(kinds != OBJECT, row[owners], "`value` is no object beside a shredded object")
     good = kinds == OBJECT
+    if rows.bad is not None:  # a field whose name is not in the metadata has no place among the others
+        good &= ~rows.bad[row[owners]]
     owners, source = owners[good], source[good]
     mixed_entries = merge(rows, owners, row[owners], values, source, fields, [name for name, _ in ordered])
     return Objects(at, len(row), fields, mixed_entries)
