@@ -17,7 +17,6 @@ from boathouse.arrow.schema import to_arrow_field, to_arrow_type
 from boathouse.types import DataType, Field, FixedSizeListType, ListType, MapType, StructType, VariantType
 from boathouse.variant.columns.expand import Faulty, Tree, expand
 from boathouse.variant.columns.gather import Bools, Ints, ragged
-from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Nodes
 from boathouse.variant.columns.pieces import as_text
 from boathouse.variant.columns.take import byte_runs, cast_one, take
@@ -30,9 +29,7 @@ def nested(nodes: Nodes, type: DataType, safe: bool, place: Ints | None, rows: i
 
     EvaluationError for what cannot be cast, which is null if `safe`; MalformedVariant, UnsupportedFeatureError.
     """
-    column = nodes.column
-    meta = column.meta.with_codes(column.meta.codes[nodes.row])
-    values = Column(column.data, nodes.pos, nodes.end, meta)
+    values = nodes.as_column()
     left, single = np.arange(len(nodes)), []
     while True:
         try:

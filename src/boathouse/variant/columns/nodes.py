@@ -87,6 +87,10 @@ class Nodes:
         """Those at the positions, or where the mask is True."""
         return Nodes(self.column, self.row[which], self.pos[which], self.end[which], self.faults)
 
+    def as_column(self) -> Column:
+        """The nodes as rows of a column of their own; copies no bytes."""
+        return Column(self.data, self.pos, self.end, self.column.meta.with_codes(self.column.meta.codes[self.row]))
+
     def check(self, ok: Bools, message: str, pos: Ints | None = None) -> Bools | None:
         """None if all nodes are `ok`; else raises for the first that is not, or returns the mask if lenient."""
         if ok.all():

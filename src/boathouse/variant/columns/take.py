@@ -30,9 +30,11 @@ from boathouse.types import (
 )
 from boathouse.variant.cast import cast_exact
 from boathouse.variant.columns import numbers
+from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bools, Ints, prefix, unsigned
 from boathouse.variant.columns.nodes import OBJECT, STRING, Nodes
 from boathouse.variant.columns.pieces import join
+from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.metadata import parse_metadata
 from boathouse.variant.primitives import BINARY, EMPTY_METADATA, NULL, UUID
 from boathouse.variant.value import Variant
@@ -226,8 +228,12 @@ def _is_utf8(word: bytes) -> bool:
 def _containers(out: Taker, nodes: Nodes, which: Ints | None) -> None:
     """Objects and arrays: their JSON as text, a failure as any other scalar."""
     if isinstance(out.type, StringType):
-        found = [cast_one(nodes, k, out.type, out.safe) for k in range(len(nodes))]
-        out.add(which, pa.array(found, out.arrow))
+        texts = to_json(nodes.as_column(), special="string", lenient=Lenient())
+        # What is null here is malformed, or of a type that is not known.
+        left = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False))
+        for k in left:
+            cast_one(nodes, int(k), out.type, out.safe)
+        out.add(which, texts)
         return
     nodes.containers()
     if not out.safe:

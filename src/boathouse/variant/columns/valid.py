@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from boathouse.variant.columns.expand import Faulty, Tree
+from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.reading import read
@@ -27,8 +27,8 @@ def is_valid(data: Any) -> pa.BooleanArray | pa.ChunkedArray:
 
 def _column(column: Column) -> pa.BooleanArray:
     valid = np.zeros(column.rows, np.bool_)
-    for _, _, rows, _ in read(column, _contents, Lenient()):
-        valid[rows] = True
+    for _, _, rows, sound in read(column, _contents, Lenient()):
+        valid[rows] = sound
     present = np.ones(column.rows, np.bool_) if column.valid is None else column.valid
     # What the vectorised reading refuses may be odd only, as a primitive type that is not known here.
     for row in np.flatnonzero(present & ~valid):
@@ -45,11 +45,10 @@ def check_scalars(tree: Tree) -> None:
 
 
 def _contents(tree: Tree) -> bool:
+    """Whether the rows are sure to be sound; Faulty for those that are not."""
     check_scalars(tree)
-    if tree.names.broken is not None:
-        # A name that is not UTF-8 is an error even where no field uses it.
-        raise Faulty(np.arange(len(tree.numbers)))
-    return True
+    # A name that is not UTF-8 is an error even where no field uses it: such rows are looked at one by one.
+    return tree.names.broken is None
 
 
 def _sound(metadata: bytes, value: bytes) -> bool:
