@@ -257,7 +257,7 @@ def test_a_path_gives_the_same_from_every_layout(tmp_path: Path, shred: Any, nam
 @pytest.mark.parametrize(
     ("columns", "where", "leaves"),
     [
-        ({"x": "variant_get(v, '$.id', 'int')"}, None, ["id.value", "id.typed_value"]),
+        ({"x": "try_variant_get(v, '$.id', 'int')"}, None, ["id.value", "id.typed_value"]),
         ({"x": "variant_get(v, '$.actor.login', 'string')"}, None, ["actor.typed_value.login.value",
                                                                   "actor.typed_value.login.typed_value"]),
         ({"x": "variant_get(v, '$.other', 'int')"}, None, []),
@@ -271,12 +271,37 @@ def test_a_path_gives_the_same_from_every_layout(tmp_path: Path, shred: Any, nam
 def test_only_the_leaves_of_the_path_are_read(
     tmp_path: Path, watched: Any, columns: Any, where: Any, leaves: Any
 ) -> None:
-    path = write(tmp_path / "f.parquet", EVENTS, SHREDS[1])
+    mixed = [*EVENTS, {"id": "x", "actor": {"login": 5}, "tags": [1, 2]}, {"actor": 3, "other": 1}]
+    path = write(tmp_path / "f.parquet", mixed, SHREDS[1])
     bh.read_parquet(path, columns=columns, where=where)
     read = {leaf for leaves in watched["leaves"] for leaf in leaves} - {"k"}
     residual = ["v.value"] if leaves == [] else []
     want = {"v.metadata", *residual, *(f"v.typed_value.{leaf}" for leaf in leaves or [])}
     assert read == want
+
+
+@pytest.mark.spec("V-078")
+@pytest.mark.parametrize(
+    ("call", "leaves", "first"),
+    [
+        ("variant_get(v, '$.id', 'int')", ("v.typed_value.id.typed_value",), 0),
+        ("variant_get(v, '$.id')", ("v.typed_value.id.typed_value",), {"type": "int8"}),
+        ("variant_get(v, '$.other', 'int')", ("v.metadata",), None),
+        ("variant_get(v, '$.id.deeper', 'int')", ("v.metadata",), None),
+        ("v IS NULL", ("v.metadata",), False),
+    ],
+)
+def test_neither_values_nor_metadata_are_read_where_all_is_typed(
+    tmp_path: Path, watched: Any, call: str, leaves: tuple[str, ...], first: Any
+) -> None:
+    path = write(tmp_path / "f.parquet", EVENTS, SHREDS[1])
+    got = bh.read_parquet(path, columns={"x": call})["x"].to_pylist()
+    assert watched["leaves"] == [leaves]
+    if isinstance(first, dict):
+        assert [Variant(**r).type for r in got[:1]] == [first["type"]]
+    else:
+        assert got[0] == first
+    assert len(got) == len(EVENTS)
 
 
 @pytest.mark.spec("V-078")
@@ -290,9 +315,9 @@ def test_a_filter_reads_the_whole_value_of_none_but_the_row_groups_that_pass(tmp
     assert variants(got["v"]) == [Variant.from_python(EVENTS[13])]
     assert watched["groups"] == [[1]]
     first, second = watched["leaves"]
-    assert len(first) == 5 and len(second) == 14
+    assert len(first) == 2 and len(second) == 14
     assert bh.read_parquet(path, columns=["v"], where="variant_get(v, '$.id', 'int') % 10 = 11").num_rows == 0
-    assert max(map(len, watched["leaves"][2:])) == 3
+    assert max(map(len, watched["leaves"][2:])) == 1
 
 
 def test_errors_of_casts_are_those_of_rows_that_are_asked_for(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.damage import damage
 from boathouse.parquet.extraction import as_columns, extraction_stats, variant_paths
 from boathouse.parquet.resolve import Matching, Node, Resolver, SourceColumn, file_fields
-from boathouse.parquet.stats import row_group_stats
+from boathouse.parquet.stats import chunk_nulls, row_group_stats
 from boathouse.parquet.variants import VariantParts
 
 if TYPE_CHECKING:
@@ -82,7 +82,12 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
     except BaseException:
         stream.close()
         raise
-    return ParquetSource(uri, file, Resolver(fields, matching))
+    return ParquetSource(uri, file, Resolver(fields, matching, partial(_is_empty, file.metadata)))
+
+
+def _is_empty(metadata: pq.FileMetaData, leaf: int) -> bool:
+    chunks = [metadata.row_group(i).column(leaf) for i in range(metadata.num_row_groups)]
+    return all(chunk_nulls([c]) == c.num_values for c in chunks)
 
 
 def _repeating(file: pq.ParquetFile) -> list[str]:

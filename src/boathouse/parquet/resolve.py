@@ -15,7 +15,7 @@ import pyarrow as pa
 from boathouse.arrow.schema import FIELD_ID, to_arrow_type
 from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, plain_list, rebuild_list
-from boathouse.parquet.variants import VariantPath, WholeVariant, variant_parts, whole_variant
+from boathouse.parquet.variants import VariantPath, WholeVariant, nothing_known, variant_parts, whole_variant
 from boathouse.types import DataType, Field, ListType, MapType, NullType, StructType, VariantType
 
 
@@ -242,10 +242,11 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """Finds columns among a file's fields."""
+    """Finds columns among a file's fields; `is_empty` tells leaf columns that surely hold nothing but null."""
 
     fields: list[FileField]
     matching: Matching = field(default_factory=Matching)
+    is_empty: Callable[[int], bool] = nothing_known
 
     def column(self, column: SourceColumn) -> tuple[tuple[str, ...] | None, Node]:
         """The path in the file (None: not there) and the node of a table's column."""
@@ -289,7 +290,7 @@ class Resolver:
         if found is None or isinstance(column.type, NullType):
             return None, Absent(target, column.default)
         if column.only is not None:
-            return found, variant_parts(found, column.only)
+            return found, variant_parts(found, column.only, self.is_empty)
         return found, self.node(column.type, target, found, column.field_id is not None and has_ids(self.fields))
 
     def _by_id(self, fields: list[FileField] | tuple[FileField, ...], id: int) -> FileField | None:

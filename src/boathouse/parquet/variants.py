@@ -5,7 +5,7 @@ A group is `metadata`, `value` and, where it is shredded, `typed_value`, found b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,10 +70,8 @@ class VariantParts:
 
     def apply(self, array: pa.Array) -> pa.Array:
         _require_metadata(array, self.name)
-        if array.type.get_field_index(TYPED) >= 0 or array.type.get_field_index(VALUE) < 0:
-            return array
         # Only the residual is read. Where it is null, everything was shredded: no path leads into a variant null.
-        return _plain(array)
+        return array if array.type.get_field_index(TYPED) >= 0 else _plain(array)
 
 
 def whole_variant(found: FileField) -> WholeVariant:
@@ -84,28 +82,43 @@ def whole_variant(found: FileField) -> WholeVariant:
     )
 
 
-def variant_parts(found: FileField, paths: Sequence[VariantPath]) -> VariantParts:
+def nothing_known(leaf: int) -> bool:
+    """For files of whose leaf columns nobody asked whether they hold nothing but null."""
+    return False
+
+
+def variant_parts(
+    found: FileField, paths: Sequence[VariantPath], is_empty: Callable[[int], bool] = nothing_known
+) -> VariantParts:
     """The node that reads what `paths` need: no path, only whether the rows are null.
 
-    Raises SchemaMismatchError naming a group that is no variant.
+    `is_empty` tells leaf columns that surely hold nothing but null: they are not read, and `metadata` is not where
+    typed columns of primitives are all that remains. Raises SchemaMismatchError naming a group that is no variant.
     """
-    leaves = {_parts(found)[METADATA].first}
+    metadata = _parts(found)[METADATA].first
+    leaves: set[int] = set()
     todo: list[tuple[FileField, list[VariantPath]]] = [(found, list(paths))] if paths else []
     while todo:
         group, wanted = todo.pop()
         parts = {c.name: c for c in group.children if c.name in _PARTS}
-        typed = parts.get(TYPED)
-        if typed is None or () in wanted:
-            leaves.update(leaf for name in (VALUE, TYPED) if name in parts for leaf in _leaves_of(parts[name]))
+        typed, value = parts.get(TYPED), parts.get(VALUE)
+        empty = value is None or is_empty(value.first)
+        if typed is not None and not typed.children and () in wanted and empty:
+            leaves.add(typed.first)
+        elif typed is None or () in wanted:
+            leaves.update(
+                (metadata, *(leaf for part in (value, typed) if part is not None for leaf in _leaves_of(part)))
+            )
+        if typed is None:
             continue
-        for step in dict.fromkeys(path[0] for path in wanted):
+        for step in dict.fromkeys(path[0] for path in wanted if path):
             below = member(typed, step)
             if below is not None:
                 # A shredded field is never in `value` too: the specification lets readers rely on that.
-                todo.append((below, [path[1:] for path in wanted if path[0] == step]))
-            elif VALUE in parts:
-                leaves.update(_leaves_of(parts[VALUE]))
-    return VariantParts(".".join(found.path), tuple(sorted(leaves)))
+                todo.append((below, [path[1:] for path in wanted if path and path[0] == step]))
+            elif value is not None and not empty:
+                leaves.update((metadata, value.first))
+    return VariantParts(".".join(found.path), tuple(sorted(leaves)) or (metadata,))
 
 
 def member(typed: FileField, step: str | int) -> FileField | None:
@@ -144,7 +157,8 @@ def _is_bytes(type: pa.DataType) -> bool:
 
 
 def _require_metadata(array: pa.Array, name: str) -> None:
-    metadata = array.field(array.type.get_field_index(METADATA))
+    index = array.type.get_field_index(METADATA)
+    metadata = array if index < 0 else array.field(index)
     if not metadata.null_count:
         return
     bad = pc.and_(metadata.is_null(), array.is_valid()).to_numpy(zero_copy_only=False)
@@ -160,7 +174,9 @@ def _plain(array: pa.Array) -> pa.Array:
     """`<metadata, value>` as the table holds it; a value that is missing is the variant null."""
     if array.type == VARIANT_STORAGE:
         return array
-    metadata, value = (_bytes(array.field(array.type.get_field_index(name))) for name in (METADATA, VALUE))
+    metadata = _bytes(array.field(array.type.get_field_index(METADATA)))
+    index = array.type.get_field_index(VALUE)
+    value = pa.repeat(_NULL, len(array)) if index < 0 else _bytes(array.field(index))
     if value.null_count:
         value = value.fill_null(_NULL)
     mask = array.is_null() if array.null_count else None
