@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import InvalidArgumentError
+from boathouse.variant.columns.collect import TextColumn
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bytes, Ints
@@ -50,41 +52,27 @@ def to_json(data: Any, *, special: Special = "refuse", lenient: Lenient | None =
         raise InvalidArgumentError(f"special={special!r}", advice="choose refuse, string or null")
     parts = [_texts(column, special, lenient) for column in chunks(data)]
     if isinstance(data, pa.ChunkedArray):
-        return pa.chunked_array(_alike(parts)) if parts else pa.chunked_array([], pa.string())
-    return _concatenated(parts)
+        wide = any(part.type == pa.large_string() for part in parts)
+        type = pa.large_string() if wide else pa.string()
+        return pa.chunked_array([part.cast(type) for part in parts], type)
+    return parts[0] if parts else pa.array([], pa.string())
 
 
 def _texts(column: Column, special: Special, lenient: Lenient | None) -> pa.Array:
-    parts = []
-    for first, last, rows, array in read(column, lambda tree: _row_texts(column, tree, special), lenient):
-        if len(rows) < last - first:
-            places = np.full(last - first, -1)
-            places[rows - first] = np.arange(len(rows))
-            array = array.take(pa.array(places, mask=places < 0))
-        parts.append(array)
-    return _concatenated(parts)
+    texts = TextColumn(column.rows)
+    for _, _, rows, (data, offsets) in read(column, lambda tree: _row_texts(column, tree, special), lenient):
+        texts.add(rows, data, offsets)
+    return texts.finish()
 
 
-def _row_texts(column: Column, tree: Tree, special: Special) -> pa.Array:
+def _row_texts(column: Column, tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
+    """The bytes of the rows' texts and their offsets."""
     try:
         return json_text(tree, special)
     except _TooLong:
         rows = (tree.numbers - column.first_row).tolist()
-        return pa.array([variant_at(column, row).to_json(special=special) for row in rows], pa.large_string())
-
-
-def _concatenated(parts: list[pa.Array]) -> pa.Array:
-    if len(parts) == 1:
-        return parts[0]
-    if sum(part.get_total_buffer_size() for part in parts) > LIMIT:
-        parts = [part.cast(pa.large_string()) for part in parts]
-    return pa.concat_arrays(_alike(parts)) if parts else pa.array([], pa.string())
-
-
-def _alike(parts: list[pa.Array]) -> list[pa.Array]:
-    if len({part.type for part in parts}) < 2:
-        return parts
-    return [part.cast(pa.large_string()) for part in parts]
+        texts = [variant_at(column, row).to_json(special=special).encode() for row in rows]
+        return flat(pa.array(texts, pa.large_binary()))
 
 
 class _TooLong(Exception):
@@ -115,8 +103,8 @@ class _Pool:
         return spans(edges[:-1], edges[1:])
 
 
-def json_text(tree: Tree, special: Special) -> pa.Array:
-    """The text of the rows of the tree. Raises Faulty, EvaluationError, _TooLong."""
+def json_text(tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
+    """The bytes of the rows' texts and their offsets. Raises Faulty, EvaluationError, _TooLong."""
     tree, parent = _arranged(tree)
     rows = len(tree.numbers)
     pool = _Pool([])
@@ -129,11 +117,8 @@ def json_text(tree: Tree, special: Special) -> pa.Array:
     at = place[quoted]
     pieces[at] = pieces[at + 2] = _QUOTE
     pieces[at + 1] = texts[quoted]
-    joined = join_spans(np.concatenate(pool.parts), pieces)
-    data, offsets = flat(joined)
-    edges = np.append(offsets[place[:rows]], offsets[-1])
-    type = pa.large_string() if joined.type == pa.large_binary() else pa.string()
-    return pa.Array.from_buffers(type, rows, [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    data, offsets = flat(join_spans(np.concatenate(pool.parts), pieces))
+    return data, np.append(offsets[place[:rows]], offsets[-1])
 
 
 def _arranged(tree: Tree) -> tuple[Tree, Ints]:
