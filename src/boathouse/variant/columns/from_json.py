@@ -16,6 +16,8 @@ from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.json_batches import build
 from boathouse.variant.columns.lexicon import variant_array
 
+_LARGE = pa.struct([pa.field(name, pa.large_binary(), False) for name in ("metadata", "value")])
+
 
 def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray | pa.ChunkedArray:
     """The variant column `struct<metadata, value>` of a column of JSON text; chunked if `texts` is.
@@ -30,7 +32,10 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
         for chunk in texts.chunks:
             made.append(_from_array(chunk, lenient, first))
             first += len(chunk)
-        return pa.chunked_array(made or [_from_array(pa.array([], pa.string()), None, 0)])
+        made = made or [_from_array(pa.array([], pa.string()), None, 0)]
+        if len({array.type for array in made}) > 1:  # some chunks hold more than 2 GiB
+            made = [array.cast(_LARGE) for array in made]
+        return pa.chunked_array(made)
     return _from_array(_arrow(texts), lenient, 0)
 
 

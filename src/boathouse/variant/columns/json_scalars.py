@@ -24,7 +24,8 @@ Words = npt.NDArray[np.uint64]
 _ZEROS = np.uint64(0x3030303030303030)
 _NINES = np.uint64(0x7676767676767676)
 _HIGHS = np.uint64(0x8080808080808080)
-_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+# By count, the mask of the last bytes of a word; of all where nothing was asked for, which is then no number.
+_LAST = np.array([(1 << 64) - (1 << 64 - 8 * (count or 8)) for count in range(9)], np.uint64)
 _DIGITS = 18  # as many surely fit into 64 bits with a sign
 _SCALES = 2 * _DIGITS
 _EIGHT = 100_000_000
@@ -51,7 +52,7 @@ def scalars(buffer: Bytes, starts: Ints, stops: Ints) -> Scalars:
     body = buffer[FRONT:]
     records = np.empty((len(starts), 3), np.uint64)
     sizes = np.zeros(len(starts), np.int64)
-    minus = body[starts] == _MINUS
+    minus = body.take(starts) == _MINUS
     first = starts + minus
     value, ok = _digits(buffer, first, stops)
     whole = np.flatnonzero(ok)
@@ -72,8 +73,8 @@ def _digits(buffer: Bytes, first: Ints, stops: Ints, zeros: bool = False) -> tup
     length = stops - first
     ok = (length > 0) & (length <= _DIGITS + 1)
     if not zeros:
-        ok &= (buffer[first + FRONT] != ord("0")) | (length == 1)
-    value, good = _eight(buffer, stops, np.minimum(length, 8))
+        ok &= (buffer.take(first + FRONT) != ord("0")) | (length == 1)
+    value, good = _eight(buffer, stops, np.clip(length, 0, 8))
     ok &= good
     for part in (1, 2):
         more = np.flatnonzero(ok & (length > 8 * part))
@@ -90,7 +91,7 @@ def _eight(buffer: Bytes, stops: Ints, length: Ints) -> tuple[Ints, Mask]:
     byte of a word."""
     words = gather(buffer, stops + (FRONT - 8), "<u8")
     words ^= _ZEROS
-    words &= _FULL << ((8 - np.maximum(length, 1)) * 8).astype(np.uint64)
+    words &= _LAST.take(length)
     good = (words + _NINES | words) & _HIGHS == 0
     words = words * np.uint64(10) + (words >> np.uint64(8))
     low, high = np.uint64(0x000F424000000064), np.uint64(0x0000271000000001)

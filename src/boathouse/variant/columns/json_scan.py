@@ -114,8 +114,8 @@ def scan(texts: Texts) -> Scan:
 def _leaves(texts: Texts, quotes: Mask, scalar: Mask, escapes: Ints) -> Scan:
     places = np.flatnonzero(quotes)
     opens, closes = places[0::2], places[1::2]
-    values = np.flatnonzero(texts.body[closes + 1] != _COLON)
-    opens, closes = opens[values], closes[values]
+    values = np.flatnonzero(texts.body.take(closes + 1) != _COLON)
+    opens, closes = opens.take(values), closes.take(values)
     starts, stops = edges(scalar)
     both = np.concatenate([opens << 1, starts << 1 | 1])
     both.sort()

@@ -31,6 +31,15 @@ from boathouse.variant.columns.lexicon import dictionary_rows
 from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged, splits_of
 from boathouse.variant.primitives import array_header, object_header
 
+# By whether it is an object, whether it is large, and the bytes of an id (of objects only); offsets of one byte.
+_HEADERS = np.array(
+    [
+        [[array_header(large, 1)] * 5 for large in (False, True)],
+        [[0, *(object_header(large, size, 1) for size in range(1, 5))] for large in (False, True)],
+    ],
+    np.uint8,
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Runs:
@@ -108,22 +117,25 @@ def shapes_of(texts: Texts) -> Shapes:
     quotes, _ = real_quotes(texts.body)
     inside = between(quotes)
     place = np.flatnonzero((inside == quotes)[: texts.size])  # neither within a string nor its closing quote
-    kind = KINDS[texts.body[place]]
+    kind = KINDS.take(texts.body.take(place))
     row = np.repeat(np.arange(rows), np.diff(np.flatnonzero(kind == END), prepend=-1))
-    leaves = np.bincount(row[(kind == STRING) | (kind == SCALAR)], minlength=rows)
+    leaves = np.bincount(row.take(np.flatnonzero((kind == STRING) | (kind == SCALAR))), minlength=rows)
     bad, depth = grammar(kind, row, rows)
-    keep = ~bad[row]
-    is_key = kind == KEY
-    closes = np.flatnonzero(quotes & ~inside)
-    names = names_of(texts.body, place[is_key & keep], closes[keep[is_key]])
-    tokens = Tokens(kind[keep], row[keep], depth[keep])
-    bad[tokens.row[tokens.kind == KEY][names.broken]] = True
+    keys, closes = np.flatnonzero(kind == KEY), np.flatnonzero(quotes & ~inside)
+    tokens = Tokens(kind, row, depth)
+    if bad.any():
+        keep = np.flatnonzero(~bad.take(row))
+        good = np.flatnonzero(~bad.take(row.take(keys)))
+        keys, closes = keys.take(good), closes.take(good)
+        tokens = Tokens(kind.take(keep), row.take(keep), depth.take(keep))
+    names = names_of(texts.body, place.take(keys), closes)
+    bad[row.take(keys.take(np.flatnonzero(names.broken)))] = True
     tree = tree_of(tokens, bad)
     keyed = np.empty(len(tree.kind), np.bool_)
     keyed[tree.text] = tree.keyed
     ranks = np.zeros(len(tree.kind), np.int64)
-    ranks[keyed] = names.rank
-    return _shapes(tree, ranks[tree.text], names, bad, leaves)
+    ranks[np.flatnonzero(keyed)] = names.rank
+    return _shapes(tree, ranks.take(tree.text), names, bad, leaves)
 
 
 def _shapes(tree: Tree, name: Ints, names: Names, bad: Mask, leaves: Ints) -> Shapes:
@@ -131,39 +143,40 @@ def _shapes(tree: Tree, name: Ints, names: Names, bad: Mask, leaves: Ints) -> Sh
     rows, nodes = len(bad), len(tree.kind)
     at = np.empty(nodes, np.int64)  # by the order of writing, which node of the tree
     at[placed.place] = np.arange(nodes)
-    kind, row = tree.kind[at], tree.row[at]
+    kind, row = tree.kind.take(at), tree.row.take(at)
     node = Runs.of(row, rows)
-    first = node.splits[row]
+    first = node.splits.take(row)
     is_box = kind >= OBJECT
     leaf, box = np.flatnonzero(~is_box), np.flatnonzero(is_box)
-    leaf_runs, box_runs = Runs.of(row[leaf], rows), Runs.of(row[box], rows)
+    leaf_runs, box_runs = Runs.of(row.take(leaf), rows), Runs.of(row.take(box), rows)
     leaf_in_text = np.empty(nodes, np.int64)
     leaf_in_text[tree.text] = tree.kind < OBJECT
     leaf_in_text = np.cumsum(leaf_in_text) - 1
-    item = np.flatnonzero(tree.parent[at] >= 0)
-    parent = tree.parent[at[item]]
+    parents = tree.parent.take(at)
+    item = np.flatnonzero(parents >= 0)
+    parent, item_at = parents.take(item), at.take(item)
     metadata, ids = _metadata(tree, name, names, rows)
-    count = np.bincount(parent, minlength=nodes)[at[box]]
-    item_box = (np.cumsum(is_box) - 1)[placed.place[parent]]
-    item_rank = placed.rank[at[item]]
-    heads, head, head_at = _heads(kind[box] == OBJECT, count, item_box, item_rank, ids[at[item]])
+    count = np.bincount(parent, minlength=nodes).take(at.take(box))
+    item_box = (np.cumsum(is_box) - 1).take(placed.place.take(parent))
+    item_rank = placed.rank.take(item_at)
+    heads, head, head_at = _heads(kind.take(box) == OBJECT, count, item_box, item_rank, ids.take(item_at))
     return Shapes(
         good=~bad,
         text_leaves=leaves,
         nodes=node.counts,
         leaves=leaf_runs,
-        leaf_node=leaf - first[leaf],
-        leaf_rank=leaf_in_text[tree.text[at[leaf]]] - leaf_runs.splits[row[leaf]],
+        leaf_node=leaf - first.take(leaf),
+        leaf_rank=leaf_in_text.take(tree.text.take(at.take(leaf))) - leaf_runs.splits.take(row.take(leaf)),
         boxes=box_runs,
-        box_node=box - first[box],
-        box_end=box - first[box] + tree.inside[at[box]],
+        box_node=box - first.take(box),
+        box_end=box - first.take(box) + tree.inside.take(at.take(box)),
         box_count=count,
         box_head=head,
         box_place=head_at,
         heads=heads,
-        items=Runs.of(row[item], rows),
-        item_node=item - first[item],
-        item_box=item_box - box_runs.splits[row[item]],
+        items=Runs.of(row.take(item), rows),
+        item_node=item - first.take(item),
+        item_box=item_box - box_runs.splits.take(row.take(item)),
         item_rank=item_rank,
         metadata=metadata,
     )
@@ -173,9 +186,11 @@ def _metadata(tree: Tree, name: Ints, names: Names, rows: int) -> tuple[Ragged, 
     """The dictionary of each skeleton, and the id of each node's name there (-1 without a name)."""
     ids = np.full(len(tree.kind), -1)
     known = max(names.names.rows, 1)
-    pairs, which = np.unique(tree.row[tree.keyed] * known + name[tree.keyed], return_inverse=True)
+    keyed = np.flatnonzero(tree.keyed)
+    row = tree.row.take(keyed)
+    pairs, which = np.unique(row * known + name.take(keyed), return_inverse=True)
     splits = np.searchsorted(pairs, np.arange(rows + 1) * known)
-    ids[tree.keyed] = which - splits[tree.row[tree.keyed]]
+    ids[keyed] = which - splits.take(row)
     used = names.names.take(pairs % known) if len(pairs) else names.names
     return dictionary_rows(splits, used), ids
 
@@ -191,13 +206,11 @@ def _heads(is_object: Mask, count: Ints, item_box: Ints, item_rank: Ints, ids: I
     start = splits_of(size)
     heads = np.empty(int(start[-1]), np.uint8)
     at = start[:-1]
-    for wide in (False, True):
-        heads[at[~is_object & (large == wide)]] = array_header(wide, 1)
-        for width in range(1, 5):
-            heads[at[is_object & (large == wide) & (id_size == width)]] = object_header(wide, width, 1)
+    heads[at] = _HEADERS[is_object.view(np.uint8), large.view(np.uint8), id_size]
     put(heads, at + 1, count, np.where(large, 4, 1))
     named = np.flatnonzero(ids >= 0)
     named = named[is_object[item_box[named]]]
-    box = item_box[named]
-    put(heads, at[box] + before_ids[box] + item_rank[named] * id_size[box], ids[named], id_size[box])
+    box = item_box.take(named)
+    each = id_size.take(box)
+    put(heads, (at + before_ids).take(box) + item_rank.take(named) * each, ids.take(named), each)
     return heads, size, at

@@ -50,14 +50,15 @@ def grammar(kind: Bytes, row: Ints, rows: int) -> tuple[Mask, Ints]:
     pairs = kind.copy()
     pairs[1:] |= kind[:-1] << 4
     bad = np.zeros(rows, np.bool_)
-    bad[row[~_MAY_FOLLOW[pairs]]] = True
+    bad[row[np.flatnonzero(~_MAY_FOLLOW.take(pairs))]] = True
     if not rows:
         return bad, np.empty(0, np.int64)
-    depth = np.cumsum(_STEP[kind], dtype=np.int64)
+    depth = np.cumsum(_STEP.take(kind).astype(np.int64))
     last = np.flatnonzero(kind == END)
-    base = np.zeros(rows, np.int64)
-    base[1:] = depth[last[:-1]]
-    depth -= base[row]
+    if depth[last].any():
+        base = np.zeros(rows, np.int64)
+        base[1:] = depth[last[:-1]]
+        depth -= base.take(row)
     first = np.zeros(rows, np.int64)
     first[1:] = last[:-1] + 1
     bad |= depth[last] != 0
@@ -83,13 +84,13 @@ def tree_of(tokens: Tokens, bad: Mask) -> Tree:
     kind = tokens.kind
     is_node = (kind >= STRING) & (kind <= ARRAY)
     at = np.flatnonzero(is_node)
-    level = tokens.depth[at] - _STEP[kind[at]]
+    level = tokens.depth.take(at) - _STEP.take(kind.take(at))
     order = np.argsort(level.astype(np.uint16), kind="stable")
-    at, level = at[order], level[order]
-    keyed = kind[at - 1] == COLON
-    before = kind[at - np.where(keyed, 3, 1)]
+    at, level = at.take(order), level.take(order)
+    keyed = kind.take(at - 1, mode="wrap") == COLON
+    before = kind.take(at - np.where(keyed, 3, 1), mode="wrap")
     first = (before == OBJECT) | (before == ARRAY)
-    kinds, row = kind[at], tokens.row[at]
+    kinds, row = kind.take(at), tokens.row.take(at)
     roots = int(np.searchsorted(level, 1))
     bad[row[:roots][keyed[:roots] | (before[:roots] != END)]] = True
     boxes = np.flatnonzero(kinds >= OBJECT)
@@ -97,12 +98,13 @@ def tree_of(tokens: Tokens, bad: Mask) -> Tree:
     full = boxes[(following != OBJECT_END) & (following != ARRAY_END)]
     parent = np.full(len(at), -1)
     parent[roots:] = full[np.cumsum(first[roots:]) - 1]
-    bad[row[roots:][(kinds[parent[roots:]] == OBJECT) != keyed[roots:]]] = True
+    unlike = (kinds.take(parent[roots:]) == OBJECT) != keyed[roots:]
+    bad[row[roots:][unlike]] = True
     closers = np.flatnonzero((kind == OBJECT_END) | (kind == ARRAY_END))
     closers = closers[np.argsort(tokens.depth[closers].astype(np.uint16), kind="stable")]
     bad[row[boxes][kind[closers] != kinds[boxes] + 2]] = True
     inside = np.ones(len(at), np.int64)
-    inside[boxes] = np.cumsum(is_node)[closers] - order[boxes]
+    inside[boxes] = np.cumsum(is_node).take(closers) - order.take(boxes)
     return Tree(kinds, level, order, row, parent, keyed, inside)
 
 
@@ -120,10 +122,10 @@ def placed_of(tree: Tree, name: Ints, bad: Mask) -> Placed:
     index = np.arange(nodes)
     by_name = tree.parent << 32 | np.where(tree.keyed, name, index)
     order = np.argsort(by_name, kind="stable")
-    by_name = by_name[order]
+    by_name = by_name.take(order)
     twice = np.flatnonzero(by_name[1:] == by_name[:-1])
     bad[tree.row[order[twice]]] = True
-    parent, inside = tree.parent[order], tree.inside[order]
+    parent, inside = tree.parent.take(order), tree.inside.take(order)
     before = np.cumsum(inside) - inside
     start = np.zeros(nodes, np.int64)
     start[1:] = np.where(parent[1:] != parent[:-1], index[1:], 0)

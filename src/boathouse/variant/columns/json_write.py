@@ -41,32 +41,34 @@ def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves, room: C
 
     They are written to the start of what `room` gives, which is asked for a number of bytes.
     """
-    first_node = splits_of(shapes.nodes[shape])
+    first_node = splits_of(shapes.nodes.take(shape))
     total = int(first_node[-1])
     at, sizes = np.empty(total, np.int64), np.empty(total, np.int64)
     place, counts = _expand(shapes.leaves, shape)
-    node = shapes.leaf_node[place] + np.repeat(first_node[:-1], counts)
-    leaf = shapes.leaf_rank[place] + np.repeat(first_leaf, counts)
-    at[node], sizes[node] = leaves.at[leaf], leaves.sizes[leaf]
+    node = shapes.leaf_node.take(place) + np.repeat(first_node[:-1], counts)
+    leaf = shapes.leaf_rank.take(place) + np.repeat(first_leaf, counts)
+    at[node], sizes[node] = leaves.at.take(leaf), leaves.sizes.take(leaf)
     boxes, counts = _expand(shapes.boxes, shape)
     first = np.repeat(first_node[:-1], counts)
-    box, end = shapes.box_node[boxes] + first, shapes.box_end[boxes] + first
-    at[box] = shapes.box_place[boxes] + len(leaves.source)
-    starts, head, width = _layout(sizes, box, end, shapes.box_head[boxes], shapes.box_count[boxes])
+    box, end = shapes.box_node.take(boxes) + first, shapes.box_end.take(boxes) + first
+    at[box] = shapes.box_place.take(boxes) + len(leaves.source)
+    before_offsets = shapes.box_head.take(boxes)
+    starts, head, width = _layout(sizes, box, end, before_offsets, shapes.box_count.take(boxes))
     lengths = sizes
-    lengths[box] = shapes.box_head[boxes]
+    lengths[box] = before_offsets
     source = np.concatenate([leaves.source, shapes.heads, np.zeros(SPARE, np.uint8)])
     out = room(int(starts[-1]) + SPARE)
     copy_rising(out, starts[:-1], source, at, lengths)
-    out[starts[box]] += ((width - 1) << 2).astype(np.uint8)
-    inner = starts[box] + head
-    put(out, inner - width, starts[end] - inner, width)
+    begin = starts.take(box)
+    out[begin] += ((width - 1) << 2).astype(np.uint8)
+    inner = begin + head
+    put(out, inner - width, starts.take(end) - inner, width)
     items, counts = _expand(shapes.items, shape)
-    child = shapes.item_node[items] + np.repeat(first_node[:-1], counts)
-    parent = shapes.item_box[items] + np.repeat(splits_of(shapes.boxes.counts[shape])[:-1], counts)
-    table = (starts[box] + shapes.box_head[boxes])[parent]
-    each = width[parent]
-    put(out, table + shapes.item_rank[items] * each, starts[child] - inner[parent], each)
+    child = shapes.item_node.take(items) + np.repeat(first_node[:-1], counts)
+    parent = shapes.item_box.take(items) + np.repeat(splits_of(shapes.boxes.counts.take(shape))[:-1], counts)
+    table = (begin + before_offsets).take(parent)
+    each = width.take(parent)
+    put(out, table + shapes.item_rank.take(items) * each, starts.take(child) - inner.take(parent), each)
     if len(leaves.long):
         _long_headers(out, starts, node, leaf, leaves)
     return Ragged(starts[first_node], out)
@@ -74,8 +76,8 @@ def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves, room: C
 
 def _expand(runs: Runs, shape: Ints) -> tuple[Ints, Ints]:
     """The places of the runs of each row's shape, and how many each row has."""
-    counts = runs.counts[shape]
-    return ragged_range(runs.splits[shape], counts), counts
+    counts = runs.counts.take(shape)
+    return ragged_range(runs.splits.take(shape), counts), counts
 
 
 def _layout(sizes: Ints, box: Ints, end: Ints, heads: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
@@ -89,7 +91,7 @@ def _layout(sizes: Ints, box: Ints, end: Ints, heads: Ints, counts: Ints) -> tup
         head = heads + slots * width
         sizes[box] = head
         starts = splits_of(sizes)
-        wanted = widths(starts[end] - starts[box] - head)
+        wanted = widths(starts.take(end) - starts.take(box) - head)
         if np.array_equal(wanted, width):
             return starts, head, width
         width = np.maximum(wanted, width)
