@@ -1,4 +1,4 @@
-"""Where Spark, pyspark, DuckDB, polars and pyarrow leave the specification, or us: each is reproduced, beside our answer.
+"""Where Spark, pyspark, DuckDB, polars and pyarrow leave the specification, or us; each with our answer beside.
 
 A test that fails here says that another library has changed: the list in docs/variant.md is then to be brought up to
 date, and what avoids the divergence may go. The numbers are those of the traps in the project's notes on Variant.
@@ -142,7 +142,7 @@ def test_duplicate_keys_of_json(duckdb: Any) -> None:
     assert theirs.to_python() == {"a": 2}
     types = pytest.importorskip("pyspark.sql.types")
     assert types.VariantVal.parseJson(text).toJson() == '{"a":2}'
-    with pytest.raises(InvalidJsonError, match="twice|duplicate|again"):
+    with pytest.raises(InvalidJsonError, match=r"twice|duplicate|again"):
         Variant.from_json(text)
 
 

@@ -166,8 +166,8 @@ def test_types_of_results() -> None:
 
 
 PATHS = ["$", "$.a", "$.b", "$.a.b", "$[0]", "$.a[1]", "$['it''s']", "$[0].a", "$.é"]
-TYPES = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,10)", "string",
-         "binary", "date", "timestamp", "timestamp_ntz"]  # fmt: skip
+TYPES = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,10)",
+         "string", "binary", "date", "timestamp", "timestamp_ntz"]  # fmt: skip
 
 
 def same(a: Any, b: Any) -> bool:

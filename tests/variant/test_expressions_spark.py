@@ -1,4 +1,4 @@
-"""The functions on variants give what Spark's give, over generated values, paths and types; and fail where they fail."""
+"""The functions on variants give what Spark's give, over generated values, paths and types, and fail where they do."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from boathouse.variant.spark import SPARK_VARIANT, to_spark
 pytestmark = pytest.mark.spark
 
 SCALARS = [
-    None, True, False, 0, 1, -1, 127, 128, -129, 32_768, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), 1.5, -0.0, 2.5e10,
-    -1e300, 1e-7, math.nan, math.inf, -math.inf, Decimal("1.10"), Decimal("-0.005"), Decimal("99999999.5"),
+    None, True, False, 0, 1, -1, 127, 128, -129, 32_768, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), 1.5, -0.0,
+    2.5e10, -1e300, 1e-7, math.nan, math.inf, -math.inf, Decimal("1.10"), Decimal("-0.005"), Decimal("99999999.5"),
     Decimal("123456789012345678901234567.89"), "", "12", " 7 ", "1.5", "true", "no", "x" * 70, "2020-02-29", "1e3", "ü",
     "2020-02-29 10:11:12.5", "2020-02-29T10:11:12+02:00", b"ab\x00", b"",
 ]  # fmt: skip
@@ -34,8 +34,8 @@ EXACT = [("date", 18_000), ("date", -1), ("timestamp", 1_600_000_000_123_456), (
          ("timestamp_ntz", 86_399_999_999), ("float", 1.25), ("int64", 5), ("int32", 300), ("int16", -7),
          ("uuid", bytes(range(16)))]  # fmt: skip
 PATHS = ["$", "$.a", "$.b.c", "$[0]", "$.a[1]", "$.b[0].a", "$['a']", '$["b"].c', "$.A"]
-TYPES = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,10)", "string",
-         "binary", "date", "timestamp", "timestamp_ntz"]  # fmt: skip
+TYPES = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,10)",
+         "string", "binary", "date", "timestamp", "timestamp_ntz"]  # fmt: skip
 
 
 def scalar(source: random.Random) -> Variant:
@@ -175,13 +175,16 @@ def test_strict_casts_fail_on_the_same_rows(spark: Any, data: pa.RecordBatch, ty
 
 @pytest.mark.spec("V-064")
 def test_parse_json(spark: Any) -> None:
-    texts = ["1", "1.10", "1e3", "-0", "12345678901234567890", "1" * 39, "[1, 2, {}]", '{"b": 1, "a": null}', '"\\u00fc"',
-             "null", " true ", "", "{", "nul", "01", "1.", "[1,]", '{"a" 1}', "'x'", '{"a":1,"a":2}', "NaN", None, "[[]]",
-             "1E-7", "123456789.123456789", "0.00000000000000000000000000000000000001", '"' + "x" * 100 + '"']  # fmt: skip
+    texts = [
+        "1", "1.10", "1e3", "-0", "12345678901234567890", "1" * 39, "[1, 2, {}]", '{"b": 1, "a": null}', '"\\u00fc"',
+        "null", " true ", "", "{", "nul", "01", "1.", "[1,]", '{"a" 1}', "'x'", '{"a":1,"a":2}', "NaN", None, "[[]]",
+        "1E-7", "123456789.123456789", "0.00000000000000000000000000000000000001", '"' + "x" * 100 + '"',
+    ]  # fmt: skip
     table = pa.table({"k": pa.array(range(len(texts)), pa.int32()), "t": pa.array(texts, pa.string())})
     spark.createDataFrame(table).createOrReplaceTempView("texts")
     # Spark's own toArrow fails on variants that are null.
-    theirs = spark.sql("SELECT try_parse_json(t) v, schema_of_variant(try_parse_json(t)) s FROM texts ORDER BY k").collect()
+    columns = "try_parse_json(t) v, schema_of_variant(try_parse_json(t)) s"
+    theirs = spark.sql(f"SELECT {columns} FROM texts ORDER BY k").collect()
     ours = evaluate(bind(parse("try_parse_json(t)"), from_arrow(table.schema)), table)
     schemas = evaluate(bind(parse("schema_of_variant(try_parse_json(t))"), from_arrow(table.schema)), table)
     for text, a, b in zip(texts, ours.to_pylist(), [row.v for row in theirs], strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boathouse as bh
+from boathouse.api import parquet_files
 from boathouse.arrow.evaluate import mask
-from boathouse.arrow.schema import MARK, VARIANT_STORAGE
+from boathouse.arrow.filesystem import NativeFiles
+from boathouse.arrow.schema import MARK, VARIANT_STORAGE, to_arrow
 from boathouse.errors import (
     ColumnNotFoundError,
     EvaluationError,
@@ -30,12 +33,19 @@ from boathouse.errors import (
 )
 from boathouse.expr.parse import parse
 from boathouse.parquet import read as parquet_read
+from boathouse.parquet.schema import to_parquet_schema
+from boathouse.parquet.stats import StatsCollector
+from boathouse.parquet.write import ParquetWriter
+from boathouse.storage import StorageOptions
 from boathouse.testing import variants as gen
-from boathouse.variant import Variant, parse_metadata, shred, unshred
+from boathouse.types import INT64, STRING, VARIANT, Field, ListType, Schema
+from boathouse.variant import Variant, parse_metadata, shredding_schema, unshred
+from boathouse.variant import shred as shredded_by
 
 FIELD = pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})
 EVENTS = [
-    {"id": i, "type": "push" if i % 3 else "pull", "actor": {"login": f"u{i % 5}", "age": i / 2}, "tags": ["a", "b"][: i % 3]}
+    {"id": i, "type": "push" if i % 3 else "pull", "actor": {"login": f"u{i % 5}", "age": i / 2},
+     "tags": ["a", "b"][: i % 3]}
     for i in range(40)
 ]  # fmt: skip
 ODD: list[Any] = [..., None, 5, "text", [1, 2], {}, {"id": "12"}, {"id": None, "actor": 7}, {"other": 1, "id": 99},
@@ -125,7 +135,8 @@ def test_the_layout_that_is_written(tmp_path: Path) -> None:
 
 
 TYPES = {
-    "boolean": ("boolean", "boolean typed_value"), "tinyint": ("int8", "int32 typed_value (Int(bitWidth=8, isSigned=true))"),
+    "boolean": ("boolean", "boolean typed_value"),
+    "tinyint": ("int8", "int32 typed_value (Int(bitWidth=8, isSigned=true))"),
     "smallint": ("int16", "int32 typed_value (Int(bitWidth=16, isSigned=true))"), "int": ("int32", "int32 typed_value"),
     "bigint": ("int64", "int64 typed_value"), "float": ("float", "float typed_value"),
     "double": ("double", "double typed_value"),
@@ -374,8 +385,10 @@ PATHS = ["$.id", "$.a", "$.a.b", "$", "$.s", "$.f"]
 ASKED = ["tinyint", "int", "bigint", "double", "string", "boolean", "date", "float", "decimal(9,2)", "timestamp"]
 LITERALS = {"string": ["'a'", "'m'", "'12'"], "boolean": ["true"], "date": ["DATE'2020-01-01'"],
             "timestamp": ["TIMESTAMP'2020-01-01 00:00:00Z'"]}  # fmt: skip
-LAYOUTS = ["struct<id:tinyint,a:struct<b:bigint>,s:string,f:double>", "struct<id:bigint,a:bigint,s:date,f:float>",
-           "struct<id:int,a:struct<b:decimal(9,2)>,s:timestamp,f:decimal(18,4)>", "bigint", "struct<s:boolean>"]  # fmt: skip
+LAYOUTS = [
+    "struct<id:tinyint,a:struct<b:bigint>,s:string,f:double>", "struct<id:bigint,a:bigint,s:date,f:float>",
+    "struct<id:int,a:struct<b:decimal(9,2)>,s:timestamp,f:decimal(18,4)>", "bigint", "struct<s:boolean>",
+]  # fmt: skip
 
 
 def rows(seed: int) -> list[Any]:
@@ -555,16 +568,66 @@ def test_widening_shreds_numbers_of_all_widths(tmp_path: Path, watched: Any) -> 
     assert [v.get("$.n").type for v in kept] == [variant_of(v).get("$.n").type for v in values]
 
 
+NUMBERS = ("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")
+WIDER = ["tinyint", "smallint", "int", "bigint", "decimal(9,2)", "decimal(18,0)", "decimal(38,1)"]
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(gen.scalars(("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")).map(gen.encode), max_size=8),
-       st.sampled_from(["tinyint", "smallint", "int", "bigint", "decimal(9,2)", "decimal(18,0)", "decimal(38,1)"]))  # fmt: skip
+@given(st.lists(gen.scalars(NUMBERS).map(gen.encode), max_size=8), st.sampled_from(WIDER))
 def test_widened_numbers_stay_equal(values: list[Variant], type: str) -> None:
-    narrow = shred(column(values), type, widen=True)
+    narrow = shredded_by(column(values), type, widen=True)
     back = variants(unshred(narrow))
     assert back == values
-    order = ["int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16"]
     for before, after in zip(values, back, strict=True):
-        assert order.index(before.type) <= order.index(after.type)
+        assert NUMBERS.index(before.type) <= NUMBERS.index(after.type)
         assert before.type[:3] == after.type[:3]
         if before.type.startswith("decimal"):
             assert before.scalar == after.scalar
+
+
+def test_statistics_of_a_written_file_skip_the_leaves_of_shredded_variants(tmp_path: Path) -> None:
+    types = Schema(
+        (Field("v", VARIANT), Field("k", INT64), Field("l", ListType(Field("element", VARIANT))), Field("z", STRING))
+    )
+    field = FIELD.with_name("element")
+    v = column([{"a": 1}, ..., {"a": "x"}])
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, None, 3], pa.int32()), v, type=pa.list_(field))
+    columns = [v, pa.array([5, None, 7]), lists, pa.array(["b", "a", None])]
+    batch = pa.RecordBatch.from_arrays(columns, schema=to_arrow(types))
+    path, found = str(tmp_path / "f.parquet"), {}
+    for how in ({}, {("v",): "struct<a:tinyint>", ("l", "element"): "struct<a:tinyint,b:string>"}):
+        collector = StatsCollector(types)
+        shredding = {place: shredding_schema(text) for place, text in how.items()}
+        files = NativeFiles(StorageOptions.of(None))
+        writer = ParquetWriter(files, path, to_parquet_schema(types), None, shredding)
+        writer.write(batch)
+        collector.update(batch)
+        found[bool(how)] = collector.finish(writer.close().metadata)
+    for plain, shredded in zip(found[False], found[True], strict=True):
+        assert replace(plain, column_size=0) == replace(shredded, column_size=0)
+    assert [s.nulls for s in found[True]] == [1, 1, 1, 1]
+
+
+@pytest.mark.spec("V-089")
+def test_values_beyond_sparks_limits_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_files, "PYSPARK_LIMIT", 100)
+    monkeypatch.setattr(parquet_files, "SPARK_LIMIT", 1000)
+    path = tmp_path / "f.parquet"
+    for size, match in ((500, r"`v` holds a variant of 505 bytes: pyspark's own"), (2000, "Spark cannot read it")):
+        with pytest.warns(UserWarning, match=match) as seen:
+            write(path, ["x", "x" * size, None, "x" * size])
+        assert len(seen) == 1
+    lists = pa.table({"l": pa.array([[{"metadata": b"\x11\0\0", "value": Variant.from_python("x" * 500).value}]],
+                                    pa.list_(FIELD.with_name("element")))})  # fmt: skip
+    with pytest.warns(UserWarning, match=r"`l\.element` holds"):
+        bh.write_parquet(lists, path)
+
+
+@pytest.mark.slow
+@pytest.mark.spec("V-089")
+def test_there_is_no_limit_of_our_own(tmp_path: Path) -> None:
+    large = Variant.from_python({"text": "x" * (129 << 20), "n": 1})
+    path = tmp_path / "f.parquet"
+    with pytest.warns(UserWarning, match="Spark cannot read it"):
+        write(path, [large], "struct<n:tinyint>", compression="zstd")
+    assert variants(bh.read_parquet(path)["v"])[0].value == large.value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -122,11 +123,17 @@ class StatsCollector:
                 counted = None if leaf.repeated else metadata.num_rows
                 out.append(LeafStats(leaf.path, leaf.field.type, nulls=counted, values=counted))
                 continue
-            width = 2 if isinstance(leaf.field.type, VariantType) else 1
+            width = _variant_width(stored[column:]) if isinstance(leaf.field.type, VariantType) else 1
             watched = self._counts.get(i)
             out.append(_leaf_stats(metadata, leaf, stored[column : column + width], watched))
             column += width
         return tuple(out)
+
+
+def _variant_width(stored: Sequence[FileField]) -> int:
+    """How many leaves the variant has whose metadata is the first of `stored`: more than two where it is shredded."""
+    group = stored[0].path[:-1]
+    return sum(1 for _ in takewhile(lambda f: f.path[: len(group)] == group, stored))
 
 
 def _is_float(type: DataType) -> bool:
