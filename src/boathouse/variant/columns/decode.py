@@ -80,9 +80,8 @@ def _decoded(column: Column, lenient: Lenient | None) -> list[Any]:
 def python_values(tree: Tree) -> Objects:
     """The values of the top level. Raises Faulty for scalars that are malformed."""
     out = np.empty(len(tree), np.object_)
-    for kind in np.flatnonzero(np.bincount(tree.kind, minlength=1)).tolist():
+    for kind, which in tree.kinds.items():
         if kind in _MAKERS:
-            which = tree.of_kind(kind)
             out[which] = _MAKERS[kind](tree, which, kind)
     _fill(tree, out)
     return out[: len(tree.numbers)]

@@ -8,6 +8,8 @@ the one-value path say what is wrong with them, so both paths give the same erro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSE
 from boathouse.variant.columns.pieces import as_text, join
 from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
 
+_NOWHERE = np.zeros(0, np.int64)
 _BASE_BUDGET, _BUDGET = budget(0), budget(1) - budget(0)
 
 
@@ -111,8 +114,15 @@ class Tree:
         _all(ok, self.row[which])
 
     def of_kind(self, kind: int) -> Ints:
-        """The positions of all values of one kind (primitive id, OBJECT or ARRAY)."""
-        return np.flatnonzero(self.kind == kind)
+        """The positions of all values of one kind, rising."""
+        return self.kinds.get(kind, _NOWHERE)
+
+    @cached_property
+    def kinds(self) -> dict[int, Ints]:
+        """The positions of the values of each kind (primitive id, OBJECT or ARRAY), rising."""
+        order = np.argsort(self.kind, kind="stable")
+        ends = np.cumsum(np.bincount(self.kind, minlength=1)).tolist()
+        return {kind: order[start:end] for kind, (start, end) in enumerate(pairwise([0, *ends])) if end > start}
 
     def bodies(self, which: Ints) -> tuple[Ints, Ints]:
         """Where the bytes of strings or binaries start and end."""

@@ -64,7 +64,7 @@ def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:
     wide = array.type in (pa.large_binary(), pa.large_string())
     _, offsets, data = array.buffers()
     if not len(array):
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64 if wide else np.int32)
     found = np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1)
     return (np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, int(found[-1]))), found
 

@@ -11,12 +11,11 @@ from uuid import UUID as Uuid
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from boathouse.errors import EvaluationError
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.gather import Bytes, Ints
-from boathouse.variant.columns.pieces import flat
+from boathouse.variant.columns.pieces import flat, join
 from boathouse.variant.columns.scalars import binaries, decimals, fixed, numbers
 from boathouse.variant.json_out import Special, date_text, decimal_text, float_text, time_text, timestamp_text
 from boathouse.variant.primitives import (
@@ -42,6 +41,7 @@ from boathouse.variant.primitives import (
 _DAYS = (-719_162, 2_932_896)  # the years 1 to 9999
 _PLAIN = (1e-4, 1e9)  # where Arrow writes doubles as Python does, whole ones aside
 _WIDEST = 18  # digits of a fraction that fit into 64 bits with one more
+_POWERS = 10 ** np.arange(_WIDEST + 1)
 
 
 def text_of(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
@@ -111,30 +111,32 @@ def _decimals(tree: Tree, which: Ints, kind: int) -> pa.Array:
     unscaled, scale = decimals(tree, which, kind)
     if isinstance(unscaled, list):
         return _binary([decimal_text(number, digits) for number, digits in zip(unscaled, scale.tolist())])
-    parts, order = [], []
-    for digits in np.unique(scale).tolist():
-        at = np.flatnonzero(scale == digits)
-        order.append(at)
-        parts.append(_of_scale(unscaled[at].astype(np.int64), digits))
-    if len(parts) == 1:
-        return parts[0]
-    places = np.empty(len(scale), np.int64)
-    places[np.concatenate(order)] = np.arange(len(scale))
-    return pa.concat_arrays(parts).take(pa.array(places))
+    plain = scale <= _WIDEST
+    if plain.all():
+        return _plain_decimals(unscaled.astype(np.int64), scale)
+
+    def slow(at: Ints) -> list[str]:
+        return [decimal_text(number, digits) for number, digits in zip(unscaled[at].tolist(), scale[at].tolist())]
+
+    return _mixed(plain, lambda at: _plain_decimals(unscaled[at].astype(np.int64), scale[at]), slow)
 
 
-def _of_scale(unscaled: npt.NDArray[np.int64], scale: int) -> pa.Array:
-    if scale == 0:
-        return pa.array(unscaled).cast(pa.string()).cast(pa.binary())
-    if scale > _WIDEST:
-        return _binary([decimal_text(number, scale) for number in unscaled.tolist()])
-    whole, fraction = np.divmod(np.abs(unscaled), 10**scale)
-    # The fraction with a digit before it, which makes room for its zeros and for the point.
-    data, _ = flat(pa.array(fraction + 10**scale).cast(pa.string()))
-    matrix = data.reshape(len(unscaled), scale + 1).copy()
-    matrix[:, 0] = ord(".")
-    sign = pc.if_else(pa.array(unscaled < 0), pa.scalar(b"-"), pa.scalar(b""))
-    return pc.binary_join_element_wise(sign, pa.array(whole).cast(pa.string()).cast(pa.binary()), _fixed(matrix), b"")
+def _plain_decimals(unscaled: npt.NDArray[np.int64], scale: npt.NDArray[np.uint8]) -> pa.Array:
+    whole, fraction = np.divmod(np.abs(unscaled), _POWERS[scale])
+    whole_text, whole_at = flat(pa.array(whole).cast(pa.string()))
+    # The fraction with a digit before it, which keeps its zeros and makes room for the point.
+    fraction_text, fraction_at = flat(pa.array(fraction + _POWERS[scale]).cast(pa.string()))
+    pool = np.concatenate([np.frombuffer(b"-", np.uint8), whole_text, fraction_text])
+    start, end = np.zeros((len(scale), 3), np.int64), np.zeros((len(scale), 3), np.int64)
+    end[:, 0] = unscaled < 0
+    start[:, 1], end[:, 1] = whole_at[:-1], whole_at[1:]
+    start[:, 2], end[:, 2] = fraction_at[:-1], np.where(scale > 0, fraction_at[1:], fraction_at[:-1])
+    start[:, 1:] += (1, 1 + len(whole_text))
+    end[:, 1:] += (1, 1 + len(whole_text))
+    pool[start[:, 2]] = ord(".")
+    data, offsets = flat(join(pool, start.reshape(-1), end.reshape(-1)))
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets[::3])), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary() if offsets.itemsize == 4 else pa.large_binary(), len(scale), buffers)
 
 
 def _framed(text: pa.Array, tail: bytes) -> pa.Array:

@@ -140,8 +140,7 @@ def _texts_of(tree: Tree, pool: _Pool, special: Special) -> Ints:
     """The spans of the scalars' texts in the pool, and of what closes a container."""
     out = np.empty(len(tree), np.int64)
     pool.add(np.frombuffer(_CONSTANTS, np.uint8))
-    for kind in np.flatnonzero(np.bincount(tree.kind, minlength=1)).tolist():
-        which = tree.of_kind(kind)
+    for kind, which in tree.kinds.items():
         if kind in _WORDS:
             out[which] = _WORDS[kind]
         elif kind == STRING:
