@@ -15,6 +15,7 @@ from boathouse.errors import InvalidArgumentError, InvalidJsonError
 from boathouse.testing.variants import tree_of
 from boathouse.variant import Variant
 from boathouse.variant.columns import json_batches as module
+from boathouse.variant.columns import lexicon
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.from_json import from_json
 
@@ -231,7 +232,6 @@ MIXED = ['{"a":1}', None, "[1, 2]", '{"b":"x","a":[]}', None, '"é"', "wrong", "
 EXPECTED = [None if text in (None, "wrong") else one(text) for text in MIXED]
 
 
-@pytest.mark.spec("V-088")
 @pytest.mark.parametrize(
     "type",
     [
@@ -268,6 +268,11 @@ def test_null_rows_may_hold_any_bytes() -> None:
     assert from_json(array).to_pylist() == [one("[1]"), None, one("[2]")]
 
 
+def test_columns_of_other_libraries() -> None:
+    polars = pytest.importorskip("polars")
+    assert from_json(polars.Series(MIXED[:6])).to_pylist() == EXPECTED[:6]
+
+
 def test_types_without_text() -> None:
     assert from_json(pa.nulls(2)).to_pylist() == [None, None]
     assert from_json(pa.array([], pa.string())).to_pylist() == []
@@ -295,7 +300,6 @@ def test_steps_of_any_size(monkeypatch: pytest.MonkeyPatch, step: int, many: flo
     assert_as_one_by_one(texts)
 
 
-@pytest.mark.spec("V-031", "V-019")
 def test_wide_counts_ids_offsets_and_dictionaries() -> None:
     """Counts, ids, offsets and dictionary sizes on both sides of one and two bytes."""
     texts = []
@@ -356,3 +360,26 @@ def test_any_text_as_parse_json_of_spark(spark: Any, texts: list[str]) -> None:
     ours = from_json(pa.array(texts), lenient=Lenient()).to_pylist()
     for mine, their in zip(ours, by_spark(spark, texts)):
         assert mine is None or (their is not None and tree_of(Variant(**mine)) == tree_of(their))
+
+
+def test_chunks_of_different_widths_become_one_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk of more than 2 GiB (here: 20 bytes) has 64-bit offsets, and so have all then."""
+    monkeypatch.setattr(lexicon, "_INT32_MAX", 20)
+    texts = ["1", json.dumps("x" * 30), None]
+    column = from_json(pa.chunked_array([texts[:1], texts[1:]]))
+    assert column.to_pylist() == [one(text) if text else None for text in texts]
+
+
+def test_one_bad_row_among_many() -> None:
+    """Strict: the row and the byte; lenient: null and a count."""
+    texts = [f'{{"id":{i},"tags":["a","b"]}}' for i in range(60_000)]
+    texts[41_234] = '{"id":1,"tags":["a"}'
+    with pytest.raises(InvalidJsonError) as problem:
+        from_json(pa.array(texts))
+    assert (problem.value.row, problem.value.offset) == (41_234, 19)
+    lenient = Lenient()
+    column = from_json(pa.array(texts), lenient=lenient)
+    assert (lenient.count, lenient.rows, column.null_count) == (1, [41_234], 1)
+    assert column[41_234].as_py() is None
+    for row in (0, 41_233, 41_235, 59_999):
+        assert column[row].as_py() == one(texts[row])

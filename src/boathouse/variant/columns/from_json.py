@@ -22,11 +22,12 @@ _LARGE = pa.struct([pa.field(name, pa.large_binary(), False) for name in ("metad
 def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray | pa.ChunkedArray:
     """The variant column `struct<metadata, value>` of a column of JSON text; chunked if `texts` is.
 
-    `texts`: an Arrow array or chunked array of strings or binary in UTF-8, of any layout, dictionaries and views too;
-    null rows stay null. Each row has the smallest dictionary of its names, sorted, so rows with the same names have
+    `texts`: an Arrow array or chunked array (or what exports one) of strings or binary in UTF-8, of any layout,
+    dictionaries and views too; null rows stay null. Each row has the smallest dictionary of its names, sorted, so rows with the same names have
     the same metadata; all else is canonical too. Raises InvalidJsonError with the row and byte of the first text that
     `Variant.from_json` refuses; with `lenient` such rows become null and are counted there.
     """
+    texts = _arrow(texts)
     if isinstance(texts, pa.ChunkedArray):
         first, made = 0, []
         for chunk in texts.chunks:
@@ -36,14 +37,16 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
         if len({array.type for array in made}) > 1:  # some chunks hold more than 2 GiB
             made = [array.cast(_LARGE) for array in made]
         return pa.chunked_array(made)
-    return _from_array(_arrow(texts), lenient, 0)
+    return _from_array(texts, lenient, 0)
 
 
-def _arrow(texts: Any) -> pa.Array:
-    if isinstance(texts, pa.Array):
+def _arrow(texts: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(texts, (pa.Array, pa.ChunkedArray)):
         return texts
     if hasattr(texts, "__arrow_c_array__"):
         return pa.array(texts)
+    if hasattr(texts, "__arrow_c_stream__"):
+        return pa.chunked_array(texts)
     raise InvalidArgumentError(f"{type(texts).__name__} is no Arrow array", advice="pass a column of JSON text")
 
 

@@ -21,6 +21,7 @@ from boathouse.variant.columns.json_tree import (
     OBJECT,
     SCALAR,
     STRING,
+    Placed,
     Tokens,
     Tree,
     grammar,
@@ -55,31 +56,52 @@ class Runs:
 
 
 @dataclass(frozen=True, eq=False)
+class LeafNodes:
+    """Strings and scalars: `rank` counts them in the order of the text."""
+
+    runs: Runs
+    node: Ints
+    rank: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Containers in the order of the nodes; header, count and ids of each are `head` bytes at `place` of `heads`."""
+
+    runs: Runs
+    node: Ints
+    end: Ints  # the node behind the last one inside
+    count: Ints  # values inside
+    head: Ints
+    place: Ints
+    heads: Bytes  # the headers say offsets of one byte
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Values inside containers: of which, and the how manieth there."""
+
+    runs: Runs
+    node: Ints
+    box: Ints
+    rank: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class Shapes:
     """The values of each skeleton as the nodes of a tree in the order in which they are written: pre-order, the
     fields of an object by the UTF-8 bytes of their names.
 
-    Nodes, boxes (containers) and leaves are numbered from 0 in each skeleton; boxes in the order of the nodes, leaves
-    in the order of the text. Skeletons that are not `good` have numbers without meaning.
+    Nodes, boxes and leaves are numbered from 0 in each skeleton. Skeletons that are not `good` have numbers without
+    meaning; `text_leaves`, the strings and scalars in the text of each, is right for all.
     """
 
     good: Mask
-    text_leaves: Ints  # strings and scalars of each skeleton, good or not
+    text_leaves: Ints
     nodes: Ints  # of each skeleton
-    leaves: Runs
-    leaf_node: Ints
-    leaf_rank: Ints  # which leaf of the text
-    boxes: Runs
-    box_node: Ints
-    box_end: Ints  # the node behind the last one inside
-    box_count: Ints  # values inside
-    box_head: Ints  # bytes of header, count and ids
-    box_place: Ints  # where they lie in `heads`
-    heads: Bytes  # the header says offsets of one byte
-    items: Runs  # values inside containers
-    item_node: Ints
-    item_box: Ints
-    item_rank: Ints  # its place there
+    leaves: LeafNodes
+    boxes: Boxes
+    items: Items
     metadata: Ragged
 
 
@@ -140,46 +162,52 @@ def shapes_of(texts: Texts) -> Shapes:
 
 def _shapes(tree: Tree, name: Ints, names: Names, bad: Mask, leaves: Ints) -> Shapes:
     placed = placed_of(tree, name, bad)
-    rows, nodes = len(bad), len(tree.kind)
-    at = np.empty(nodes, np.int64)  # by the order of writing, which node of the tree
-    at[placed.place] = np.arange(nodes)
-    kind, row = tree.kind.take(at), tree.row.take(at)
-    node = Runs.of(row, rows)
-    first = node.splits.take(row)
-    is_box = kind >= OBJECT
-    leaf, box = np.flatnonzero(~is_box), np.flatnonzero(is_box)
-    leaf_runs, box_runs = Runs.of(row.take(leaf), rows), Runs.of(row.take(box), rows)
-    leaf_in_text = np.empty(nodes, np.int64)
-    leaf_in_text[tree.text] = tree.kind < OBJECT
-    leaf_in_text = np.cumsum(leaf_in_text) - 1
-    parents = tree.parent.take(at)
+    at = np.empty(len(tree.kind), np.int64)
+    at[placed.place] = np.arange(len(at))
+    row = tree.row.take(at)
+    nodes = Runs.of(row, len(bad))
+    written = _Written(at, row, nodes.splits.take(row), tree.kind.take(at) >= OBJECT)
+    metadata, ids = _metadata(tree, name, names, len(bad))
+    boxes, items = _containers(tree, placed, written, ids, len(bad))
+    return Shapes(~bad, leaves, nodes.counts, _leaf_nodes(tree, written, len(bad)), boxes, items, metadata)
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """Nodes in the order of writing: which of the tree, their skeleton, the first of that, which are containers."""
+
+    at: Ints
+    row: Ints
+    first: Ints
+    is_box: Mask
+
+
+def _leaf_nodes(tree: Tree, written: _Written, rows: int) -> LeafNodes:
+    in_text = np.empty(len(written.at), np.int64)
+    in_text[tree.text] = tree.kind < OBJECT
+    in_text = np.cumsum(in_text) - 1
+    leaf = np.flatnonzero(~written.is_box)
+    row = written.row.take(leaf)
+    runs = Runs.of(row, rows)
+    rank = in_text.take(tree.text.take(written.at.take(leaf))) - runs.splits.take(row)
+    return LeafNodes(runs, leaf - written.first.take(leaf), rank)
+
+
+def _containers(tree: Tree, placed: Placed, written: _Written, ids: Ints, rows: int) -> tuple[Boxes, Items]:
+    """Containers and what is in them; `ids` are those of the names in the dictionary, by node of the tree."""
+    box = np.flatnonzero(written.is_box)
+    box_at, first = written.at.take(box), written.first.take(box)
+    runs = Runs.of(written.row.take(box), rows)
+    parents = tree.parent.take(written.at)
     item = np.flatnonzero(parents >= 0)
-    parent, item_at = parents.take(item), at.take(item)
-    metadata, ids = _metadata(tree, name, names, rows)
-    count = np.bincount(parent, minlength=nodes).take(at.take(box))
-    item_box = (np.cumsum(is_box) - 1).take(placed.place.take(parent))
-    item_rank = placed.rank.take(item_at)
-    heads, head, head_at = _heads(kind.take(box) == OBJECT, count, item_box, item_rank, ids.take(item_at))
-    return Shapes(
-        good=~bad,
-        text_leaves=leaves,
-        nodes=node.counts,
-        leaves=leaf_runs,
-        leaf_node=leaf - first.take(leaf),
-        leaf_rank=leaf_in_text.take(tree.text.take(at.take(leaf))) - leaf_runs.splits.take(row.take(leaf)),
-        boxes=box_runs,
-        box_node=box - first.take(box),
-        box_end=box - first.take(box) + tree.inside.take(at.take(box)),
-        box_count=count,
-        box_head=head,
-        box_place=head_at,
-        heads=heads,
-        items=Runs.of(row.take(item), rows),
-        item_node=item - first.take(item),
-        item_box=item_box - box_runs.splits.take(row.take(item)),
-        item_rank=item_rank,
-        metadata=metadata,
-    )
+    parent, item_at, row = parents.take(item), written.at.take(item), written.row.take(item)
+    owner = (np.cumsum(written.is_box) - 1).take(placed.place.take(parent))
+    count = np.bincount(parent, minlength=len(parents)).take(box_at)
+    rank = placed.rank.take(item_at)
+    heads, head, place = _heads(tree.kind.take(box_at) == OBJECT, count, owner, rank, ids.take(item_at))
+    end = box - first + tree.inside.take(box_at)
+    items = Items(Runs.of(row, rows), item - written.first.take(item), owner - runs.splits.take(row), rank)
+    return Boxes(runs, box - first, end, count, head, place, heads), items
 
 
 def _metadata(tree: Tree, name: Ints, names: Names, rows: int) -> tuple[Ragged, Ints]:

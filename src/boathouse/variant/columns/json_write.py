@@ -44,34 +44,49 @@ def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves, room: C
     first_node = splits_of(shapes.nodes.take(shape))
     total = int(first_node[-1])
     at, sizes = np.empty(total, np.int64), np.empty(total, np.int64)
-    place, counts = _expand(shapes.leaves, shape)
-    node = shapes.leaf_node.take(place) + np.repeat(first_node[:-1], counts)
-    leaf = shapes.leaf_rank.take(place) + np.repeat(first_leaf, counts)
+    place, counts = _expand(shapes.leaves.runs, shape)
+    node = shapes.leaves.node.take(place) + np.repeat(first_node[:-1], counts)
+    leaf = shapes.leaves.rank.take(place) + np.repeat(first_leaf, counts)
     at[node], sizes[node] = leaves.at.take(leaf), leaves.sizes.take(leaf)
-    boxes, counts = _expand(shapes.boxes, shape)
+    boxes, counts = _expand(shapes.boxes.runs, shape)
     first = np.repeat(first_node[:-1], counts)
-    box, end = shapes.box_node.take(boxes) + first, shapes.box_end.take(boxes) + first
-    at[box] = shapes.box_place.take(boxes) + len(leaves.source)
-    before_offsets = shapes.box_head.take(boxes)
-    starts, head, width = _layout(sizes, box, end, before_offsets, shapes.box_count.take(boxes))
+    box, end = shapes.boxes.node.take(boxes) + first, shapes.boxes.end.take(boxes) + first
+    at[box] = shapes.boxes.place.take(boxes) + len(leaves.source)
+    before_offsets = shapes.boxes.head.take(boxes)
+    starts, head, width = _layout(sizes, box, end, before_offsets, shapes.boxes.count.take(boxes))
     lengths = sizes
     lengths[box] = before_offsets
-    source = np.concatenate([leaves.source, shapes.heads, np.zeros(SPARE, np.uint8)])
+    source = np.concatenate([leaves.source, shapes.boxes.heads, np.zeros(SPARE, np.uint8)])
     out = room(int(starts[-1]) + SPARE)
     copy_rising(out, starts[:-1], source, at, lengths)
     begin = starts.take(box)
     out[begin] += ((width - 1) << 2).astype(np.uint8)
     inner = begin + head
     put(out, inner - width, starts.take(end) - inner, width)
-    items, counts = _expand(shapes.items, shape)
-    child = shapes.item_node.take(items) + np.repeat(first_node[:-1], counts)
-    parent = shapes.item_box.take(items) + np.repeat(splits_of(shapes.boxes.counts.take(shape))[:-1], counts)
-    table = (begin + before_offsets).take(parent)
-    each = width.take(parent)
-    put(out, table + shapes.item_rank.take(items) * each, starts.take(child) - inner.take(parent), each)
+    _offsets(out, shapes, shape, first_node, starts, _Written(begin + before_offsets, width, inner))
     if len(leaves.long):
         _long_headers(out, starts, node, leaf, leaves)
     return Ragged(starts[first_node], out)
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """Containers: where their offsets begin, the bytes of one, where their values begin."""
+
+    table: Ints
+    width: Ints
+    inner: Ints
+
+
+def _offsets(out: Bytes, shapes: Shapes, shape: Ints, first_node: Ints, starts: Ints, boxes: _Written) -> None:
+    """Writes where each value begins into the container that it is in."""
+    items, counts = _expand(shapes.items.runs, shape)
+    first_box = splits_of(shapes.boxes.runs.counts.take(shape))[:-1]
+    child = shapes.items.node.take(items) + np.repeat(first_node[:-1], counts)
+    parent = shapes.items.box.take(items) + np.repeat(first_box, counts)
+    width = boxes.width.take(parent)
+    at = boxes.table.take(parent) + shapes.items.rank.take(items) * width
+    put(out, at, starts.take(child) - boxes.inner.take(parent), width)
 
 
 def _expand(runs: Runs, shape: Ints) -> tuple[Ints, Ints]:
