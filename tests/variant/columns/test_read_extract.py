@@ -498,14 +498,10 @@ def test_three_gibibytes_of_values() -> None:
     assert isinstance(found, pa.ChunkedArray) and len(found) == count
     assert found[count - 1].as_py() == text
     assert {len(chunk) * len(text) < 2**31 for chunk in found.chunks} == {True}
-    halves = [children_of(data, 0, count // 2), children_of(data, count // 2, count)]
-    parts = pa.chunked_array(halves)
-    assert len(column(parts).data) > 3 << 30
-    assert extract(parts, "$.a", "int").unique().to_pylist() == [7]
-
-
-def children_of(data: pa.StructArray, first: int, last: int) -> pa.StructArray:
-    piece = data.slice(first, last - first)
-    return pa.StructArray.from_arrays(
-        [piece.field("metadata"), piece.field("value").cast(pa.binary())], ["metadata", "value"]
-    )
+    half = values[: size * count // 2]
+    edges = pa.py_buffer((np.arange(count // 2 + 1) * size).astype(np.int32))
+    small = pa.Array.from_buffers(pa.binary(), count // 2, [None, edges, pa.py_buffer(half)])
+    part = pa.StructArray.from_arrays([metadata.slice(0, count // 2), small], ["metadata", "value"])
+    joined = column(pa.chunked_array([part, part]))
+    assert len(joined.data) > 3 << 30
+    assert extract(joined, "$.a", "int").unique().to_pylist() == [7]

@@ -90,14 +90,20 @@ def classes(keys: Ints, least: int = 16, most: int = 64) -> Iterator[tuple[int |
     if bool((keys == first).all()):
         yield first, slice(None)
         return
-    distinct, codes, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    if int(keys.max()) < 1 << 16:
+        counts = np.bincount(keys)
+        distinct = np.flatnonzero(counts)
+        counts = counts[distinct]
+    else:
+        distinct, counts = np.unique(keys, return_counts=True)
     big = np.flatnonzero(counts >= least)
     if len(big) > most:
         big = big[np.argsort(counts[big])[::-1][:most]]
-    for one in big:
-        yield int(distinct[one]), np.flatnonzero(codes == one)
-    rest = np.ones(len(distinct), np.bool_)
-    rest[big] = False
-    left = np.flatnonzero(rest[codes])
-    if len(left):
-        yield None, left
+    left = np.ones(rows, np.bool_)
+    for one in distinct[big]:
+        same = keys == one
+        left[same] = False
+        yield int(one), np.flatnonzero(same)
+    rest = np.flatnonzero(left)
+    if len(rest):
+        yield None, rest

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 ABSENT = -1
 SEVERAL = -2
-_STEP = 1 << 15
+_STEP = 1 << 13
 _WRONG = (
     "",
     "the metadata is null or empty",
@@ -108,26 +108,38 @@ class Dictionaries:
         """Whether all are well-formed."""
         return self._once("sound", lambda: not self.wrong.any())
 
-    def _find_wrong(self) -> npt.NDArray[np.int8]:
-        width, size, offsets, _, found = self._shape
-        wrong = found.copy()
+    def _shapes(self) -> list[tuple[int, int, Ints]]:
+        """The well-framed dictionaries that have names, by shape: (names, width of an integer, which); 0 names stands
+        for those of rare shapes."""
+        width, size, _, _, wrong = self._shape
+        found: list[tuple[int, int, Ints]] = []
         for at in range(0, len(self), _STEP):
             part = slice(at, at + _STEP)
             keys = np.where(wrong[part] == 0, size[part] * 8 + width[part], 0)
             for key, rows in classes(keys):
-                if key == 0:
-                    continue
                 index = np.arange(at, min(at + _STEP, len(self)))[rows]
                 if key is None:
                     index = index[size[index] > 0]
-                    owner, slot = ragged(size[index] + 1)
-                    w = width[index][owner]
-                    values = unsigned(self.data, offsets[index][owner] + slot * w, w)
-                    falls = (np.diff(values) < 0) & (owner[1:] == owner[:-1])
-                    wrong[index[owner[1:][falls]]] = 6
-                else:
-                    table = integers(prefix(self.data, offsets[index], ((key >> 3) + 1) * (key & 7)), key & 7)
-                    wrong[index[(table[:, 1:] < table[:, :-1]).any(axis=1)]] = 6
+                    found.append((0, 0, index))
+                elif key >> 3:
+                    found.append((key >> 3, key & 7, index))
+        return found
+
+    def _find_wrong(self) -> npt.NDArray[np.int8]:
+        width, size, offsets, _, found = self._shape
+        wrong = found.copy()
+        for count, unit, index in self._once("shapes", self._shapes):
+            if count:
+                table = integers(prefix(self.data, offsets[index], (count + 1) * unit), unit)
+                falls = table[:, 1:] < table[:, :-1]
+                if falls.any():
+                    wrong[index[falls.any(axis=1)]] = 6
+            else:
+                owner, slot = ragged(size[index] + 1)
+                w = width[index][owner]
+                values = unsigned(self.data, offsets[index][owner] + slot * w, w)
+                drops = (np.diff(values) < 0) & (owner[1:] == owner[:-1])
+                wrong[index[owner[1:][drops]]] = 6
         return wrong
 
     def message(self, code: int) -> str:
@@ -156,38 +168,40 @@ class Dictionaries:
     def _look_up(self, name: bytes) -> npt.NDArray[np.int32]:
         width, size, offsets, strings, _ = self._shape
         out = np.full(len(self), ABSENT, np.int32)
-        good = self.wrong == 0
-        for at in range(0, len(self), _STEP):
-            part = slice(at, at + _STEP)
-            keys = np.where(good[part], size[part] * 8 + width[part], 0)
-            for key, rows in classes(keys):
-                if key is not None and key < 8:
-                    continue
-                index = np.arange(at, min(at + _STEP, len(self)))[rows]
-                if key is None:
-                    index = index[good[index]]
-                    owner, slot = ragged(size[index])
-                    w = width[index][owner]
-                    low = unsigned(self.data, offsets[index][owner] + slot * w, w)
-                    high = unsigned(self.data, offsets[index][owner] + (slot + 1) * w, w)
-                    fits = np.flatnonzero(high - low == len(name))
-                    self._match(out, name, index[owner[fits]], slot[fits], low[fits] + strings[index[owner[fits]]])
-                else:
-                    w = key & 7
-                    table = integers(prefix(self.data, offsets[index], ((key >> 3) + 1) * w), w)
-                    owner, slot = np.nonzero(table[:, 1:] - table[:, :-1] == len(name))
-                    low = table[owner, slot].astype(np.int64) + strings[index[owner]]
-                    self._match(out, name, index[owner], slot, low)
+        for count, unit, index in self._once("shapes", self._shapes):
+            if count:
+                table = integers(prefix(self.data, offsets[index], (count + 1) * unit), unit)
+                fits = np.flatnonzero(table[:, 1:] - table[:, :-1] == len(name))
+                owner = fits // count
+                slot = fits - owner * count
+                code = index[owner]
+                start = table.ravel()[fits + owner] + strings[code]
+            else:
+                owner, slot = ragged(size[index])
+                w = width[index][owner]
+                low = unsigned(self.data, offsets[index][owner] + slot * w, w)
+                high = unsigned(self.data, offsets[index][owner] + (slot + 1) * w, w)
+                fits = np.flatnonzero(high - low == len(name))
+                code, slot = index[owner[fits]], slot[fits]
+                start = low[fits] + strings[code]
+            self._match(out, name, code, slot, start)
+        if not self.sound:
+            out[self.wrong > 0] = ABSENT
         return out
 
     def _match(self, out: npt.NDArray[np.int32], name: bytes, code: Ints, slot: Ints, pos: Ints) -> None:
         """Of strings as long as `name` at `pos`, those that equal it; `code` rises."""
-        if name:
-            same = (prefix(self.data, pos, len(name)) == np.frombuffer(name, np.uint8)).all(axis=1)
-            code, slot = code[same], slot[same]
+        for at in range(0, len(name), 8):
+            # Eight bytes at a time: most others differ in the first.
+            piece = name[at : at + 8]
+            words = prefix(self.data, pos + at, 8).view("<u8")[:, 0]
+            same = words & np.uint64((1 << 8 * len(piece)) - 1) == np.uint64(int.from_bytes(piece, "little"))
+            if not same.all():
+                code, slot, pos = code[same], slot[same], pos[same]
         out[code] = slot
-        again = code[1:][code[1:] == code[:-1]]
-        out[again] = SEVERAL
+        again = code[1:] == code[:-1]
+        if again.any():
+            out[code[1:][again]] = SEVERAL
 
     def places(self, code: int, name: str) -> Ints:
         """All ids of `name` in one well-formed dictionary, rising; in time linear in the dictionary."""

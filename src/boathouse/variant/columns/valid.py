@@ -38,10 +38,13 @@ def _column(column: Column) -> pa.BooleanArray:
 
 def check_scalars(tree: Tree) -> None:
     """Raises Faulty for what scalars may not hold."""
-    for kind in (DECIMAL4, DECIMAL8, DECIMAL16):
-        decimals(tree, tree.of_kind(kind), kind)
-    numbers(tree, tree.of_kind(TIME), TIME)
-    strings(tree, tree.of_kind(STRING))
+    for kind, which in tree.kinds().items():
+        if kind in (DECIMAL4, DECIMAL8, DECIMAL16):
+            decimals(tree, which, kind)
+        elif kind == TIME:
+            numbers(tree, which, TIME)
+        elif kind == STRING:
+            strings(tree, which)
 
 
 def _contents(tree: Tree) -> bool:
