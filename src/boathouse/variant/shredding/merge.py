@@ -10,7 +10,7 @@ import numpy as np
 from boathouse.variant.columns.ragged import Bytes, Ragged, splits_of
 from boathouse.variant.shredding.masks import Ints, Mask, pick
 from boathouse.variant.shredding.plans import Entries, ObjectField
-from boathouse.variant.shredding.rows import Rows
+from boathouse.variant.shredding.rows import Rows, sizes_of
 
 
 def merge(
@@ -21,7 +21,7 @@ def merge(
     nodes = rows.nodes(values, at, row)
     with rows.located(nodes, row):
         below = nodes.children()
-        sizes = np.minimum(below.nodes.sizes(), below.nodes.end - below.nodes.pos)
+        sizes = sizes_of(below.nodes)
     good = np.flatnonzero(below.id >= 0)
     kept = good[rows.names.which(codes[below.owner[good]], below.id[good], names) < 0]
     owner_, id_, size_ = [below.owner[kept]], [below.id[kept]], [sizes[kept]]

@@ -82,6 +82,12 @@ class Rows:
             self._mark(row[nodes.faults.bad])
 
 
+def sizes_of(nodes: Nodes) -> Ints:
+    """`nodes.sizes()`, and 0 for malformed ones of which there is nothing to copy (in lenient reading)."""
+    sizes = nodes.sizes()
+    return sizes if nodes.faults.bad is None else np.where(nodes.pos + sizes <= nodes.end, sizes, 0)
+
+
 class Names:
     """Names in the dictionaries of a column, all looked at in one go: ids of a name, their order by UTF-8 bytes.
 

@@ -26,7 +26,7 @@ from boathouse.variant.columns.unaligned import copy
 from boathouse.variant.shredding.masks import Ints, Mask, groups
 from boathouse.variant.shredding.merge import entries
 from boathouse.variant.shredding.plans import Objects, joined, together
-from boathouse.variant.shredding.rows import Rows
+from boathouse.variant.shredding.rows import Rows, sizes_of
 from boathouse.variant.shredding.schema import (
     ShreddedArray,
     ShreddedObject,
@@ -129,7 +129,7 @@ class _Shredder:
 
     def _slices(self, nodes: Nodes, index: Ints, count: int) -> pa.Array:
         """The bytes of the nodes as a binary array, null for the other instances."""
-        sizes = nodes.sizes()
+        sizes = sizes_of(nodes)
         lengths = np.zeros(count, np.int64)
         lengths[index] = sizes
         offsets = np.zeros(count + 1, np.int64)
@@ -173,7 +173,7 @@ class _Shredder:
             return pa.nulls(count, pa.binary())
         owners, owner = np.unique(below.owner[mine], return_inverse=True)
         fields = below.nodes.take(mine)
-        sizes = fields.sizes()
+        sizes = sizes_of(fields)
         mixed = entries(
             self.rows, objects.row[owners], np.arange(len(owners)), owner, below.id[mine], sizes,
             [np.arange(len(mine))], fields.data, fields.pos,

@@ -20,7 +20,7 @@ from boathouse.types import (
     UUIDType,
 )
 from boathouse.variant import primitives as ids
-from boathouse.variant.columns.nodes import Nodes
+from boathouse.variant.columns.nodes import SIZE, Nodes
 from boathouse.variant.columns.unaligned import copy, gather
 from boathouse.variant.shredding.masks import Ints, Mask
 from boathouse.variant.shredding.primitives import Kind, beyond, kind_of
@@ -56,7 +56,13 @@ def decode(
         return pa.Array.from_buffers(pa.bool_(), count, [_bits(index[mine], count), bits]), np.flatnonzero(~fits)
     mine = np.flatnonzero(fits)
     some = nodes.take(mine)
-    some.sizes()
+    sizes = some.sizes()
+    if some.faults.bad is not None:
+        # Malformed ones have nothing to be read; their rows are noted.
+        whole = some.pos + sizes <= some.end
+        whole &= sizes == SIZE[kinds[mine] << 2]
+        fits[mine[~whole]] = False
+        mine, some = mine[whole], some.take(whole)
     values, good = _contents(type, kind, some, kinds[mine])
     if good is not None:
         fits[mine[~good]] = False

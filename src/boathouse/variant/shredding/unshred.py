@@ -37,7 +37,7 @@ from boathouse.variant.shredding.plans import (
     together,
 )
 from boathouse.variant.shredding.primitives import encode, plain
-from boathouse.variant.shredding.rows import Rows
+from boathouse.variant.shredding.rows import Rows, sizes_of
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, from_storage
 
 CELLS = 1 << 19
@@ -168,9 +168,7 @@ def _slices(rows: Rows, values: Ragged, row: Ints, at: Ints | None) -> Slices:
     index = np.arange(len(row)) if at is None else at
     nodes = rows.nodes(values, index, row[index])
     with rows.located(nodes, row[index]):
-        sizes = nodes.sizes()
-    if nodes.faults.bad is not None:  # an empty value has not even the byte that malformed ones count for
-        sizes = np.minimum(sizes, nodes.end - nodes.pos)
+        sizes = sizes_of(nodes)
     return Slices(at, values.data, nodes.pos, sizes)
 
 
