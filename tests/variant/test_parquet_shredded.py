@@ -487,6 +487,18 @@ def test_columns_that_a_file_lacks_are_null(tmp_path: Path) -> None:
     assert bh.read_parquet(tmp_path, where="variant_get(v, '$', 'int') = 1")["k"].to_pylist() == [0]
 
 
+def test_writers_may_differ_in_what_may_be_null(tmp_path: Path) -> None:
+    for i, nullable in enumerate((False, True)):
+        parts = [pa.field("x", pa.int64(), nullable), pa.field("l", pa.list_(pa.field("element", pa.int8(), nullable)))]
+        struct = pa.array([{"x": i, "l": [1]}], pa.struct(parts))
+        schema = pa.schema([pa.field("s", struct.type, nullable)])
+        pq.write_table(pa.table([struct], schema=schema), tmp_path / f"{i}.parquet")
+    write(tmp_path / "2.parquet", ["other"])
+    got = bh.read_parquet(tmp_path, variants=["v"])
+    assert got["s"].to_pylist() == [{"x": 0, "l": [1]}, {"x": 1, "l": [1]}, None]
+    assert [f.nullable for f in got.schema.field("s").type] == [True, True]
+
+
 @pytest.mark.spec("V-082")
 @pytest.mark.parametrize("shred", SHREDS[1:3])
 def test_a_shredded_file_without_the_annotation(tmp_path: Path, shred: str) -> None:

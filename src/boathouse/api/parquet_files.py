@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -39,7 +39,7 @@ from boathouse.parquet.shredded import Place
 from boathouse.parquet.stats import SchemaLeaf, leaf_array, schema_leaves
 from boathouse.parquet.write import FileSummary, ParquetOptions, ParquetWriter
 from boathouse.storage import Stores
-from boathouse.types import Field, Schema, VariantType
+from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType, VariantType
 
 shredding_schema = Late("boathouse.variant.shredding.schema")
 choose = Late("boathouse.variant.shredding.choose")
@@ -56,7 +56,8 @@ class _Output:
     expr: Expr
 
     @property
-    def type(self) -> Any:
+    def type(self) -> DataType:
+        assert self.expr.type is not None
         return self.expr.type
 
 
@@ -86,8 +87,7 @@ def read_parquet(
         uris = [uri for one in given for uri in _files_at(path_text(one), stores)]
         if not uris:
             raise InvalidArgumentError("no file to read", advice="pass the path of a Parquet file, or of a folder")
-        schemas = [file_schema(files, uri, marked) for uri in uris]
-        schema = _united(dict(zip(uris, schemas)))
+        schema = _united({uri: file_schema(files, uri, marked, some=len(uris) > 1) for uri in uris})
         outputs = _outputs(columns, schema)
         condition = None if where is None else bind_predicate(parse(where) if isinstance(where, str) else where, schema)
         return _read(files, uris, schema, outputs, condition)
@@ -122,15 +122,33 @@ def _united(schemas: Mapping[str, Schema]) -> Schema:
         for f in schema:
             known = fields.setdefault(f.name, f)
             first = homes.setdefault(f.name, uri)
-            if known.type != f.type:
+            if known.type == f.type:
+                continue
+            fields[f.name] = replace(known, type=_nullable(known.type))
+            if fields[f.name].type != _nullable(f.type):
                 raise SchemaMismatchError(
-                    f"`{f.name}` is {known.type} in {first}, and {f.type} here", where=uri,
+                    f"`{f.name}` is {known.type} in {first}, and {f.type} here",
+                    where=uri,
                     advice="read the files one by one, or name the variants among their columns with variants=",
-                )  # fmt: skip
-    everywhere = [
-        name for name in fields if all(name in s.names and not s.field(name).nullable for s in schemas.values())
-    ]
-    return Schema(tuple(Field(f.name, f.type, f.name not in everywhere) for f in fields.values()))
+                )
+    sure = {n for n in fields if all(n in s.names and not s.field(n).nullable for s in schemas.values())}
+    return Schema(tuple(Field(f.name, f.type, f.name not in sure) for f in fields.values()))
+
+
+def _nullable(type: DataType) -> DataType:
+    """The type with all that is below it nullable: writers differ in what they say of that."""
+    match type:
+        case StructType(fields):
+            return StructType(tuple(_below(f) for f in fields))
+        case ListType(element):
+            return ListType(_below(element))
+        case MapType(key, value):
+            return MapType(replace(key, type=_nullable(key.type)), _below(value))
+    return type
+
+
+def _below(field: Field) -> Field:
+    return replace(field, type=_nullable(field.type), nullable=True)
 
 
 def _outputs(columns: Sequence[str] | Mapping[str, str | Expr] | None, schema: Schema) -> list[_Output]:

@@ -22,28 +22,34 @@ if TYPE_CHECKING:
 t = pa.types
 
 
-def file_schema(files: DataFiles, uri: str, variants: Collection[str] = ()) -> Schema:
+def file_schema(files: DataFiles, uri: str, variants: Collection[str] = (), some: bool = False) -> Schema:
     """The columns of a file. A group is a variant if it is annotated VARIANT (of any version), or if `variants` names
     it: by its path, dots between the names, `element`, `key` and `value` in lists and maps.
 
-    Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file has not.
+    Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file has not, unless it may
+    have but `some` of them.
     """
     source = open_source(files, uri)
     try:
-        return from_arrow(marked_schema(source, _groups(files, source), variants))
+        return from_arrow(marked_schema(source, _groups(files, source), variants, some))
     finally:
         source.close()
 
 
-def marked_schema(source: ParquetSource, groups: Sequence[VariantGroup], variants: Collection[str] = ()) -> pa.Schema:
+def marked_schema(
+    source: ParquetSource, groups: Sequence[VariantGroup], variants: Collection[str] = (), some: bool = False
+) -> pa.Schema:
     """The file's Arrow schema with its variants, however they are laid out, as marked `<metadata, value>`."""
     fields = source.resolver.fields
     known = {".".join(f.path): f for top in fields for f in top.walk()}
-    if missing := [name for name in variants if name not in known]:
+    missing = [name for name in variants if name not in known]
+    if missing and not some:
         raise ColumnNotFoundError(
             f"no column `{missing[0]}` to be read as a variant", where=source.uri, advice=f"it has {', '.join(known)}"
         )
-    found = {known[name].path for name in variants} | {_field_of(group, fields).path for group in groups}
+    found = {known[name].path for name in variants if name in known} | {
+        _field_of(group, fields).path for group in groups
+    }
     arrow = source.file.schema_arrow
     return pa.schema([_marked(a, f, found) for a, f in zip(arrow, fields)])
 
