@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import boathouse as bh
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
@@ -211,3 +213,31 @@ def test_a_registered_extension_type_changes_nothing(tmp_path):
     finally:
         pa.unregister_extension_type("arrow.parquet.variant")
     assert python(bh.read_parquet(path).column("v")) == VALUES
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_broken_footers_are_refused_and_never_crash(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "good.parquet"
+    if not path.exists():
+        bh.write_parquet(nested(VALUES), path)
+    good = bytearray(footer(path))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(good) - 1))
+        good[at] = data.draw(st.one_of(st.integers(0, 255), st.sampled_from([0x1C, 0x19, 0x1B, 0xFC, 0xF9])))
+    if data.draw(st.booleans()):
+        del good[data.draw(st.integers(0, len(good) - 1)) :]
+    try:
+        found = annotated(bytes(good))
+        assert all(g.first >= 0 and g.leaves > 0 for g in found)
+        annotate(bytes(good), [])
+    except CorruptTableError:
+        pass
+
+
+@pytest.mark.parametrize("opening", [b"\x19\x1c" + b"\x19" * 5000, b"\x1c" * 5000, b"\x1b\x01\xbb" * 2000])
+def test_footers_nested_without_end(opening: bytes) -> None:
+    with pytest.raises(CorruptTableError):
+        annotated(opening)

@@ -14,6 +14,8 @@ from typing import Any
 from boathouse.errors import CorruptTableError
 
 MAGIC = b"PAR1"
+_DEPTH = 64
+"""No metadata of Parquet is nested nearly as deep."""
 _SCHEMA = 2
 _NAME, _CHILDREN, _LOGICAL = 4, 5, 10
 _BYTES_OF = {3: 1, 7: 8, 13: 16}
@@ -62,13 +64,13 @@ class _Cursor:
         return self.data[self.at - 1]
 
     def varint(self) -> int:
-        out = shift = 0
-        while True:
+        out = 0
+        for shift in range(0, 70, 7):
             byte = self.byte()
             out |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return out
-            shift += 7
+        raise CorruptTableError("the Parquet footer holds a number of more than 64 bits")
 
     def field(self, last: int) -> tuple[int, int]:
         """The next field's id and type; type 0 ends the struct."""
@@ -89,9 +91,12 @@ class _Cursor:
     def text(self) -> str:
         size = self.varint()
         self.at += size
-        return self.data[self.at - size : self.at].decode()
+        # Names that are no UTF-8 are for those to complain of who need them.
+        return self.data[self.at - size : self.at].decode("utf-8", "replace")
 
-    def skip(self, kind: int, in_list: bool = False) -> None:
+    def skip(self, kind: int, in_list: bool = False, depth: int = 0) -> None:
+        if depth > _DEPTH:
+            raise CorruptTableError(f"the Parquet footer is nested more than {_DEPTH} levels deep")
         if kind in (1, 2):
             self.at += in_list  # a field's boolean is in its header
         elif kind in _BYTES_OF:
@@ -103,23 +108,29 @@ class _Cursor:
         elif kind in (_LIST, _SET):
             size, of = self.list_head()
             for _ in range(size):
-                self.skip(of, True)
+                self.skip(of, True, depth + 1)
+                self._within()
         elif kind == _MAP:
-            self._skip_map()
+            self._skip_map(depth + 1)
         elif kind == _STRUCT:
             last, of = self.field(0)
             while of:
-                self.skip(of)
+                self.skip(of, False, depth + 1)
                 last, of = self.field(last)
         else:
             raise CorruptTableError(f"the Parquet footer holds a field of the unknown Thrift type {kind}")
 
-    def _skip_map(self) -> None:
+    def _skip_map(self, depth: int) -> None:
         size = self.varint()
         kinds = self.byte() if size else 0
         for _ in range(size):
-            self.skip(kinds >> 4, True)
-            self.skip(kinds & 0x0F, True)
+            self.skip(kinds >> 4, True, depth)
+            self.skip(kinds & 0x0F, True, depth)
+            self._within()
+
+    def _within(self) -> None:
+        if self.at > len(self.data):
+            raise CorruptTableError("the Parquet footer ends too early")
 
 
 def annotated(footer: bytes) -> tuple[VariantGroup, ...]:
@@ -221,10 +232,12 @@ def _logical(cursor: _Cursor) -> tuple[bool, int | None]:
 def _with_paths(elements: list[_Element]) -> list[tuple[tuple[str, ...], _Element]]:
     """The elements below the root, each with its path."""
     out: list[tuple[tuple[str, ...], _Element]] = []
-    open_groups: list[tuple[tuple[str, ...], int]] = [((), elements[0].children)]
+    open_groups: list[tuple[tuple[str, ...], int]] = [((), elements[0].children)] if elements else []
     for element in elements[1:]:
         while open_groups and not open_groups[-1][1]:
             open_groups.pop()
+        if not open_groups:
+            raise CorruptTableError(f"the Parquet footer has a column `{element.name}` that belongs to no group")
         above, left = open_groups[-1]
         open_groups[-1] = (above, left - 1)
         path = (*above, element.name)
