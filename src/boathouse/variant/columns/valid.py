@@ -38,7 +38,7 @@ def _column(column: Column) -> pa.BooleanArray:
 
 def check_scalars(tree: Tree) -> None:
     """Raises Faulty for what scalars may not hold."""
-    for kind, which in tree.kinds().items():
+    for kind, which in tree.kinds.items():
         if kind in (DECIMAL4, DECIMAL8, DECIMAL16):
             decimals(tree, which, kind)
         elif kind == TIME:
