@@ -1,0 +1,1 @@
+"""Shredding of variant columns: `schema`, `choose`, `shred`, `unshred` and `get` (VariantShredding.md)."""

@@ -40,8 +40,8 @@ from boathouse.variant.shredding.primitives import encode, plain
 from boathouse.variant.shredding.rows import Rows, sizes_of
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, from_storage
 
-CELLS = 1 << 19
-"""Values planned at once: what a step needs stays in the processor's cache."""
+CELLS = 1 << 21
+"""Values planned at once: fewer, and the calls cost more than the bytes; more, and the cache no longer holds them."""
 CONFLICT = "`value` and `typed_value` are both there, and the value is no shredded object"
 _LIMIT = (1 << 31) - 1
 
