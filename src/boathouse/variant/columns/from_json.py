@@ -23,9 +23,9 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
     """The variant column `struct<metadata, value>` of a column of JSON text; chunked if `texts` is.
 
     `texts`: an Arrow array or chunked array (or what exports one) of strings or binary in UTF-8, of any layout,
-    dictionaries and views too; null rows stay null. Each row has the smallest dictionary of its names, sorted, so rows with the same names have
-    the same metadata; all else is canonical too. Raises InvalidJsonError with the row and byte of the first text that
-    `Variant.from_json` refuses; with `lenient` such rows become null and are counted there.
+    dictionaries and views too; null rows stay null. Each row has the smallest dictionary of its names, sorted, so
+    rows with the same names have the same metadata; all else is canonical too. Raises InvalidJsonError with the row
+    and byte of the first text that `Variant.from_json` refuses; with `lenient` such rows become null and are counted.
     """
     texts = _arrow(texts)
     if isinstance(texts, pa.ChunkedArray):
