@@ -43,8 +43,8 @@ def nested(nodes: Nodes, type: DataType, safe: bool, place: Ints | None, rows: i
     if single:
         one_by_one = np.concatenate(single)
         spots.append(one_by_one)
-        found_values = [cast_one(nodes, int(k), type, safe) for k in one_by_one]
-        parts.append(_stored([_plain(value, type) for value in found_values], type))
+        found_values = [cast_one(nodes, int(k), type, safe, _plain) for k in one_by_one]
+        parts.append(_stored(found_values, type))
     return _placed(parts, spots, place, rows, to_arrow_type(type))
 
 

@@ -6,7 +6,7 @@ Values are grouped by their own type. Numbers and times are cast by numpy, strin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -255,11 +255,15 @@ def _raise(nodes: Nodes, k: int, type: DataType) -> None:
     raise EvaluationError(f"row {nodes.column.first_row + int(nodes.row[k]):,}: the value cannot be cast to {type}")
 
 
-def cast_one(nodes: Nodes, k: int, type: DataType, safe: bool) -> Any:
-    """The cast of one node as `cast_exact`; its error says the row. None where it is malformed, if lenient."""
+def cast_one(
+    nodes: Nodes, k: int, type: DataType, safe: bool, finish: Callable[[Any, DataType], Any] | None = None
+) -> Any:
+    """The cast of one node as `cast_exact`, finished; its error says the row. None where it is malformed, if
+    lenient."""
     row = nodes.column.first_row + int(nodes.row[k])
     try:
-        return cast_exact(variant_at(nodes, k), type, safe)
+        found = cast_exact(variant_at(nodes, k), type, safe)
+        return found if finish is None else finish(found, type)
     except EvaluationError as problem:
         raise EvaluationError(f"row {row:,}: {problem.message}", advice=problem.advice) from None
     except MalformedVariant as problem:
