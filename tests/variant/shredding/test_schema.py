@@ -9,8 +9,10 @@ from hypothesis import given, settings
 
 from boathouse.errors import SchemaError, UnsupportedTypeError
 from boathouse.testing.shredding import TYPES, schemas
+from boathouse.testing.variants import to_column
 from boathouse.types import DOUBLE, INT8, INT64, STRING, UUID, DecimalType, FixedType
 from boathouse.types.text import parse_type
+from boathouse.variant import Variant
 from boathouse.variant.shredding.schema import (
     ShreddedArray,
     ShreddedObject,
@@ -19,6 +21,8 @@ from boathouse.variant.shredding.schema import (
     shredding_schema,
     storage_type,
 )
+from boathouse.variant.shredding.shred import shred
+from boathouse.variant.shredding.unshred import unshred
 
 # VariantShredding.md, "Shredded Value Types": what pyarrow's Parquet schema says of each.
 TABLE = {
@@ -179,6 +183,16 @@ def test_a_schema_too_deep_for_any_engine_is_refused_not_followed():
         deep = pa.list_(element)
     with pytest.raises(SchemaError, match="deeper"):
         shredding_schema(variant_of(deep))
+    schema = ShreddingSchema()
+    for _ in range(100):
+        schema = ShreddingSchema(ShreddedArray(schema))
+    with pytest.raises(SchemaError, match="deeper"):
+        ShreddingSchema(ShreddedArray(schema))
+    value = 1
+    for _ in range(120):
+        value = [value]
+    column = to_column([Variant.from_python(value)])
+    assert unshred(shred(column, schema)).to_pylist() == column.to_pylist()
 
 
 def test_text_of_a_schema_is_that_of_its_types():

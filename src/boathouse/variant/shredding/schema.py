@@ -12,7 +12,7 @@ pair `value`, `typed_value`:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -39,6 +39,7 @@ from boathouse.types import (
     VariantType,
 )
 from boathouse.types.text import parse_type
+from boathouse.variant.metadata import utf8
 
 MAX_DEPTH = 100
 """Nested typed columns below the root; Spark and Iceberg write 50 at most."""
@@ -53,6 +54,8 @@ class ShreddedObject:
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.fields]
+        for name in names:
+            utf8(name)
         if not names:
             raise SchemaError("an object is shredded into one field at least: Parquet has no empty groups")
         if len(set(names)) < len(names):
@@ -81,12 +84,22 @@ class ShreddingSchema:
 
     typed: DataType | ShreddedObject | ShreddedArray | None = None
     has_value: bool = True
+    depth: int = field(init=False, repr=False, compare=False, default=0)
+    """How many objects and arrays are nested in it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.typed, DataType):
             object.__setattr__(self, "typed", _check_primitive(self.typed, ""))
         elif self.typed is None and not self.has_value:
             raise SchemaError("a shredded value needs one of the columns `value` and `typed_value`")
+        elif self.typed is not None:
+            below = (
+                [self.typed.element]
+                if isinstance(self.typed, ShreddedArray)
+                else [node for _, node in self.typed.fields]
+            )
+            object.__setattr__(self, "depth", 1 + max(node.depth for node in below))
+            _check_depth(self.depth, "$")
 
     def __str__(self) -> str:
         """Spark's type text, `variant` where nothing is typed."""
