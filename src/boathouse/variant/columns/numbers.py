@@ -108,7 +108,8 @@ def read(nodes: Nodes, group: int) -> Numbers:
     if group in (DOUBLE, FLOAT):
         words = _words(nodes, pos + 1)
         if group == FLOAT:
-            return Numbers(FLOAT, real=words.astype("<i4").view("<f4").astype(np.float64))
+            with np.errstate(invalid="ignore"):  # signalling NaNs
+                return Numbers(FLOAT, real=words.astype("<i4").view("<f4").astype(np.float64))
         return Numbers(DOUBLE, real=words.view("<f8"))
     whole = _words(nodes, pos + 1)
     if group == DATE:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from boathouse.types import DecimalType
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Ints
@@ -18,6 +19,7 @@ from boathouse.variant.primitives import DECIMAL4, DECIMAL8, DECIMAL16
 from boathouse.variant.schemas import SchemaBuilder, Shape, VariantSchema, narrowest_decimal, type_of
 
 _DECIMALS = (DECIMAL4, DECIMAL8, DECIMAL16)
+_POW10 = np.array([10**i for i in range(19)], np.int64)
 
 
 def schema_of(data: Any, *, lenient: Lenient | None = None) -> VariantSchema:
@@ -32,7 +34,7 @@ def schema_of(data: Any, *, lenient: Lenient | None = None) -> VariantSchema:
     return builder.finish()
 
 
-Sightings = tuple[list[tuple[int, str | None]], list[tuple[int, int, list[tuple[int, int]]]]]
+Sightings = tuple[list[tuple[int, str | None]], list[tuple[int, int, list[DecimalType]]]]
 
 
 def _sightings(tree: Tree) -> Sightings:
@@ -61,14 +63,21 @@ def _sightings(tree: Tree) -> Sightings:
     return paths, seen
 
 
-def _digits(tree: Tree, which: Ints, kind: int) -> list[tuple[int, int]]:
-    """The distinct decimals among values, unscaled and scale."""
-    unscaled, scale = decimals(tree, which, kind)
-    numbers = unscaled if isinstance(unscaled, list) else unscaled.tolist()
-    return list(set(zip(numbers, scale.tolist())))
+def _digits(tree: Tree, which: Ints, kind: int) -> list[DecimalType]:
+    """The types of the decimals among values."""
+    unscaled, scales = decimals(tree, which, kind)
+    if isinstance(unscaled, list):
+        return list({narrowest_decimal(*one) for one in set(zip(unscaled, scales.tolist()))})
+    whole, scale = np.abs(unscaled.astype(np.int64)), scales.astype(np.int64)
+    while (zeros := np.flatnonzero((scale > 0) & (whole % 10 == 0))).size:
+        whole[zeros] //= 10
+        scale[zeros] -= 1
+    digits = np.searchsorted(_POW10, whole, side="right")
+    pairs = np.unique(np.maximum(np.maximum(digits, scale), 1) * 64 + scale).tolist()
+    return [DecimalType(pair >> 6, pair & 63) for pair in pairs]
 
 
-def _add(root: Shape, paths: list[tuple[int, str | None]], seen: list[tuple[int, int, list[tuple[int, int]]]]) -> None:
+def _add(root: Shape, paths: list[tuple[int, str | None]], seen: list[tuple[int, int, list[DecimalType]]]) -> None:
     """Notes what was seen; a container is opened before its children are added."""
     shapes: list[Shape] = []
     at = 0
@@ -79,7 +88,7 @@ def _add(root: Shape, paths: list[tuple[int, str | None]], seen: list[tuple[int,
             at += 1
             if kind in (OBJECT, ARRAY):
                 shapes[number].open(kind == OBJECT)
-            for unscaled, scale in found:
-                shapes[number].add(narrowest_decimal(unscaled, scale))
+            for type in found:
+                shapes[number].add(type)
             if kind < OBJECT and kind not in _DECIMALS:
                 shapes[number].add(type_of(kind))
