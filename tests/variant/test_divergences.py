@@ -223,7 +223,7 @@ def test_spark_takes_broken_dictionaries_as_valid(shown: Any) -> None:
     answers = shown([not_at_zero, too_many], "to_json(v)", "is_valid_variant(v)")
     assert answers == [("1", True), ("1", True)]
     assert [f.kind for f in not_at_zero.validate()] == ["oddity"]
-    with pytest.raises(MalformedVariant, match="9 dictionary offsets"):
+    with pytest.raises(MalformedVariant, match="do not fit into 5 bytes"):
         Variant(too_many.metadata, too_many.value)
 
 

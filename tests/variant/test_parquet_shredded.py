@@ -32,7 +32,9 @@ from boathouse.errors import (
     UnsupportedTypeError,
 )
 from boathouse.expr.parse import parse
+from boathouse.expr.resolve import bind_predicate
 from boathouse.parquet import read as parquet_read
+from boathouse.parquet.resolve import SourceColumn
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.stats import StatsCollector
 from boathouse.parquet.write import ParquetWriter
@@ -41,6 +43,7 @@ from boathouse.testing import variants as gen
 from boathouse.types import INT64, STRING, VARIANT, Field, ListType, Schema
 from boathouse.variant import Variant, parse_metadata, shredding_schema, unshred
 from boathouse.variant import shred as shredded_by
+from boathouse.variant.shredding.get import get
 
 FIELD = pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})
 EVENTS = [
@@ -643,3 +646,29 @@ def test_there_is_no_limit_of_our_own(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="Spark cannot read it"):
         write(path, [large], "struct<n:tinyint>", compression="zstd")
     assert variants(bh.read_parquet(path)["v"])[0].value == large.value
+
+
+def test_a_filter_of_other_paths_than_the_columns_has_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.parquet", EVENTS, SHREDS[1])
+    schema = Schema((Field("v", VARIANT), Field("k", INT64)))
+    where = bind_predicate(parse("variant_get(v, '$.id', 'int') = 3"), schema)
+    wanted = [SourceColumn("v", VARIANT, only=(("actor", "login"),)), SourceColumn("k", INT64)]
+    files = NativeFiles(StorageOptions.of(None))
+    (batch,) = parquet_read.scan_file(files, str(path), wanted, row_filter=where)
+    assert batch.column("k").to_pylist() == [3]
+    assert get(batch.column("v"), "$.actor.login", "string").to_pylist() == ["u3"]
+
+
+def test_row_groups_too_large_for_memory_are_read_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_read, "_STREAM_BYTES", 100)
+    monkeypatch.setattr(parquet_read, "_CHUNK_BYTES", 100)
+    for name, call in CALLS.items():
+        plain = bh.read_parquet(write(tmp_path / "p.parquet", VALUES), columns={"x": call[1]}, where="k > 2")
+        for shred in SHREDS[1:3]:
+            path = write(tmp_path / "s.parquet", VALUES, shred)
+            got = bh.read_parquet(path, columns={"x": call[1]}, where="k > 2")
+            if not pa.types.is_struct(got.schema.field("x").type):
+                assert got["x"].to_pylist() == plain["x"].to_pylist(), name
+    path = write(tmp_path / "s.parquet", EVENTS, SHREDS[1])
+    got = bh.read_parquet(path, columns=["v"], where="variant_get(v, '$.id', 'int') = 13 OR v IS NULL")
+    assert variants(got["v"]) == [variant_of(EVENTS[13])]

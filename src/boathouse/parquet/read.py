@@ -302,7 +302,7 @@ def _probes(
         only = wanted.get(column.name)
         if only is not None and node.leaves:
             probe = source.resolver.column(replace(column, only=only))[1]
-            if len(probe.leaves) < len(node.leaves):
+            if len(probe.leaves) < len(node.leaves) or (column.only is not None and set(only) - set(column.only)):
                 found[i] = probe
     return found
 
