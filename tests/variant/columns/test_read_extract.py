@@ -141,7 +141,7 @@ def paths(rows: list[Row]) -> list[tuple[str | int, ...]]:
 
 @pytest.mark.spec("V-088", "V-029", "V-037", "V-062")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(rows=columns())
 def test_every_layout_gives_what_one_value_gives(layout: str, rows: list[Row]) -> None:
     data = LAYOUTS[layout](rows)
@@ -151,7 +151,7 @@ def test_every_layout_gives_what_one_value_gives(layout: str, rows: list[Row]) -
         flat(found).validate(full=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(loose_variants(8), min_size=1, max_size=5), st.integers(1, 400))
 def test_many_rows_as_a_few(rows: list[Variant], times: int) -> None:
     """Enough rows that those of one shape are read together."""
@@ -194,7 +194,7 @@ def attempt(work: Callable[[], Any]) -> Any:
 
 @pytest.mark.spec("V-063")
 @pytest.mark.parametrize("type", ALL, ids=str)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(rows=st.lists(st.one_of(st.none(), scalars().map(encode), variants(3)), max_size=12))
 def test_casts_are_those_of_one_value(type: Any, rows: list[Row]) -> None:
     data = to_column(rows)
@@ -312,6 +312,15 @@ def test_wrong_arguments_are_refused() -> None:
         extract(data, "$", "map<int,int>")
     with pytest.raises(InvalidArgumentError, match="list"):
         extract([1, 2], "$")
+
+
+@pytest.mark.parametrize("edges", [(0, 2, 1, 1), (0, 1, 2, 9), (-1, 1, 2, 3)])
+def test_invalid_arrow_arrays_are_refused(edges: tuple[int, ...]) -> None:
+    offsets = np.array(edges, np.int32)
+    value = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(bytes(3))])
+    data = pa.StructArray.from_arrays([pa.array([b"\x11\x00\x00"] * 3), value], ["metadata", "value"])
+    with pytest.raises(InvalidArgumentError, match="offsets"):
+        extract(data, "$.a", "int")
 
 
 @pytest.mark.spec("V-003")

@@ -197,6 +197,10 @@ def _spans(array: pa.Array) -> tuple[Bytes, Ints, Ints]:
         np.int64, copy=False
     )
     start, end = edges[:-1], edges[1:]
+    if int(edges[0]) < 0 or int(edges[-1]) > (0 if data is None else data.size) or not (start <= end).all():
+        raise InvalidArgumentError(
+            "an Arrow array whose offsets fall or lead beyond its buffer", advice="validate() it"
+        )
     if array.null_count:
         end = np.where(_mask(array), start, end)
     return (_EMPTY if data is None else np.frombuffer(data, np.uint8)), start, end
