@@ -318,7 +318,8 @@ def test_wrong_arguments_are_refused() -> None:
 def test_invalid_arrow_arrays_are_refused(edges: tuple[int, ...]) -> None:
     offsets = np.array(edges, np.int32)
     value = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(bytes(3))])
-    data = pa.StructArray.from_arrays([pa.array([b"\x11\x00\x00"] * 3), value], ["metadata", "value"])
+    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    data = pa.Array.from_buffers(kind, 3, [None], children=[pa.array([b"\x11\x00\x00"] * 3), value])
     with pytest.raises(InvalidArgumentError, match="offsets"):
         extract(data, "$.a", "int")
 
