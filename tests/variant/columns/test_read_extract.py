@@ -314,7 +314,7 @@ def test_wrong_arguments_are_refused() -> None:
         extract([1, 2], "$")
 
 
-@pytest.mark.parametrize("edges", [(0, 2, 1, 1), (0, 1, 2, 9), (-1, 1, 2, 3)])
+@pytest.mark.parametrize("edges", [(0, 2, 1, 1), (0, 3, 1, 2)])
 def test_invalid_arrow_arrays_are_refused(edges: tuple[int, ...]) -> None:
     offsets = np.array(edges, np.int32)
     value = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(bytes(3))])
