@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from boathouse.errors import InvalidArgumentError, MalformedVariant
+from boathouse.errors import InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
 from boathouse.testing.shredding import Pair, to_storage
 from boathouse.testing.variants import Tree, to_column, tree_of
 from boathouse.variant import Variant, build_metadata
@@ -278,6 +278,36 @@ def test_typed_numbers_beyond_their_type_are_refused():
         )
         with pytest.raises(MalformedVariant, match="range"):
             unshred(column)
+
+
+@pytest.mark.spec("V-054")
+def test_a_type_of_a_later_specification_is_told_by_its_row_and_leaves_its_siblings_readable():
+    later = bytes([25 << 2, 1, 2])
+    array = shredding_schema("array<string>")
+    column = to_storage([Pair(None, (Pair(None, "a"), Pair(text("b")))), None, Pair(None, (Pair(text("c")),))], array)
+    elements = column.field("typed_value").values
+    values = pa.array([*elements.field("value").to_pylist()[:2], later], pa.binary())
+    group = pa.StructArray.from_arrays([values, elements.field("typed_value")], ["value", "typed_value"])
+    lists = pa.ListArray.from_arrays(column.field("typed_value").offsets, group)
+    column = pa.StructArray.from_arrays(
+        [column.field("metadata"), column.field("value"), lists], ["metadata", "value", "typed_value"]
+    )
+    with pytest.raises(UnsupportedFeatureError, match=r"type 25 .*row 2"):
+        unshred(column)
+    lenient = Lenient()
+    assert trees(unshred(column, lenient=lenient))[2] is None
+    assert lenient.rows == [2]
+    assert get(column, "$[1]", "string").to_pylist() == ["b", None, None]
+
+
+@pytest.mark.spec("V-087")
+def test_a_conflict_costs_a_lenient_path_its_row_alone():
+    column = to_storage([event(None, Pair(text("x"), "y")), event(None, Pair(None, "z"))], EVENT)
+    lenient = Lenient()
+    assert get(column, "$.event_type", "string", lenient=lenient).to_pylist() == [None, "z"]
+    assert (lenient.count, lenient.rows) == (1, [0])
+    with pytest.raises(MalformedVariant):
+        get(column, "$.event_type", "string")
 
 
 @pytest.mark.spec("V-047")

@@ -175,9 +175,9 @@ class _Reader:
         if value is not None and value.null_count < len(value):
             has = valid(value)
             conflict = both(both(valid(typed), has), mask)
-            rows = np.arange(len(typed))
-            count = len(typed)
-            self._rows(metadata).refuse(np.ones(count, np.bool_) if conflict is None else conflict, rows, CONFLICT)
+            rows, count = self._rows(metadata), len(typed)
+            rows.refuse(np.ones(count, np.bool_) if conflict is None else conflict, np.arange(count), CONFLICT)
+            mask = self._settled(rows, mask)
             residual = self._residual(metadata, value, mask, ())
             return residual if has is None else pc.if_else(pa.array(has), residual, _masked(typed, mask))
         return _masked(typed, mask)
@@ -195,10 +195,14 @@ class _Reader:
         there = both(mask, plan.mask)
         if isinstance(plan.size, int) and not plan.size:
             there = np.zeros(len(metadata), np.bool_)
-        if rows.bad is not None and self.lenient is not None:
-            self.lenient.add(np.flatnonzero(rows.bad) + self.first_row)
-            there = both(there, ~rows.bad)
-        return variants(metadata, joined(plan, len(metadata)), there)
+        return variants(metadata, joined(plan, len(metadata)), self._settled(rows, there))
+
+    def _settled(self, rows: Rows, mask: Mask | None) -> Mask | None:
+        """The mask without the rows found malformed, which are counted."""
+        if rows.bad is None or self.lenient is None:
+            return mask
+        self.lenient.add(np.flatnonzero(rows.bad) + self.first_row)
+        return both(mask, ~rows.bad)
 
 
 def _within(typed: pa.Array, bits: int) -> bool:

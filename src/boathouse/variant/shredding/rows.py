@@ -67,7 +67,7 @@ class Rows:
         """The values `data[at]` of rows `row` as nodes; node k is row k of their own column (see `located`)."""
         start, end = data.offsets[at], data.offsets[at + 1]
         column = Column(data.data, start, end, self.meta.with_codes(self.meta.codes[row]))
-        return Nodes(column, np.arange(len(at)), start, end, Faults(len(at), self.lenient))
+        return Nodes(column, np.arange(len(at)), start, end, _Faults(row + self.first_row, self.lenient))
 
     @contextmanager
     def located(self, nodes: Nodes, row: Ints) -> Iterator[None]:
@@ -80,6 +80,17 @@ class Rows:
             raise
         if nodes.faults.bad is not None:
             self._mark(row[nodes.faults.bad])
+
+
+class _Faults(Faults):
+    """Of nodes that are numbered by themselves: types of a later specification are told by the rows they lie in."""
+
+    def __init__(self, row: Ints, lenient: Lenient | None) -> None:
+        super().__init__(len(row), lenient)
+        self._row = row
+
+    def unsupported(self, id: int, row: int, path: str = "$") -> None:
+        super().unsupported(id, int(self._row[row]) if self.lenient is None else row, path)
 
 
 def sizes_of(nodes: Nodes) -> Ints:
