@@ -155,7 +155,8 @@ _SPECS = (
     FunctionSpec("is_variant_null", "variant", ("variant",), BOOLEAN, "whether the variant null; false for null"),
     FunctionSpec("parse_json", "variant", ("string",), VARIANT, "the variant of a JSON text", total=False),
     FunctionSpec("try_parse_json", "variant", ("string",), VARIANT, "`parse_json`, null where that is an error"),
-    FunctionSpec("to_json", "variant", ("variant",), STRING, "the JSON text of a variant; NaN and infinities quoted", total=False),
+    FunctionSpec("to_json", "variant", ("variant",), STRING, "the JSON text of a variant; NaN and infinities quoted",
+                 total=False),
     FunctionSpec("schema_of_variant", "variant", ("variant",), STRING, "the type of a variant's value", total=False),
 )  # fmt: skip
 
