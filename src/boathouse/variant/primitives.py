@@ -5,7 +5,15 @@ VariantEncoding.md, "Value encoding" and "Encoding types". All integers are litt
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from boathouse.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Size = TypeVar("Size", int, "npt.NDArray[np.int64]")
 
 VERSION = 1
 MAX_DEPTH = 1_000  # nested containers; the text names no limit
@@ -40,7 +48,7 @@ EMPTY_METADATA = b"\x11\x00\x00"
 NULL_VALUE = b"\x00"
 
 
-def budget(size: int) -> int:
+def budget(size: Size) -> Size:
     """How many bytes a full reading of a value of `size` bytes may visit: children may be shared, but not to excess.
 
     Visited are the bytes of every scalar and the header, ids and offsets of every container, each time they are

@@ -24,7 +24,6 @@ from boathouse.variant.columns.pieces import as_text, join
 from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
 
 _NOWHERE = np.zeros(0, np.int64)
-_BASE_BUDGET, _BUDGET = budget(0), budget(1) - budget(0)
 
 
 class Faulty(Exception):
@@ -324,7 +323,7 @@ class _Expansion:
         if self.spent is None:
             self.spent = np.zeros(len(self.rows), np.int64)
             top = self.levels[0][0]
-            self.allowed = _BASE_BUDGET + _BUDGET * (top.end - top.pos)
+            self.allowed = budget(top.end - top.pos)
             for past, inner in self.levels:
                 self.count(past, inner)
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
 from boathouse.variant.columns.gather import Bools, Ints
+from boathouse.variant.primitives import budget
 
 KEPT = 100
-# A value may be visited this many times its own bytes: sharing of children is legal, expansion without end is not.
-BUDGET = 16  # as primitives.budget
 
 
 @dataclass(slots=True)
@@ -68,7 +67,7 @@ class Faults:
         if self.spent is None:
             self.spent = np.zeros(self.rows, np.int64)
         self.spent += np.bincount(row, minlength=self.rows)
-        over = self.spent > BUDGET * room + BUDGET
+        over = self.spent > budget(room)
         if not over.any():
             return None
         return self.check(~over[row], row, np.zeros_like(row), "the value expands without end: its children are shared")

@@ -71,7 +71,7 @@ def _readable(
         attempts += 1
         if attempts == _ATTEMPTS:
             # Each attempt finds what the last one did not reach; looking at every row by itself ends that.
-            wrong = np.flatnonzero([fault(column, row) is not None for row in rows.tolist()])
+            wrong = np.union1d(wrong, np.flatnonzero([fault(column, row) is not None for row in rows.tolist()]))
         lenient.add(rows[wrong] + column.first_row)
         rows = np.delete(rows, wrong)
 
