@@ -33,7 +33,7 @@ from boathouse.expr.tree import Column, Expr
 from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.extraction import variant_paths
 from boathouse.parquet.file_schema import file_schema
-from boathouse.parquet.read import SourceColumn, scan_file
+from boathouse.parquet.read import ParquetSource, SourceColumn, open_source, scan_source
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.shredded import Place
 from boathouse.parquet.stats import SchemaLeaf, leaf_array, schema_leaves
@@ -87,10 +87,36 @@ def read_parquet(
         uris = [uri for one in given for uri in _files_at(path_text(one), stores)]
         if not uris:
             raise InvalidArgumentError("no file to read", advice="pass the path of a Parquet file, or of a folder")
-        schema = _united({uri: file_schema(files, uri, marked, some=len(uris) > 1) for uri in uris})
-        outputs = _outputs(columns, schema)
-        condition = None if where is None else bind_predicate(parse(where) if isinstance(where, str) else where, schema)
-        return _read(files, uris, schema, outputs, condition)
+        with _Opened(files) as opened:
+            schema = _united({uri: file_schema(files, opened(uri), marked, some=len(uris) > 1) for uri in uris})
+            outputs = _outputs(columns, schema)
+            text = parse(where) if isinstance(where, str) else where
+            return _read(opened, uris, schema, outputs, None if text is None else bind_predicate(text, schema))
+
+
+class _Opened:
+    """Opens files, the last one of which stays open: a single file is opened once."""
+
+    def __init__(self, files: DataFiles) -> None:
+        self._files = files
+        self._last: ParquetSource | None = None
+
+    def __call__(self, uri: str) -> ParquetSource:
+        if self._last is None or self._last.uri != uri:
+            self.close()
+            self._last = open_source(self._files, uri)
+        return self._last
+
+    def close(self) -> None:
+        if self._last is not None:
+            self._last.close()
+            self._last = None
+
+    def __enter__(self) -> _Opened:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _files_at(path: str, stores: Stores) -> list[str]:
@@ -159,12 +185,10 @@ def _outputs(columns: Sequence[str] | Mapping[str, str | Expr] | None, schema: S
     return [_Output(name, bind(Column((name,)), schema)) for name in wanted]
 
 
-def _read(
-    files: DataFiles, uris: Sequence[str], schema: Schema, outputs: list[_Output], where: Expr | None
-) -> pa.Table:
+def _read(opened: _Opened, uris: Sequence[str], schema: Schema, outputs: list[_Output], where: Expr | None) -> pa.Table:
     sources = _sources(schema, [o.expr for o in outputs], where)
     fields = [to_arrow_field(_field(o, schema)) for o in outputs]
-    batches = (batch for uri in uris for batch in scan_file(files, uri, sources, row_filter=where))
+    batches = (batch for uri in uris for batch in scan_source(opened(uri), sources, row_filter=where))
     made = [_project(batch, outputs, fields) for batch in batches]
     if not fields:
         return pa.table({"rows": pa.nulls(sum(b.num_rows for b in made))}).select([])

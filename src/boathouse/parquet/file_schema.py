@@ -11,7 +11,7 @@ from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_MARKS, VARIANT_STORAG
 from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.damage import damage
 from boathouse.parquet.footer import VariantGroup, annotated, read_footer_bytes
-from boathouse.parquet.read import ParquetSource, open_source
+from boathouse.parquet.read import ParquetSource
 from boathouse.parquet.resolve import FileField, is_list
 from boathouse.parquet.variants import METADATA
 from boathouse.types import Schema
@@ -22,18 +22,14 @@ if TYPE_CHECKING:
 t = pa.types
 
 
-def file_schema(files: DataFiles, uri: str, variants: Collection[str] = (), some: bool = False) -> Schema:
-    """The columns of a file. A group is a variant if it is annotated VARIANT (of any version), or if `variants` names
+def file_schema(files: DataFiles, source: ParquetSource, variants: Collection[str] = (), some: bool = False) -> Schema:
+    """The columns of an open file. A group is a variant if it is annotated VARIANT (any version), or `variants` names
     it: by its path, dots between the names, `element`, `key` and `value` in lists and maps.
 
     Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file has not, unless it may
     have but `some` of them.
     """
-    source = open_source(files, uri)
-    try:
-        return from_arrow(marked_schema(source, _groups(files, source), variants, some))
-    finally:
-        source.close()
+    return from_arrow(marked_schema(source, _groups(files, source), variants, some))
 
 
 def marked_schema(

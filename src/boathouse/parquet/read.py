@@ -151,16 +151,34 @@ def scan_file(
     """
     source = open_source(files, uri, matching)
     try:
+        yield from scan_source(
+            source, columns, row_filter=row_filter, deleted=deleted, positions=positions, batch_rows=batch_rows,
+            use_threads=use_threads,
+        )  # fmt: skip
+    finally:
+        source.close()
+
+
+def scan_source(
+    source: ParquetSource,
+    columns: Sequence[SourceColumn],
+    *,
+    row_filter: Expr | None = None,
+    deleted: Bitmap | None = None,
+    positions: bool = False,
+    batch_rows: int = BATCH_ROWS,
+    use_threads: bool = True,
+) -> Iterator[pa.RecordBatch]:
+    """`scan_file` of a file that is open, and stays so."""
+    try:
         plan = _plan(source, columns, positions, row_filter)
-        scan = _Scan(uri, plan, row_filter, deleted)
+        scan = _Scan(source.uri, plan, row_filter, deleted)
         for chunk in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
             for first, rows, read in _reads(source, plan.leaves, chunk, use_threads):
                 yield from scan.rows(first, rows, read, batch_rows)
     except BoathouseError as error:
-        error.where = error.where or uri
+        error.where = error.where or source.uri
         raise
-    finally:
-        source.close()
 
 
 @dataclass(frozen=True, slots=True)
