@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
 from boathouse.expr.tree import Expr
 
 
+@lru_cache(256)
 def parse(sql: str) -> Expr:
     """An expression, its columns unresolved. Raises ExpressionError, UnsupportedFunctionError."""
     return _parser().parse(sql)

@@ -64,8 +64,11 @@ class _Cursor:
         return self.data[self.at - 1]
 
     def varint(self) -> int:
-        out = 0
-        for shift in range(0, 70, 7):
+        out = self.byte()
+        if out < 0x80:
+            return out
+        out &= 0x7F
+        for shift in range(7, 70, 7):
             byte = self.byte()
             out |= (byte & 0x7F) << shift
             if byte < 0x80:
@@ -97,12 +100,12 @@ class _Cursor:
     def skip(self, kind: int, in_list: bool = False, depth: int = 0) -> None:
         if depth > _DEPTH:
             raise CorruptTableError(f"the Parquet footer is nested more than {_DEPTH} levels deep")
-        if kind in (1, 2):
+        if kind in _VARINTS:
+            self.varint()
+        elif kind in (1, 2):
             self.at += in_list  # a field's boolean is in its header
         elif kind in _BYTES_OF:
             self.at += _BYTES_OF[kind]
-        elif kind in _VARINTS:
-            self.varint()
         elif kind == _BINARY:
             self.at += self.varint()
         elif kind in (_LIST, _SET):
