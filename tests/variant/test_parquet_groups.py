@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 import boathouse as bh
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
-from boathouse.errors import ColumnNotFoundError, CorruptTableError, MalformedVariant, SchemaMismatchError
+from boathouse.errors import (
+    ColumnNotFoundError,
+    CorruptTableError,
+    InvalidArgumentError,
+    MalformedVariant,
+    SchemaMismatchError,
+)
 from boathouse.parquet.footer import annotate, annotated, read_footer_bytes
 from boathouse.variant import Variant
 
@@ -241,3 +247,28 @@ def test_broken_footers_are_refused_and_never_crash(
 def test_footers_nested_without_end(opening: bytes) -> None:
     with pytest.raises(CorruptTableError):
         annotated(opening)
+
+
+def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.parquet"
+    bh.write_parquet(pa.table({"x": [1, 2]}), path)
+    before = path.read_bytes()
+
+    def failing() -> Any:
+        yield pa.record_batch({"x": [3]})
+        raise RuntimeError("the source is lost")
+
+    source = pa.RecordBatchReader.from_batches(pa.schema({"x": pa.int64()}), failing())
+    with pytest.raises(RuntimeError, match="lost"):
+        bh.write_parquet(source, path, row_group_rows=1)
+    assert path.read_bytes() == before
+    assert [one.name for one in path.parent.iterdir()] == ["a.parquet"]
+    bh.write_parquet(bh.read_parquet(path, where="x = 2"), path)
+    assert bh.read_parquet(path).to_pylist() == [{"x": 2}]
+
+
+@pytest.mark.parametrize("options", [{"row_group_rows": 0}, {"row_group_rows": -1}, {"compression": None}])
+def test_impossible_options_are_refused(options: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError):
+        bh.write_parquet(pa.table({"x": [1, 2]}), tmp_path / "a.parquet", **options)
+    assert not list(tmp_path.iterdir())

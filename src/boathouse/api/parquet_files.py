@@ -16,7 +16,7 @@ from boathouse.api.checks import errors_at, flag, names
 from boathouse.api.opening import path_text
 from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import evaluate
-from boathouse.arrow.filesystem import DataFiles, data_files
+from boathouse.arrow.filesystem import DataFiles, WholeFile, data_files
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE, from_arrow, to_arrow_field
 from boathouse.bits.late import Late
 from boathouse.engines.sources import Batches, from_data
@@ -238,6 +238,7 @@ def write_parquet(
 ) -> FileSummary:
     """Writes one Parquet file of anything that speaks Arrow; variant columns get the annotation VARIANT(1).
 
+    The file is there when it is whole; a file of that name is replaced then, and kept if the writing fails.
     Variants are the columns marked so (what `boathouse.variant`, `read_parquet`, DuckDB and polars hand out is), and
     those that `variants` names. `shred` says how they are shredded: not at all (None), as the first rows suggest
     ("auto"), or by column, with the type of what is to be typed (`{"v": "struct<id:bigint,tags:array<string>>"}`;
@@ -257,16 +258,22 @@ def write_parquet(
         leaves = {leaf.path: leaf for leaf in schema_leaves(schema) if isinstance(leaf.field.type, VariantType)}
         batches: Iterator[pa.RecordBatch] = (conform(batch, schema) for batch in rows.open())
         batches, shredding = _shredding(_wanted(shred, leaves), leaves, batches, flag("widen", widen))
-        writer = ParquetWriter(data_files(Stores(storage_options)), uri, stored, options, shredding, widen)
-        warned: set[Place] = set()
-        try:
-            for batch in batches:
-                _warn_of_large(batch, leaves, warned)
-                writer.write(batch)
-            return writer.close()
-        except BaseException:
-            writer.abort()
-            raise
+        with WholeFile(Stores(storage_options), uri) as file:
+            return _written(ParquetWriter(file, uri, stored, options, shredding, widen), batches, leaves)
+
+
+def _written(
+    writer: ParquetWriter, batches: Iterator[pa.RecordBatch], leaves: Mapping[Place, SchemaLeaf]
+) -> FileSummary:
+    warned: set[Place] = set()
+    try:
+        for batch in batches:
+            _warn_of_large(batch, leaves, warned)
+            writer.write(batch)
+        return writer.close()
+    except BaseException:
+        writer.abort()
+        raise
 
 
 def _marked(rows: Batches, variants: Sequence[str]) -> Batches:
@@ -325,4 +332,4 @@ def _warn_of_large(batch: pa.RecordBatch, leaves: Mapping[Place, SchemaLeaf], wa
             continue
         warned.add(place)
         who = "Spark cannot read it" if largest > SPARK_LIMIT else "pyspark's own functions cannot read it (Spark can)"
-        warnings.warn(f"`{'.'.join(place)}` holds a variant of {largest:,} bytes: {who}", UserWarning, stacklevel=3)
+        warnings.warn(f"`{'.'.join(place)}` holds a variant of {largest:,} bytes: {who}", UserWarning, stacklevel=4)

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 from pyarrow import fs
@@ -27,7 +28,7 @@ from boathouse.errors import (
     UndecidedError,
     UnsupportedFeatureError,
 )
-from boathouse.storage import Storage, StorageOptions, Stores, absolute, split
+from boathouse.storage import Storage, StorageOptions, Stores, Writer, absolute, split
 from boathouse.storage.aws import S3Settings
 from boathouse.storage.options import scrub
 
@@ -35,24 +36,28 @@ _BUFFER = 8 << 20
 _FILE = "file://"
 
 
-class DataFiles(Protocol):
-    """Opens data files. URIs are raw text (see `boathouse.storage.uris`); errors are those of storage."""
-
-    def open_input(self, uri: str) -> pa.NativeFile:
-        """A file for random reads. NotFoundError."""
-        ...
+class OutputFiles(Protocol):
+    """Makes data files. URIs are raw text (see `boathouse.storage.uris`); errors are those of storage."""
 
     def open_output(self, uri: str) -> pa.NativeFile:
         """A file to be written from its beginning, with its folders made; complete once closed. What is there is
         overwritten: names of data files are unique."""
         ...
 
-    def size(self, uri: str) -> int:
-        """In bytes. NotFoundError."""
-        ...
-
     def delete(self, uri: str) -> None:
         """Removes a file; one that is not there is fine."""
+        ...
+
+
+class DataFiles(OutputFiles, Protocol):
+    """Opens data files as well."""
+
+    def open_input(self, uri: str) -> pa.NativeFile:
+        """A file for random reads. NotFoundError."""
+        ...
+
+    def size(self, uri: str) -> int:
+        """In bytes. NotFoundError."""
         ...
 
 
@@ -235,6 +240,44 @@ class StorageFiles:
     def delete(self, uri: str) -> None:
         storage, key = self.stores.resolve(uri)
         storage.delete([key])
+
+
+class WholeFile:
+    """The one file `uri`, which gets its name at the end of a `with` block; after an error, what had it keeps it."""
+
+    def __init__(self, stores: Stores, uri: str) -> None:
+        storage, key = stores.resolve(uri)
+        self._writer = storage.open_write(key)
+
+    def open_output(self, uri: str) -> pa.NativeFile:
+        """The file, to be closed before the block ends."""
+        return pa.PythonFile(_Unnamed(self._writer), mode="w")
+
+    def delete(self, uri: str) -> None:
+        """Does nothing: a file without a name is gone when the block is left by an error."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._writer.__exit__(kind, error, at)
+
+
+class _Unnamed(io.RawIOBase):
+    """What a writer takes, without an end: to close a writer is to publish its object."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._writer.write(data)
+
+    def tell(self) -> int:
+        return self._writer.tell()
 
 
 class _Reader(io.RawIOBase):

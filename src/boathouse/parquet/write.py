@@ -19,7 +19,7 @@ from boathouse.parquet.schema import conform, variant_groups
 from boathouse.parquet.shredded import Shredding, shred_batch, shredded_schema
 
 if TYPE_CHECKING:
-    from boathouse.arrow.filesystem import DataFiles
+    from boathouse.arrow.filesystem import OutputFiles
 
 CODECS = ("none", "uncompressed", "snappy", "gzip", "zstd", "lz4", "brotli")
 _SAMPLE = 32 * 1024
@@ -47,10 +47,14 @@ class ParquetOptions:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.compression.lower() not in CODECS:
+        if not isinstance(self.compression, str) or self.compression.lower() not in CODECS:
             raise InvalidArgumentError(
                 f"no compression codec {self.compression!r}", advice=f"use one of {', '.join(CODECS)}"
             )
+        for name in ("row_group_rows", "row_group_bytes"):
+            limit = getattr(self, name)
+            if not isinstance(limit, int) or limit < 1:
+                raise InvalidArgumentError(f"{name}={limit!r}", advice="a row group has a row at least")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class ParquetWriter:
 
     def __init__(
         self,
-        files: DataFiles,
+        files: OutputFiles,
         uri: str,
         schema: pa.Schema,
         options: ParquetOptions | None = None,
