@@ -49,7 +49,7 @@ class Column:
             self,
             start=self.start[first:last],
             end=self.end[first:last],
-            meta=self.meta.with_codes(self.meta.codes[first:last]),
+            meta=self.meta.slice(first, last),
             valid=None if self.valid is None else self.valid[first:last],
             first_row=self.first_row + first,
             metadata=None if self.metadata is None else self.metadata.slice(first, last - first),

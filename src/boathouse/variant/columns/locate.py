@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from boathouse.variant.columns.alike import SEVERAL
 from boathouse.variant.columns.gather import Bools, Ints, classes, integers, prefix, ragged, unsigned
-from boathouse.variant.columns.names import SEVERAL
 from boathouse.variant.columns.nodes import Containers, Nodes
 
 Words = npt.NDArray[np.uint64]

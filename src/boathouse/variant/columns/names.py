@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from boathouse.errors import MalformedVariant
+from boathouse.variant.columns.alike import ABSENT, SEVERAL, Group, Models, group
 from boathouse.variant.columns.faults import Faults
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, classes, integers, prefix, ragged, unsigned
 
 T = TypeVar("T")
 
-ABSENT = -1
-SEVERAL = -2
 _STEP = 1 << 13
 _WRONG = (
     "",
@@ -32,7 +31,7 @@ _WRONG = (
 class Dictionaries:
     """Distinct metadata `data[start:end]` and which of them each row has (`codes` int32; -1: its metadata is null).
 
-    `distinct` is False where looking for repeats did not pay and every row has an entry of its own.
+    `distinct` is False where looking for repeats did not pay and every row has an entry of its own: row i entry i.
     """
 
     def __init__(
@@ -41,6 +40,8 @@ class Dictionaries:
         self.data, self.start, self.end, self.codes, self.distinct = data, start, end, codes, distinct
         # What is found out about the dictionaries; shared by those that `with_codes` makes.
         self._known: dict[Any, Any] = {}
+        # Only where there are many dictionaries; shared by those that `slice` makes.
+        self._models = None if distinct else Models()
 
     def __len__(self) -> int:
         return len(self.start)
@@ -50,6 +51,17 @@ class Dictionaries:
         out = Dictionaries.__new__(Dictionaries)
         out.__dict__.update(self.__dict__)
         out.codes = codes
+        out.distinct = True
+        return out
+
+    def slice(self, first: int, last: int) -> Dictionaries:
+        """Those of the rows first to last (exclusive). Where each row has its own, no others are looked at."""
+        codes = self.codes[first:last]
+        if self.distinct:
+            return self.with_codes(codes)
+        own = np.where(codes >= 0, np.arange(len(codes), dtype=np.int32), np.int32(-1))
+        out = Dictionaries(self.data, self.start[first:last], self.end[first:last], own, distinct=False)
+        out._models = self._models
         return out
 
     def raw(self, code: int) -> bytes:
@@ -125,7 +137,27 @@ class Dictionaries:
                     found.append((key >> 3, key & 7, index))
         return found
 
+    @property
+    def _groups(self) -> tuple[list[Group], Ints, Dictionaries] | None:
+        """The dictionaries by model, those that have none, and these by themselves; None if that does not pay."""
+        return self._once("groups", self._find_groups)
+
+    def _find_groups(self) -> tuple[list[Group], Ints, Dictionaries] | None:
+        if self._models is None:
+            return None
+        groups, rest = group(self.data, self.start, self.end, self._models)
+        return (groups, rest, self._part(rest)) if groups else None
+
+    def _part(self, which: Ints) -> Dictionaries:
+        return Dictionaries(self.data, self.start[which], self.end[which], np.arange(len(which), dtype=np.int32))
+
     def _find_wrong(self) -> npt.NDArray[np.int8]:
+        if self._groups is not None:
+            _, rest, others = self._groups
+            wrong = np.zeros(len(self), np.int8)
+            if len(rest):
+                wrong[rest] = others.wrong
+            return wrong
         width, size, offsets, _, found = self._shape
         wrong = found.copy()
         for count, unit, index in self._once("shapes", self._shapes):
@@ -166,8 +198,15 @@ class Dictionaries:
         return self._once(key, lambda: self._look_up(key))
 
     def _look_up(self, name: bytes) -> npt.NDArray[np.int32]:
-        width, size, offsets, strings, _ = self._shape
         out = np.full(len(self), ABSENT, np.int32)
+        if self._groups is not None:
+            groups, rest, others = self._groups
+            for one in groups:
+                out[one.rows] = one.ids(name)
+            if len(rest):
+                out[rest] = others._look_up(name)
+            return out
+        width, size, offsets, strings, _ = self._shape
         for count, unit, index in self._once("shapes", self._shapes):
             if count:
                 table = integers(prefix(self.data, offsets[index], (count + 1) * unit), unit)

@@ -36,15 +36,10 @@ class Rows:
     def piece(self, start: int, stop: int) -> Rows:
         """Rows start to stop (exclusive), with what is known of their dictionaries."""
         meta = self.meta
-        codes = meta.codes[start:stop]
+        out = Rows(meta.slice(start, stop), self.lenient, self.first_row + start)
         if meta.distinct:
-            out = Rows(meta.with_codes(codes), self.lenient, self.first_row + start)
             out.__dict__["names"] = self.names
-            return out
-        # Each row has a dictionary of its own: no more of them are looked at than there are rows here.
-        own = np.where(codes >= 0, np.arange(len(codes)), -1).astype(np.int32)
-        part = Dictionaries(meta.data, meta.start[start:stop], meta.end[start:stop], own, distinct=False)
-        return Rows(part, self.lenient, self.first_row + start)
+        return out
 
     @cached_property
     def names(self) -> Names:
