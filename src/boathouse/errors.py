@@ -53,6 +53,7 @@ class BoathouseError(Exception):
         if self.where:
             text += f" [{self.where}]"
         if self.advice:
+            text += "" if text.endswith((".", "?", "!", "]")) else "."
             text += f" {self.advice[0].upper()}{self.advice[1:]}"
             if not text.endswith((".", "?", "!")):
                 text += "."
