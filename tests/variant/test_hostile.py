@@ -6,16 +6,19 @@ import os
 import tracemalloc
 from random import Random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.errors import BoathouseError, EvaluationError, MalformedVariant, UnsupportedFeatureError
 from boathouse.testing import variants as made
-from boathouse.variant import Variant, VariantBuilder, build_metadata
+from boathouse.variant import Lenient, Variant, VariantBuilder, build_metadata, extract, from_arrow, shred
 from boathouse.variant.validate import validate_bytes
 
 A = build_metadata(["a"])
+EMPTY = build_metadata([])
 
 READINGS = {
     "to_python": Variant.to_python,
@@ -234,3 +237,29 @@ def test_mutated_values_are_read_or_refused_by_all_readers_alike(tree, seed):
 def test_any_bytes_are_read_or_refused_by_all_readers_alike(metadata, raw):
     judge(metadata, raw)
     judge(b"\x11\x02\x00\x01\x02ab", raw)
+
+
+@pytest.mark.spec("V-084")
+def test_a_long_string_shared_many_times_is_refused_by_what_reads_a_part_of_the_value():
+    raw = b"\x40" + (50_000).to_bytes(4, "little") + b"a" * 50_000
+    count = 20_000
+    shared = bytes([0x1F]) + count.to_bytes(4, "little") + bytes(4 * count) + len(raw).to_bytes(4, "little") + raw
+    value = Variant(EMPTY, shared)
+    assert value[19_999].scalar == "a" * 50_000
+    whole = pa.array([{"metadata": EMPTY, "value": shared}], VARIANT_STORAGE)
+    table = pa.table([whole], pa.schema([pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})]))
+    readers = [
+        lambda: value.cast("array<string>"),
+        lambda: value.cast("array<variant>"),
+        lambda: extract(whole, "$", "array<string>"),
+        lambda: extract(whole, "$", "array<variant>"),
+        lambda: shred(whole, "array<string>"),
+        lambda: shred(whole, "array<variant>"),
+        lambda: from_arrow(table),
+    ]
+    for read in readers:
+        with pytest.raises(MalformedVariant, match="shared"):
+            read()
+    bad = Lenient()
+    assert shred(whole, "array<string>", lenient=bad).null_count == 1
+    assert bad.rows == [0]

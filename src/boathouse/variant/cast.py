@@ -151,6 +151,7 @@ class _Caster:
     def run(self, v: Variant, type: DataType) -> Any:
         """Recurs along the type, never along the data."""
         if isinstance(type, VariantType):
+            self.spend(v)
             return v
         kind = v.type
         if kind == "null":
@@ -165,15 +166,21 @@ class _Caster:
             case StructType(fields) if kind == "object":
                 found = dict(self.visit(v, v.items()))
                 return {f.name: self.child(f.name, found.get(f.name), f.type) for f in fields}
+        self.spend(v)
         cast = _LEAVES.get(type.__class__)
         value = _FAILED if cast is None else cast(v, kind, type)
         return self.fail(v, type) if value is _FAILED else self.finish(value, type)
 
     def visit(self, v: Variant, children: Any) -> Any:
-        self.left -= 1 + len(children)
+        self.spend(v, 1 + len(children))
+        return children
+
+    def spend(self, v: Variant, cost: int | None = None) -> None:
+        """Counts a visit: of a value that is read whole its bytes."""
+        start, end = v.span
+        self.left -= end - start if cost is None else cost
         if self.left < 0:
             raise over_budget(v.pos, v.pos + self.size)
-        return children
 
     def child(self, step: Step, v: Variant | None, type: DataType) -> Any:
         if v is None:

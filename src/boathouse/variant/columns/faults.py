@@ -62,11 +62,14 @@ class Faults:
             self.bad = np.zeros(self.rows, np.bool_)
         self.bad[rows] = True
 
-    def spend(self, row: Ints, room: Ints) -> Bools | None:
-        """Counts one visit for each of `row`; `room` is the bytes of each row's value. As `check`."""
+    def spend(self, row: Ints, cost: Ints, room: Ints) -> Bools | None:
+        """Counts visits of values in rows `row`, each at its cost; `room` is the bytes of each row's value. As `check`.
+
+        To be called before room is made for what the visits find.
+        """
         if self.spent is None:
             self.spent = np.zeros(self.rows, np.int64)
-        self.spent += np.bincount(row, minlength=self.rows)
+        self.spent += np.bincount(row, cost, self.rows).astype(np.int64)
         over = self.spent > budget(room)
         if not over.any():
             return None

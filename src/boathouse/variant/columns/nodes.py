@@ -149,11 +149,9 @@ class Nodes:
         Visits are counted against the row's bytes: expansion by shared children is MalformedVariant.
         """
         parts = parts or self.containers()
-        owner, slot = ragged(parts.count)
+        kept = self._spend(parts.count)
+        owner, slot = ragged(parts.count if kept is None else np.where(kept, parts.count, 0))
         row = self.row[owner]
-        kept = self.faults.spend(row, self.column.end - self.column.start) if len(owner) else None
-        if kept is not None:
-            owner, slot, row = owner[kept], slot[kept], row[kept]
         width = parts.offset_width[owner]
         at = unsigned(self.data, parts.offsets[owner] + slot * width, width)
         below = Nodes(self.column, row, parts.values[owner] + at, parts.values_end[owner], self.faults)
@@ -180,7 +178,10 @@ class Nodes:
 
     def sizes(self, known: bool = True) -> Ints:
         """The bytes of each value, header included; within `end`. UnsupportedFeatureError for an unknown type, which
-        counts as its header alone if not `known`."""
+        counts as its header alone if not `known`.
+
+        Who asks is about to copy them, so they are counted as `children` counts its visits.
+        """
         header = self.headers()
         out = SIZE[header]
         kind = KIND[header]
@@ -192,7 +193,14 @@ class Nodes:
         if len(rest):
             out[rest] = self.take(rest)._long(kind[rest], known)
         ok = self.check(self.pos + out <= self.end, "a value ends beyond its container")
-        return out if ok is None else np.where(ok, out, 1)
+        if ok is not None:
+            out = np.where(ok, out, 1)
+        kept = self._spend(out)
+        return out if kept is None else np.where(kept, out, 1)
+
+    def _spend(self, cost: Ints) -> Bools | None:
+        """Counts the cost of each node against the bytes of its row's value; as `check`."""
+        return self.faults.spend(self.row, cost, self.column.end - self.column.start) if len(self) else None
 
     def _long(self, kind: npt.NDArray[np.uint8], known: bool) -> Ints:
         """Sizes of strings and binaries with a 4-byte length."""
