@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import boathouse as bh
 from boathouse.arrow.schema import VARIANT_STORAGE
 from boathouse.errors import InvalidJsonError, MalformedVariant
+from boathouse.parquet.footer import annotate, read_footer_bytes
 from boathouse.variant import Variant, VariantBuilder
 from boathouse.variant.spark import SPARK_VARIANT, to_spark
 
@@ -252,7 +254,186 @@ def test_pyspark_builds_nothing_above_16_mib(tmp_path: Path) -> None:
     assert read(path) == [large]
 
 
+# Decimals, sharing, unknown types, metadata of scalars: traps 3, 8, 9, 12, 14.
+
+
+def marked(*values: Any) -> pa.Table:
+    """A table whose column `v` DuckDB takes for variants."""
+    field = pa.field("v", VARIANT_STORAGE, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    rows = [{"metadata": v.metadata, "value": v.value} for v in values]
+    return pa.table([pa.array(rows, VARIANT_STORAGE)], schema=pa.schema([field]))
+
+
+def in_duckdb(duckdb: Any, *values: Any, sql: str = "v::json::varchar") -> list[Any]:
+    with duckdb.connect() as connection:
+        connection.register("given", marked(*values))
+        return [row[0] for row in connection.sql(f"select {sql} from given").fetchall()]
+
+
+# Three digits too many for four bytes; and ten digits behind the point of a decimal of nine, which the text allows.
+TOO_MANY = Variant(EMPTY, b"\x20\x02" + (2_000_000_000).to_bytes(4, "little"))
+DEEP_SCALE = Variant(EMPTY, b"\x20\x0a" + (5).to_bytes(4, "little"))
+
+
+@pytest.mark.spec("V-048")
+def test_duckdb_takes_decimals_with_too_many_digits_pyspark_refuses_scales_that_are_legal(duckdb: Any) -> None:
+    types = pytest.importorskip("pyspark.sql.types")
+    assert in_duckdb(duckdb, TOO_MANY, DEEP_SCALE) == ["20000000.00", "0.0000000005"]
+    for v in (TOO_MANY, DEEP_SCALE):
+        with pytest.raises(Exception, match="MALFORMED_VARIANT"):
+            types.VariantVal(v.value, v.metadata).toPython()
+    with pytest.raises(MalformedVariant, match="too many digits"):
+        TOO_MANY.to_python()
+    assert DEEP_SCALE.to_python() == Decimal("5E-10")
+    assert [f.kind for f in DEEP_SCALE.validate()] == ["oddity"]
+
+
+@pytest.mark.spark
+@pytest.mark.spec("V-048")
+def test_spark_refuses_scales_that_are_legal(shown: Any) -> None:
+    for v in (TOO_MANY, DEEP_SCALE):
+        assert "MALFORMED_VARIANT" in fails(shown, v)
+
+
+@pytest.mark.spec("V-035")
+def test_pyspark_keeps_the_last_of_duplicates_duckdb_refuses_them(duckdb: Any) -> None:
+    types = pytest.importorskip("pyspark.sql.types")
+    assert types.VariantVal(TWICE.value, TWICE.metadata).toPython() == {"a": 2}
+    with pytest.raises(duckdb.Error, match="more than once"):
+        in_duckdb(duckdb, TWICE)
+
+
+@pytest.mark.spec("V-084")
+def test_pyspark_and_duckdb_expand_what_is_shared(duckdb: Any) -> None:
+    """2^12 leaves of 98 bytes; nothing stops them at 2^24."""
+    types = pytest.importorskip("pyspark.sql.types")
+    value = b"\x0c\x01"
+    for _ in range(12):
+        value = b"\x07\x02" + bytes(4) + len(value).to_bytes(2, "little") + value
+    bomb = Variant(EMPTY, value)
+    assert len(value) == 98
+    assert str(types.VariantVal(bomb.value, EMPTY).toPython()).count("1") == 4096
+    assert in_duckdb(duckdb, bomb)[0].count("1") == 4096
+    with pytest.raises(MalformedVariant, match="98 bytes expand to more than"):
+        bomb.to_python()
+
+
+@pytest.mark.spec("V-054")
+def test_pyspark_and_duckdb_read_nothing_beside_an_unknown_type(duckdb: Any) -> None:
+    v = Variant(b"\x11\x02\x00\x01\x02ab", bytes([2, 2, 0, 1, 0, 1, 3, 21 << 2, 12, 7]))
+    types = pytest.importorskip("pyspark.sql.types")
+    with pytest.raises(Exception, match="MALFORMED_VARIANT"):
+        types.VariantVal(v.value, v.metadata).toPython()
+    with pytest.raises(duckdb.Error, match=r"PrimitiveType \(21\)"):
+        in_duckdb(duckdb, v, sql="v.b::int")
+    assert v.get("$.b", "int") == 7
+
+
+@pytest.mark.spec("V-013")
+def test_pyspark_reads_scalars_without_metadata() -> None:
+    types = pytest.importorskip("pyspark.sql.types")
+    for metadata in (b"", b"\x01\xff"):
+        assert types.VariantVal(b"\x0c\x01", metadata).toPython() == 1
+        with pytest.raises(MalformedVariant):
+            Variant(metadata, b"\x0c\x01")
+
+
+@pytest.mark.spec("V-015")
+def test_pyspark_and_duckdb_refuse_what_is_no_utf_8(duckdb: Any) -> None:
+    """As we do; of the engines at hand, Spark alone replaces it."""
+    types = pytest.importorskip("pyspark.sql.types")
+    broken = Variant(EMPTY, bytes([1 | 2 << 2, 0xFF, 0xFE]))
+    with pytest.raises(UnicodeDecodeError):
+        types.VariantVal(broken.value, broken.metadata).toPython()
+    with pytest.raises(duckdb.Error, match="UTF8"):
+        in_duckdb(duckdb, broken)
+
+
+@pytest.mark.spec("V-051")
+def test_duckdb_reads_instants_of_nanoseconds_and_cannot_hand_them_out(duckdb: Any) -> None:
+    given = marked(built("timestamp_nanos", 5))
+    with duckdb.connect() as connection:
+        connection.register("given", given)
+        connection.execute("set TimeZone = 'UTC'")
+        assert connection.sql("select v::varchar from given").fetchall() == [("1970-01-01 00:00:00.000000005+00",)]
+        with pytest.raises(duckdb.Error, match="TIMESTAMP_NANOS_TZ"):
+            connection.sql("select v from given").to_arrow_table()
+
+
+@pytest.mark.spec("V-020")
+def test_pysparks_own_builder_orders_names_as_we_do() -> None:
+    types = pytest.importorskip("pyspark.sql.types")
+    theirs = types.VariantVal.parseJson(BEYOND_BMP)
+    assert Variant(theirs.metadata, theirs.value).keys() == ("～", "😀")
+
+
+@pytest.mark.spark
+@pytest.mark.spec("V-083")
+def test_spark_takes_values_deeper_than_a_thousand_for_valid(shown: Any) -> None:
+    """Its own JSON parser stops at 1,000; far deeper values end its process, so they are not tried here."""
+    value = b"\x03\x00\x00"
+    for _ in range(1_099):
+        value = b"\x0f\x01" + bytes(4) + len(value).to_bytes(4, "little") + value
+    deep = Variant(EMPTY, value)
+    assert shown([deep], "is_valid_variant(v)") == [(True,)]
+    with pytest.raises(MalformedVariant, match="1,000 nested"):
+        deep.to_json()
+
+
 # Shredded files: traps 17, 18, 19, 20, 22.
+
+
+@pytest.fixture(scope="module")
+def overlapping(tmp_path_factory: Any) -> Path:
+    """A shredded field that stands in `value` too: invalid, and "engines should fail or take typed_value"."""
+    groups = pa.struct([pa.field("value", pa.binary()), pa.field("typed_value", pa.string())])
+    stored = pa.struct([
+        pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary()),
+        pa.field("typed_value", pa.struct([pa.field("a", groups, False)])),
+    ])  # fmt: skip
+    residual = Variant.from_python({"a": "residual"})
+    row = {"metadata": residual.metadata, "value": residual.value, "typed_value": {"a": {"typed_value": "typed"}}}
+    path = tmp_path_factory.mktemp("overlap") / "overlap.parquet"
+    pa.parquet.write_table(pa.table({"v": pa.array([row], stored)}), path)
+    annotate_file(path)
+    return path
+
+
+def annotate_file(path: Path) -> None:
+    data = path.read_bytes()
+    with path.open("rb") as stream:
+        old = read_footer_bytes(stream, len(data))
+    new = annotate(old, [("v",)])
+    path.write_bytes(data[: -8 - len(old)] + new + len(new).to_bytes(4, "little") + b"PAR1")
+
+
+@pytest.mark.spec("V-075", "V-073")
+def test_duckdb_takes_the_residual_of_a_field_that_stands_twice(duckdb: Any, overlapping: Path) -> None:
+    assert duckdb.sql(f"select v::json::varchar from '{overlapping}'").fetchall() == [('{"a":"residual"}',)]
+    assert [v.to_python() for v in read(overlapping)] == [{"a": "typed"}]
+
+
+@pytest.mark.spark
+@pytest.mark.spec("V-075", "V-073")
+def test_spark_fails_on_a_field_that_stands_twice(spark: Any, overlapping: Path) -> None:
+    with pytest.raises(Exception, match=r"MALFORMED_VARIANT|FAILED_READ_FILE"):
+        spark.read.parquet(str(overlapping)).selectExpr("to_json(v)").collect()
+
+
+@pytest.mark.spark
+@pytest.mark.spec("V-034")
+def test_spark_loses_keys_in_files_of_duckdb(spark: Any, duckdb: Any, tmp_path: Path) -> None:
+    """Of the residual of a partly shredded object, and of objects in arrays, with Spark's settings as they come."""
+    path = tmp_path / "theirs.parquet"
+    text = json.dumps({"s": 1, "arr": [REVERSED], **REVERSED})
+    how = "format parquet, shredding {'v': 'STRUCT(s BIGINT)'}"
+    duckdb.sql(f"copy (select '{text}'::json::variant v from range(3)) to '{path}' ({how})")
+    paths = ["$.k00", "$.k05", "$.k39", "$.arr[0].k00", "$.arr[0].k05", "$.arr[0].k39"]
+    frame = spark.read.parquet(str(path))
+    row = frame.selectExpr(*(f"variant_get(v, '{p}', 'int')" for p in paths), "variant_get(v, '$.s', 'int')").first()
+    assert None in row[:3] and None in row[3:6] and row[6] == 1
+    ours = bh.read_parquet(path, columns={p: f"variant_get(v, '{p}', 'int')" for p in paths})
+    assert [ours[p].to_pylist() for p in paths] == [[n] * 3 for n in (0, 5, 39, 0, 5, 39)]
 
 
 @pytest.fixture(scope="module")
@@ -318,6 +499,7 @@ def test_duckdb_renames_empty_names_and_forgets_them_in_the_metadata(duckdb: Any
     assert bh.read_parquet(path, columns={"a": "variant_get(v, '$.a', 'int')"})["a"].to_pylist() == [2, 2, 2]
 
 
+@pytest.mark.spec("V-077")
 def test_duckdb_leaves_values_of_the_shredded_type_in_value(duckdb: Any, tmp_path: Path) -> None:
     """So a null `typed_value` says nothing about types: row groups are pruned only if `value` is null throughout."""
     path = tmp_path / "mixed.parquet"
@@ -330,6 +512,15 @@ def test_duckdb_leaves_values_of_the_shredded_type_in_value(duckdb: Any, tmp_pat
 
 
 # Other readers: trap 26, and section 0 of the notes.
+
+
+@pytest.mark.spec("V-001")
+def test_deltalake_makes_a_struct_of_a_marked_column(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(tmp_path / "table"), marked(Variant.from_python(1)))
+    (field,) = deltalake.DeltaTable(str(tmp_path / "table")).schema().fields
+    assert "variant" not in field.type.to_json()
+    assert [f.name for f in field.type.fields] == ["metadata", "value"]
 
 
 def test_polars_does_not_open_annotated_files(tmp_path: Path) -> None:
