@@ -8,7 +8,7 @@ Valid values (built here, and of the public corpus where it is found) are mutate
 - the column's answers are those of the one-value path, row by row, and so is what counts as malformed;
 - whatever decodes is shredded and put together again as the same value;
 - a batch takes no longer than its size allows, and memory does not grow from batch to batch.
-`--files` does the same with mutated leaves of shredded columns, `--json` with mutated JSON text.
+`--what leaves` does the same with mutated leaves of shredded columns, `--what json` with mutated JSON text.
 """
 
 from __future__ import annotations

@@ -152,7 +152,8 @@ def test_predicates_and_schemas(spark: Any, data: pa.RecordBatch) -> None:
 def fails(spark: Any, e: str, k: int) -> bool:
     try:
         spark.sql(f"SELECT {e} FROM variants WHERE k = {k}").collect()
-    except Exception:
+    except Exception as problem:
+        assert "INVALID_VARIANT_CAST" in str(problem), problem
         return True
     return False
 

@@ -154,17 +154,17 @@ def test_rules_of_json_in() -> None:
         ("decimal4", (0, 1)),
     ]
     refused = {
-        '{"a":1,"a":2}': None,
+        '{"a":1,"a":2}': 12,
         '["x","\\ud800"]': 5,
         '{"a":1} x': 8,
-        "[" * 5000: None,
+        "[" * 5000: 1000,
         '{"a": [1, 2}': 11,
     }
     for text, offset in refused.items():
         with pytest.raises(InvalidJsonError) as problem:
             from_json(pa.array(["1", text, "2"]))
         assert problem.value.row == 1
-        assert offset is None or problem.value.offset == offset
+        assert problem.value.offset == offset
 
 
 SPACE = st.sampled_from(["", "", "", " ", "\n", "\t ", " \r\n"])
@@ -358,8 +358,11 @@ def test_as_parse_json_of_spark_but_for_listed_divergences(spark: Any) -> None:
 @given(texts=st.lists(TEXTS, min_size=40, max_size=60))
 def test_any_text_as_parse_json_of_spark(spark: Any, texts: list[str]) -> None:
     ours = from_json(pa.array(texts), lenient=Lenient()).to_pylist()
-    for mine, their in zip(ours, by_spark(spark, texts)):
-        assert mine is None or (their is not None and tree_of(Variant(**mine)) == tree_of(their))
+    for text, mine, their in zip(texts, ours, by_spark(spark, texts)):
+        if mine is None:
+            assert their is None or "range of double" in str(one(text))  # for Spark that is infinity
+        else:
+            assert their is not None and tree_of(Variant(**mine)) == tree_of(their)
 
 
 def test_chunks_of_different_widths_become_one_type(monkeypatch: pytest.MonkeyPatch) -> None:

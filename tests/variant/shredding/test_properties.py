@@ -52,7 +52,7 @@ def test_shredding_loses_nothing(drawn):
         if row is not None:
             assert made["metadata"] == row.metadata
             assert tree_of(Variant(**made)) == tree_of(row)
-            assert Variant(**made) == row or "nan" in repr(row.to_json(nan="string"))
+            assert Variant(**made) == row
 
 
 @pytest.mark.spec("V-067", "V-071", "V-072", "V-073", "V-074")
