@@ -10,12 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import boathouse as bh
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.errors import ConstraintViolationError, UnsupportedTypeError
 from boathouse.parquet.footer import annotate, annotated, read_footer_bytes
-from boathouse.testing.variants import Tree, scalar_bytes, tree_of
+from boathouse.testing.shredding import schemas_for
+from boathouse.testing.variants import Tree, columns, scalar_bytes, tree_of
 from boathouse.types import TimestampType
 from boathouse.variant import Variant, build_metadata, parse_metadata
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema
@@ -98,6 +101,28 @@ def test_every_type_of_the_table_goes_through_a_file(tmp_path: Path, kind: str) 
 
 def pa_struct(leaf: ShreddingSchema) -> Any:
     return ShreddedObject((("a", leaf), ("l", ShreddingSchema(ShreddedArray(leaf)))))
+
+
+@st.composite
+def columns_with_schemas(draw: Any) -> tuple[list[Variant | None], ShreddingSchema]:
+    rows = draw(columns())
+    some = [tree_of(row) for row in rows if row is not None]
+    return rows, draw(schemas_for(draw(st.sampled_from(some)) if some else None))
+
+
+@pytest.mark.spec("V-081", "V-067", "V-008")
+@settings(max_examples=25, deadline=None)
+@given(columns_with_schemas(), st.booleans())
+def test_any_column_goes_through_a_file_under_any_schema(
+    tmp_path_factory: Any, drawn: tuple[list[Variant | None], ShreddingSchema], auto: bool
+) -> None:
+    rows, schema = drawn
+    path = tmp_path_factory.getbasetemp() / "any.parquet"
+    bh.write_parquet(column(rows), path, shred="auto" if auto else {"v": schema}, row_group_rows=3)
+    found = variants(bh.read_parquet(path)["v"])
+    assert [v and tree_of(v) for v in found] == [v and tree_of(v) for v in rows]
+    assert found == rows
+    assert [v and v.metadata for v in found] == [v and v.metadata for v in rows]
 
 
 @pytest.mark.spec("V-069", "V-001")

@@ -12,13 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import boathouse as bh
 from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.errors import EvaluationError
 from boathouse.expr.parse import parse
-from boathouse.testing.variants import Tree, scalar_bytes, to_column, tree_of
+from boathouse.testing.variants import Tree, python_values, scalar_bytes, to_column, tree_of
 from boathouse.types import TimestampType
 from boathouse.variant import (
     Lenient,
@@ -169,6 +171,17 @@ def test_the_public_corpus_as_one_column(corpora: Path) -> None:
     for schema in (choose(data), "struct<id:tinyint,observation:struct<value:struct<humidity:smallint>>>", "string"):
         back = unshred(shred(data, schema)).to_pylist()
         assert [tree_of(Variant(**row)) for row in back] == kinds
+
+
+@pytest.mark.spec("V-066")
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(st.none(), python_values()), max_size=6))
+def test_any_python_values_make_a_column_as_they_make_variants(values: list[Any]) -> None:
+    made = VariantArray.from_python(values)
+    ones = [None if one is None else Variant.from_python(one) for one in values]
+    assert list(made) == ones
+    assert [v and tree_of(v) for v in made] == [v and tree_of(v) for v in ones]
+    assert repr(made.to_pylist()) == repr([v and v.to_python() for v in ones])
 
 
 ONE = [
