@@ -31,6 +31,7 @@ from boathouse.errors import (
 from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Writer, folder_prefix
 
 _TEMPORARY = re.compile(r"\.boathouse-[0-9a-f-]+\.tmp")
+_ATTEMPTS = 8  # at making a folder that others remove
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _LOST = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.EINTR, errno.EHOSTDOWN, errno.ENOTCONN)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
@@ -303,6 +304,7 @@ def _read_range(fd: int, size: int, start: int, length: int) -> bytes:
 def _open_temporary(folder: str) -> tuple[int, str]:
     """A new hidden file in `folder`, which is made if need be."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    made = 0
     while True:
         temporary = f"{folder}/.boathouse-{os.getpid():x}-{entropy.current().uuid4().hex}.tmp"
         try:
@@ -310,6 +312,9 @@ def _open_temporary(folder: str) -> tuple[int, str]:
         except FileExistsError:  # seeded processes draw the same names
             continue
         except FileNotFoundError:
+            made += 1
+            if made > _ATTEMPTS:  # as in /proc: the folder is there, and takes no files
+                raise
             _make_folders(folder)
 
 

@@ -45,6 +45,7 @@ _NAMES: dict[str, DataType] = {
     "uint64": IntegerType(64, False), "decimal": DecimalType(10, 0),
 }  # fmt: skip
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_0-9]+|[<>(),:]|\S)")
+_MAX_DEPTH = 200  # of nested types: the parser recurs
 
 
 def parse_type(text: str) -> DataType:
@@ -68,6 +69,7 @@ class _Parser:
         self._text = text
         self._tokens = _TOKEN.findall(text)
         self._at = 0
+        self._depth = 0
 
     def _peek(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
@@ -89,6 +91,14 @@ class _Parser:
             raise SchemaError(f"cannot read the type {self._text!r}: {self._peek()!r} follows it")
 
     def type(self) -> DataType:
+        if self._depth == _MAX_DEPTH:
+            raise SchemaError(f"a type of more than {_MAX_DEPTH} levels", advice="cast to variant what lies below")
+        self._depth += 1
+        found = self._type()
+        self._depth -= 1
+        return found
+
+    def _type(self) -> DataType:
         name = self._next().lower()
         if name in ("array", "list"):
             return ListType(Field("element", self._angle()))
