@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.errors import BoathouseError, EvaluationError, MalformedVariant, UnsupportedFeatureError
 from boathouse.testing import variants as made
-from boathouse.variant import Lenient, Variant, VariantBuilder, build_metadata, extract, from_arrow, shred
+from boathouse.variant import Lenient, Variant, VariantBuilder, build_metadata, extract, from_arrow, shred, to_json
 from boathouse.variant.validate import validate_bytes
 
 A = build_metadata(["a"])
@@ -263,3 +263,30 @@ def test_a_long_string_shared_many_times_is_refused_by_what_reads_a_part_of_the_
     bad = Lenient()
     assert shred(whole, "array<string>", lenient=bad).null_count == 1
     assert bad.rows == [0]
+
+
+@pytest.mark.spec("V-084")
+def test_a_long_name_used_many_times_is_no_endless_text():
+    metadata = build_metadata(["n" * 200_000])
+    count = 15_000
+    objects = bytes([2, 1, 0, 0, 1, 0]) * count
+    offsets = b"".join((6 * i).to_bytes(4, "little") for i in range(count + 1))
+    raw = bytes([0x1F]) + count.to_bytes(4, "little") + offsets + objects
+    value = Variant(metadata, raw)
+    assert len(value.to_python()) == count
+    whole = pa.array([{"metadata": metadata, "value": raw}], VARIANT_STORAGE)
+    readers = [
+        value.to_json,
+        lambda: to_json(whole),
+        lambda: extract(whole, "$", "string"),
+        lambda: extract(whole, "$", "array<map<string,int>>"),
+        lambda: extract(whole, "$", "array<variant>"),
+    ]
+    for read in readers[3:]:
+        with pytest.raises(EvaluationError, match="bytes of"):
+            read()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("boathouse.variant.json_out.MAX_TEXT", 1 << 24)
+        for read in readers[:3]:
+            with pytest.raises(EvaluationError, match="JSON text"):
+                read()

@@ -43,13 +43,16 @@ from boathouse.variant.primitives import (
 from boathouse.variant.value import Variant
 from boathouse.variant.walk import Event, walk
 
+MAX_TEXT = 2**31 - 1
+"""Characters of a text at most: names are stored once and written each time, so that few bytes can become many."""
 Special = Literal["refuse", "string", "null"]
 
 
 def to_json(value: Variant, *, special: Special = "refuse") -> str:
     """The canonical JSON text of a variant; `special` is what becomes of NaN and infinities.
 
-    Raises EvaluationError for NaN and infinities if refused, MalformedVariant, UnsupportedFeatureError.
+    Raises EvaluationError for NaN and infinities if refused and for more than 2 GiB of text, MalformedVariant,
+    UnsupportedFeatureError.
     """
     if special not in ("refuse", "string", "null"):
         raise InvalidArgumentError(f"special={special!r}", advice="choose refuse, string or null")
@@ -57,6 +60,7 @@ def to_json(value: Variant, *, special: Special = "refuse") -> str:
     parts: list[str] = []
     closing: list[str] = []
     between = ""
+    room = MAX_TEXT
     scalar, finished, named = Event.SCALAR, Event.END, Event.OBJECT
     for event, key, pos, end, _ in walk(data, *value.span, value.dictionary, by_name=True):
         if event is finished:
@@ -65,12 +69,16 @@ def to_json(value: Variant, *, special: Special = "refuse") -> str:
             continue
         name = f"{encode_basestring(key)}:" if isinstance(key, str) else ""
         if event is scalar:
-            parts.append(f"{between}{name}{scalar_to_json(data, pos, end, special)}")
+            part = f"{between}{name}{scalar_to_json(data, pos, end, special)}"
             between = ","
         else:
-            parts.append(f"{between}{name}{'{' if event is named else '['}")
+            part = f"{between}{name}{'{' if event is named else '['}"
             closing.append("}" if event is named else "]")
             between = ""
+        parts.append(part)
+        room -= len(part)
+        if room < 0:
+            raise EvaluationError(f"the JSON text has more than {MAX_TEXT:,} characters", advice="take parts by a path")
     return "".join(parts)
 
 

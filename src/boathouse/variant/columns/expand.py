@@ -20,10 +20,8 @@ import pyarrow.compute as pc
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSET_WIDTH, SIZE
-from boathouse.variant.columns.pieces import as_text, join
+from boathouse.variant.columns.pieces import as_text, is_utf8, join
 from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
-
-_NOWHERE = np.zeros(0, np.int64)
 
 
 class Faulty(Exception):
@@ -75,14 +73,6 @@ def _not_utf8(raw: pa.Array) -> Bools | None:
         return np.array([not is_utf8(name) for name in raw.to_pylist()])
 
 
-def is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode()
-        return True
-    except UnicodeDecodeError:
-        return False
-
-
 @dataclass(frozen=True, eq=False)
 class Tree:
     """All values of some rows, level by level; the arrays have one entry a value.
@@ -111,10 +101,6 @@ class Tree:
     def require(self, ok: Bools, which: Ints) -> None:
         """Raises Faulty with the rows of the values `which` that are not `ok`."""
         _all(ok, self.row[which])
-
-    def of_kind(self, kind: int) -> Ints:
-        """The positions of all values of one kind, rising."""
-        return self.kinds.get(kind, _NOWHERE)
 
     @cached_property
     def kinds(self) -> dict[int, Ints]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.variant.columns.json_bits import LANE, between, edges, padded
+from boathouse.variant.columns.pieces import is_utf8
 from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
 
 FRONT = LANE  # bytes before the text, so that words may be read that end in its first bytes
@@ -167,16 +168,8 @@ def _not_utf8(texts: Texts) -> list[int]:
     try:
         array.cast(pa.large_string())
     except pa.ArrowInvalid:
-        return [i for i, raw in enumerate(array) if not _is_utf8(raw.as_py())]
+        return [i for i, raw in enumerate(array) if not is_utf8(raw.as_py())]
     return []
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _scalars(body: Bytes, quotes: Mask, inside: Mask) -> Mask:

@@ -78,7 +78,7 @@ def variant_array(metadata: bytes | Ragged, values: Ragged, valid: Mask | None =
     """
     if isinstance(metadata, bytes):
         metadata = _repeated(metadata, values.rows)
-    children = [_binary(metadata), _binary(values)]
+    children = [binary(metadata), binary(values)]
     fields = [pa.field(name, child.type, False) for name, child in zip(("metadata", "value"), children, strict=True)]
     mask = None if valid is None or valid.all() else pa.array(~valid)
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
@@ -89,7 +89,8 @@ def _repeated(metadata: bytes, rows: int) -> Ragged:
     return Ragged(offsets, np.tile(np.frombuffer(metadata, np.uint8), rows))
 
 
-def _binary(bytes: Ragged) -> pa.Array:
+def binary(bytes: Ragged) -> pa.Array:
+    """The rows as a binary array; large_binary beyond 2 GiB."""
     first, last = (int(bytes.offsets[0]), int(bytes.offsets[-1])) if bytes.rows else (0, 0)
     if last - first > _INT32_MAX:
         return bytes.to_arrow()

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_field, to_arrow_type
+from boathouse.errors import EvaluationError
 from boathouse.types import DataType, Field, FixedSizeListType, ListType, MapType, StructType, VariantType
 from boathouse.variant.columns.expand import Faulty, Tree, expand
 from boathouse.variant.columns.gather import Bools, Ints, ragged
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Nodes
-from boathouse.variant.columns.pieces import as_text
+from boathouse.variant.columns.pieces import LIMIT, as_text
 from boathouse.variant.columns.take import byte_runs, cast_one, take
 from boathouse.variant.primitives import NULL
 from boathouse.variant.value import Variant
@@ -142,6 +144,7 @@ class _Builder:
         boxes, spot = boxes[order], spot[order]
         children, _ = self.below(boxes)
         names = as_text(self.tree.names.raw).cast(pa.string())
+        _fits(names, self.tree.name[children], "keys")
         keys = names.take(pa.array(self.tree.name[children]))
         items = self.make(children, type.value.type, None, len(children))
         offsets, valid = self.offsets(boxes, spot, rows)
@@ -178,10 +181,19 @@ class _Builder:
     def variants(self, which: Ints, place: Ints | None, rows: int) -> pa.Array:
         nodes = self.nodes(which)
         values = byte_runs(nodes, nodes.pos, nodes.end)
-        metadata = nodes.column.metadata_array().take(pa.array(nodes.row))
+        metadata = nodes.column.metadata_array()
+        _fits(metadata, nodes.row, "metadata")
+        metadata = metadata.take(pa.array(nodes.row))
         kind = [pa.field("metadata", metadata.type, False), pa.field("value", values.type, False)]
         whole = pa.StructArray.from_arrays([metadata, values], fields=kind)
         return _placed([whole], [np.arange(len(which))], place, rows, whole.type)
+
+
+def _fits(texts: pa.Array, which: npt.NDArray[Any], what: str) -> None:
+    """Raises EvaluationError if the texts `which` have more bytes together than an array holds."""
+    total = int(pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[which].sum())
+    if total > LIMIT:
+        raise EvaluationError(f"{total:,} bytes of {what} in one column", advice="extract fewer rows, or parts of them")
 
 
 def _validity(spot: Ints, rows: int) -> pa.Buffer | None:

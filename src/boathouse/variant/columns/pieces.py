@@ -69,6 +69,15 @@ def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:
     return (np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, int(found[-1]))), found
 
 
+def is_utf8(raw: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def as_text(array: pa.Array) -> pa.Array:
     """A binary array as a string array of the same buffers, not checked to be UTF-8."""
     type = pa.large_string() if array.type == pa.large_binary() else pa.string()

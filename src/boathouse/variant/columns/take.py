@@ -33,7 +33,7 @@ from boathouse.variant.columns import numbers
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bools, Ints, prefix, unsigned
 from boathouse.variant.columns.nodes import OBJECT, STRING, Nodes
-from boathouse.variant.columns.pieces import join
+from boathouse.variant.columns.pieces import is_utf8, join
 from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.metadata import parse_metadata
 from boathouse.variant.primitives import BINARY, EMPTY_METADATA, NULL, UUID
@@ -211,18 +211,10 @@ def _strings(nodes: Nodes) -> pa.Array:
     try:
         return raw.cast(kind)
     except pa.ArrowInvalid:
-        ok = np.array([_is_utf8(word) for word in raw.to_pylist()], np.bool_)
+        ok = np.array([is_utf8(word) for word in raw.to_pylist()], np.bool_)
         nodes.check(ok, "a string is not UTF-8", start)
         good = pa.array(np.where(ok, np.arange(len(raw)), 0), mask=~ok)
         return raw.take(good).cast(kind)
-
-
-def _is_utf8(word: bytes) -> bool:
-    try:
-        word.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _containers(out: Taker, nodes: Nodes, which: Ints | None) -> None:

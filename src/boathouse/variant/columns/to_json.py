@@ -76,7 +76,7 @@ def _row_texts(column: Column, tree: Tree, special: Special) -> tuple[Bytes, npt
 
 
 class _TooLong(Exception):
-    """The material of one batch is beyond 2 GiB: its rows are written one by one."""
+    """The material of one batch, or its text, is beyond 2 GiB: its rows are written one by one."""
 
 
 @dataclass
@@ -117,6 +117,8 @@ def json_text(tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
     at = place[quoted]
     pieces[at] = pieces[at + 2] = _QUOTE
     pieces[at + 1] = texts[quoted]
+    if int((pieces >> 32).sum() - (pieces & LIMIT).sum()) > LIMIT:
+        raise _TooLong
     data, offsets = flat(join_spans(np.concatenate(pool.parts), pieces))
     return data, np.append(offsets[place[:rows]], offsets[-1])
 

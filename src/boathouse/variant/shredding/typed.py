@@ -21,6 +21,7 @@ from boathouse.types import (
 )
 from boathouse.variant import primitives as ids
 from boathouse.variant.columns.nodes import SIZE, Nodes
+from boathouse.variant.columns.pieces import is_utf8
 from boathouse.variant.columns.unaligned import copy, gather
 from boathouse.variant.shredding.masks import Ints, Mask
 from boathouse.variant.shredding.primitives import Kind, beyond, kind_of
@@ -131,19 +132,11 @@ def _texts(type: DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
 def _checked(binary: pa.Array, nodes: Nodes, index: Ints, count: int) -> pa.Array:
     """Strings of which some are not UTF-8: MalformedVariant for the first; in lenient reading they become empty."""
     raw = binary.to_pylist()
-    good = np.array([_is_text(raw[i]) for i in index.tolist()], np.bool_)
+    good = np.array([is_utf8(raw[i]) for i in index.tolist()], np.bool_)
     nodes.check(good, "a string is not UTF-8")
     for i in index[~good].tolist():
         raw[i] = b""
     return pa.array(raw, pa.binary()).cast(pa.string())
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _bits(index: Ints, count: int) -> pa.Buffer | None:

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.errors import InvalidArgumentError
 from boathouse.types import DataType
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.layout import _dictionaries, _plain
+from boathouse.variant.columns.layout import _arrow, _dictionaries, _plain, _struct
+from boathouse.variant.columns.lexicon import binary
 from boathouse.variant.columns.nodes import OBJECT
 from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.shredding.masks import Ints, Mask, both, minus, pick, places, valid
@@ -48,26 +48,28 @@ _LIMIT = (1 << 31) - 1
 
 def unshred(shredded: Any, *, lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
     """The column `struct<metadata: binary, value: binary>` of a shredded one (`struct<metadata, value?, typed_value?>`,
-    children by name, as pyarrow reads it); chunked in, chunked out. A column that is not shredded passes unchanged.
+    children by name, as pyarrow reads it, or what exports one); chunked in, chunked out. A column that is not shredded
+    passes unchanged.
 
     Types are exact: an int32 column gives int32. Null rows stay null; rows with nothing in them are variant null.
     Malformed rows raise MalformedVariant with their row, or become null and are counted in `lenient`.
     Raises SchemaError and UnsupportedTypeError for columns that are no shredded variants.
     """
+    shredded = _arrow(shredded)
     if isinstance(shredded, pa.ChunkedArray):
         chunks, first = [], 0
         for chunk in shredded.chunks:
             chunks.append(_unshred(chunk, lenient, first))
             first += len(chunk)
         return pa.chunked_array(chunks, None if chunks else _unshred(pa.nulls(0, shredded.type), None, 0).type)
-    if not isinstance(shredded, pa.Array):
-        raise InvalidArgumentError(f"a shredded column is an Arrow array, not {type(shredded).__name__}")
     return _unshred(shredded, lenient, 0)
 
 
 def _unshred(array: pa.Array, lenient: Lenient | None, first_row: int) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if isinstance(array, pa.DictionaryArray):
+        array = _struct(array)
     schema = from_storage(array.type)
     metadata = array.field("metadata")
     if not schema.is_shredded and not minus(valid(array), valid(array.field("value")), len(array)).any():
@@ -112,13 +114,7 @@ def variants(metadata: pa.Array, values: Ragged, mask: Mask | None) -> pa.Struct
         metadata = pc.fill_null(metadata, b"")
     if pa.types.is_large_binary(metadata.type) and metadata.nbytes <= _LIMIT:
         metadata = metadata.cast(pa.binary())
-    first, last = int(values.offsets[0]), int(values.offsets[-1])
-    if last - first > _LIMIT:
-        value = values.to_arrow()
-    else:
-        offsets = (values.offsets - first).astype(np.int32)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values.data[first:last])]
-        value = pa.Array.from_buffers(pa.binary(), values.rows, buffers)
+    value = binary(values)
     fields = [pa.field("metadata", metadata.type, False), pa.field("value", value.type, False)]
     null = None if mask is None else pa.array(~mask)
     return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=null)
