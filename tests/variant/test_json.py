@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.errors import BoathouseError, InvalidJsonError
+from boathouse.errors import BoathouseError, InvalidArgumentError, InvalidJsonError
 from boathouse.testing import variants as made
 from boathouse.variant import Variant, VariantBuilder
-from boathouse.variant.json_in import append_json
 
 
 @pytest.mark.spec("V-064")
@@ -173,13 +172,10 @@ def test_depth_from_json(opening, closing):
             assert caught.value.offset == 1_000 * len(opening)
 
 
-def test_json_is_appended_below_what_is_open():
-    builder = VariantBuilder().begin_object().key("a")
-    append_json(builder, '[1, {"b": 2}]')
-    assert builder.end().finish().to_python() == {"a": [1, {"b": 2}]}
-    builder = VariantBuilder().begin_array()
-    with pytest.raises(InvalidJsonError, match="nested"):
-        append_json(builder, "[" * 1_000 + "]" * 1_000)
+@pytest.mark.parametrize("wrong", [5, None, ["1"], {"a": 1}])
+def test_what_is_no_text_is_refused(wrong):
+    with pytest.raises(InvalidArgumentError, match="str or bytes"):
+        Variant.from_json(wrong)
 
 
 def outcome(read, text):

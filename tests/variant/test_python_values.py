@@ -272,13 +272,13 @@ def test_from_python_and_the_builder_agree(tree):
             builder.begin_array()
             for child in variant.values():
                 append(child)
-            builder.end_array()
+            builder.end()
         elif variant.type == "object":
             builder.begin_object()
             for name, child in variant.items():
                 builder.key(name)
                 append(child)
-            builder.end_object()
+            builder.end()
         else:
             builder.append_variant(variant)
 

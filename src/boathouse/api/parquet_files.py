@@ -17,7 +17,7 @@ from boathouse.api.opening import path_text
 from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import evaluate
 from boathouse.arrow.filesystem import DataFiles, WholeFile, data_files
-from boathouse.arrow.schema import MARK, VARIANT_STORAGE, from_arrow, to_arrow_field
+from boathouse.arrow.schema import MARK, VARIANT_STORAGE, from_arrow, is_variant_storage, to_arrow_field
 from boathouse.bits.late import Late
 from boathouse.engines.sources import Batches, from_data
 from boathouse.errors import (
@@ -282,6 +282,8 @@ def _marked(rows: Batches, variants: Sequence[str]) -> Batches:
         i = schema.get_field_index(name)
         if i < 0:
             raise ColumnNotFoundError(f"no column `{name}`", advice=f"the data has {', '.join(schema.names)}")
+        if not is_variant_storage(schema.field(i).type):
+            raise SchemaMismatchError(f"`{name}` is {schema.field(i).type}, no struct<metadata, value>")
         schema = schema.set(i, schema.field(i).with_metadata({MARK: b"variant"}))
     if not variants:
         return rows

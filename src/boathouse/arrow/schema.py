@@ -157,6 +157,16 @@ def is_variant_field(field: pa.Field) -> bool:
     return metadata.get(EXTENSION_NAME, b"").decode(errors="replace") in _VARIANT_EXTENSIONS
 
 
+def is_variant_storage(type: pa.DataType) -> bool:
+    """Whether an Arrow type has the children of a variant: `metadata`, and `value` or `typed_value`."""
+    if isinstance(type, pa.BaseExtensionType):
+        return is_variant_storage(type.storage_type)
+    if pa.types.is_dictionary(type):
+        return is_variant_storage(type.value_type)
+    names = {f.name for f in type} if pa.types.is_struct(type) else set()
+    return "metadata" in names and not names.isdisjoint(("value", "typed_value"))
+
+
 def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:
     """The plain type of an Arrow type; `where` is the column that errors name."""
     t = pa.types

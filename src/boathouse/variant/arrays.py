@@ -8,13 +8,21 @@ pyarrow would then make such arrays in everybody's reads, and it crashes on writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import index
 from typing import Any, overload
 
 import pyarrow as pa
 
-from boathouse.arrow.schema import VARIANT_EXTENSION, VARIANT_MARKS, VARIANT_STORAGE, is_variant_field
+from boathouse.arrow.schema import (
+    VARIANT_EXTENSION,
+    VARIANT_MARKS,
+    VARIANT_STORAGE,
+    is_variant_field,
+    is_variant_storage,
+)
 from boathouse.bits.late import Late
-from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
+from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError
 from boathouse.variant.columns.decode import to_pylist
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, column, storage_of
@@ -22,6 +30,7 @@ from boathouse.variant.columns.reading import variant_at
 from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.json_out import Special
 from boathouse.variant.primitives import EMPTY_METADATA, NULL_VALUE
+from boathouse.variant.spark import is_spark_variant
 from boathouse.variant.value import Variant
 
 _extract: Any = Late("boathouse.variant.columns.extract")
@@ -63,6 +72,9 @@ class VariantArray:
     def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
         """The column of some values, each with its own metadata; None is a null row."""
         rows = list(values)
+        for row in rows:
+            if row is not None and not isinstance(row, Variant):
+                raise InvalidArgumentError(f"a {type(row).__name__} is no Variant", advice="use from_python")
         children = [
             pa.array([EMPTY_METADATA if row is None else row.metadata for row in rows], pa.binary()),
             pa.array([NULL_VALUE if row is None else row.value for row in rows], pa.binary()),
@@ -96,7 +108,8 @@ class VariantArray:
             if step != 1:
                 return VariantArray(self.storage.take(pa.array(range(first, last, step), pa.int64())))
             return VariantArray(self.storage.slice(first, max(last - first, 0)))
-        row = key + len(self) if key < 0 else key
+        row = index(key)
+        row += len(self) if row < 0 else 0
         if not 0 <= row < len(self):
             raise IndexError(key)
         first, chunk = next(pair for pair in reversed(self._chunks()) if pair[0] <= row)
@@ -113,7 +126,7 @@ class VariantArray:
             found, first = [], 0
             for part in parts:
                 if len(part):
-                    found.append((first, column(part)))
+                    found.append((first, replace(column(part), first_row=first)))
                 first += len(part)
             self._columns = found
         return self._columns
@@ -176,13 +189,18 @@ def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
     """A table or record batch whose columns of variants bear the extension's name, at any depth; no data is copied.
 
     `columns` names top-level columns that hold variants and do not say so. Raises ColumnNotFoundError,
-    InvalidArgumentError.
+    SchemaMismatchError for a column that cannot hold them, InvalidArgumentError.
     """
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InvalidArgumentError(f"annotate takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
+    if isinstance(columns, str):
+        raise InvalidArgumentError(f"columns={columns!r} is not a list of names", advice=f"pass [{columns!r}]")
     for name in columns or ():
-        if table.schema.get_field_index(name) < 0:
+        at = table.schema.get_field_index(name)
+        if at < 0:
             raise ColumnNotFoundError(f"no column `{name}`", advice=f"there are {', '.join(table.schema.names)}")
+        if not is_variant_storage(table.schema.field(at).type):
+            raise SchemaMismatchError(f"`{name}` is {table.schema.field(at).type}, no struct<metadata, value>")
     fields = [_marked(one, columns is not None and one.name in columns) for one in table.schema]
     schema = pa.schema(fields, table.schema.metadata)
     arrays = [array.cast(one.type) if array.type != one.type else array for one, array in zip(fields, table.columns)]
@@ -193,7 +211,7 @@ def _marked(one: pa.Field, surely: bool = False) -> pa.Field:
     """The field with marks where it, or one within it, says that it holds variants."""
     if isinstance(one.type, pa.BaseExtensionType):
         return one
-    if surely or is_variant_field(one) or _is_spark(one.type):
+    if surely or is_variant_field(one) or is_spark_variant(one.type):
         return one.with_metadata({**(one.metadata or {}), **VARIANT_MARKS})
     return one.with_type(_marked_type(one.type))
 
@@ -209,8 +227,3 @@ def _marked_type(type: pa.DataType) -> pa.DataType:
     if t.is_large_list(type):
         return pa.large_list(_marked(type.value_field))
     return pa.list_(_marked(type.value_field)) if t.is_list(type) else type
-
-
-def _is_spark(type: pa.DataType) -> bool:
-    """Spark marks the child `metadata` of the struct."""
-    return pa.types.is_struct(type) and any((child.metadata or {}).get(b"variant") == b"true" for child in type)

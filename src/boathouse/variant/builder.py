@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from boathouse.bits.late import Late
 from boathouse.errors import InvalidArgumentError
@@ -44,6 +44,8 @@ from boathouse.variant.value import Variant
 
 _python: Any = Late("boathouse.variant.python_values")
 
+T = TypeVar("T")
+
 
 class VariantBuilder:
     """Builds one variant: scalars of an exact type or `append(value)`, containers by begin and end.
@@ -76,7 +78,7 @@ class VariantBuilder:
 
     def append_encoded(self, value: bytes) -> VariantBuilder:
         """A scalar as its encoded bytes, which are not looked at."""
-        self._place(value)
+        self._place(_of(bytes, value))
         return self
 
     def append_tree(self, root: bytes | Node, inner_first: Iterable[Node]) -> VariantBuilder:
@@ -89,7 +91,7 @@ class VariantBuilder:
         return self.append_encoded(NULL_VALUE)
 
     def append_boolean(self, value: bool) -> VariantBuilder:
-        return self.append_encoded(encode_bool(value))
+        return self.append_encoded(encode_bool(_of(bool, value)))
 
     def append_int8(self, value: int) -> VariantBuilder:
         return self.append_encoded(encode_integer(INT8, 1, value))
@@ -105,30 +107,31 @@ class VariantBuilder:
 
     def append_int(self, value: int) -> VariantBuilder:
         """As narrow as it fits: int8 to int64, decimal16 up to 38 digits."""
-        return self.append_encoded(encode_int(value))
+        return self.append_encoded(encode_int(_of(int, value)))
 
     def append_float(self, value: float) -> VariantBuilder:
         """32 bits: rounds; an overflow becomes an infinity, as IEEE 754 rounds."""
+        _of((float, int), value)
         try:
             return self.append_encoded(FLOAT_BYTES.pack(FLOAT << 2, value))
         except OverflowError:
             return self.append_encoded(FLOAT_BYTES.pack(FLOAT << 2, float("inf") if value > 0 else float("-inf")))
 
     def append_double(self, value: float) -> VariantBuilder:
-        return self.append_encoded(DOUBLE_BYTES.pack(DOUBLE << 2, value))
+        return self.append_encoded(DOUBLE_BYTES.pack(DOUBLE << 2, _of((float, int), value)))
 
     def append_decimal4(self, unscaled: int, scale: int) -> VariantBuilder:
-        return self.append_encoded(encode_decimal(DECIMAL4, unscaled, scale))
+        return self.append_encoded(encode_decimal(DECIMAL4, _of(int, unscaled), _of(int, scale)))
 
     def append_decimal8(self, unscaled: int, scale: int) -> VariantBuilder:
-        return self.append_encoded(encode_decimal(DECIMAL8, unscaled, scale))
+        return self.append_encoded(encode_decimal(DECIMAL8, _of(int, unscaled), _of(int, scale)))
 
     def append_decimal16(self, unscaled: int, scale: int) -> VariantBuilder:
-        return self.append_encoded(encode_decimal(DECIMAL16, unscaled, scale))
+        return self.append_encoded(encode_decimal(DECIMAL16, _of(int, unscaled), _of(int, scale)))
 
     def append_decimal(self, unscaled: int, scale: int) -> VariantBuilder:
         """unscaled x 10^-scale in the narrowest decimal that covers its digits and its scale."""
-        return self.append_encoded(encode_decimal(decimal_id(unscaled, scale), unscaled, scale))
+        return self.append_encoded(encode_decimal(decimal_id(_of(int, unscaled), _of(int, scale)), unscaled, scale))
 
     def append_date(self, days: int) -> VariantBuilder:
         """Days since 1970-01-01."""
@@ -150,17 +153,17 @@ class VariantBuilder:
 
     def append_time(self, micros: int) -> VariantBuilder:
         """Microseconds since midnight, below 24:00."""
-        return self.append_encoded(encode_time(micros))
+        return self.append_encoded(encode_time(_of(int, micros)))
 
     def append_binary(self, value: bytes) -> VariantBuilder:
-        return self.append_encoded(encode_binary(value))
+        return self.append_encoded(encode_binary(_of(bytes, value)))
 
     def append_string(self, value: str) -> VariantBuilder:
-        return self.append_encoded(encode_string(value))
+        return self.append_encoded(encode_string(_of(str, value)))
 
     def append_uuid(self, value: bytes) -> VariantBuilder:
         """16 bytes, big-endian."""
-        return self.append_encoded(encode_uuid(value))
+        return self.append_encoded(encode_uuid(_of(bytes, value)))
 
     def append(self, value: Any) -> VariantBuilder:
         """Any Python value, as `Variant.from_python` takes it."""
@@ -183,14 +186,12 @@ class VariantBuilder:
         self._closed.append(node)
         return self
 
-    end_object = end_array = end
-
     def append_variant(self, value: Variant) -> VariantBuilder:
         """A copy of a variant with its exact types; ids are those of this builder, numbers of containers canonical.
 
         Raises MalformedVariant and UnsupportedFeatureError as a full reading does.
         """
-        return self.append_tree(*variant_tree(value, MAX_DEPTH - len(self._open)))
+        return self.append_tree(*variant_tree(_of(Variant, value), MAX_DEPTH - len(self._open)))
 
     def _begin(self, node: Node) -> VariantBuilder:
         if len(self._open) >= MAX_DEPTH:
@@ -220,3 +221,12 @@ class VariantBuilder:
         found = assemble(self._root, self._closed, self._metadata)
         self._closed, self._root = [], None
         return found
+
+
+def _of(kind: type[T] | tuple[type[T], ...], value: T) -> T:
+    """The value, if it is of the type that an append takes. Raises InvalidArgumentError."""
+    if not isinstance(value, kind):
+        raise InvalidArgumentError(
+            f"{value!r} is a {type(value).__name__}, which this append does not take", advice="append() takes any value"
+        )
+    return value

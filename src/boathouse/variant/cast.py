@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import struct
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -78,17 +78,6 @@ def cast_exact(v: Variant, type: DataType | str, safe: bool = False) -> Any:
     """As `cast_value`, without the limits of Python's types: dates are days, times integers of the type's unit, UUIDs
     bytes. Raises EvaluationError, UnsupportedTypeError."""
     return _cast(v, type, safe, _as_it_is)
-
-
-def get(v: Variant, path: str | Sequence[Step]) -> Variant | None:
-    """The value at a path; None where there is none. Raises ExpressionError for a wrong path."""
-    return v.get(path)
-
-
-def variant_get(v: Variant, path: str | Sequence[Step], type: DataType | str, safe: bool = False) -> Any:
-    """What `cast_value` gives for the value at a path; None where there is none. Raises as both."""
-    found = v.get(path)
-    return None if found is None else cast_value(found, type, safe)
 
 
 def resolve_type(type: DataType | str) -> DataType:

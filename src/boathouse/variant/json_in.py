@@ -17,7 +17,6 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from typing import NoReturn
 
 from boathouse.errors import InvalidArgumentError, InvalidJsonError
-from boathouse.variant.builder import VariantBuilder
 from boathouse.variant.encode import DOUBLE_BYTES, decimal_id, encode_decimal, encode_int, encode_string
 from boathouse.variant.metadata import utf8
 from boathouse.variant.primitives import DOUBLE, MAX_DEPTH, MAX_SCALE, NULL_VALUE
@@ -36,14 +35,12 @@ _WORDS = {"null": NULL_VALUE, "true": b"\x04", "false": b"\x08"}
 
 
 def from_json(text: str | bytes) -> Variant:
-    """The variant of one JSON text (bytes are UTF-8). Raises InvalidJsonError, as the module says."""
-    root, nodes = _Parser(text).parse(MAX_DEPTH)
+    """The variant of one JSON text (bytes are UTF-8).
+
+    Raises InvalidJsonError as the module says, InvalidArgumentError for what is no text.
+    """
+    root, nodes = _Parser(text).parse()
     return assemble(root, nodes)
-
-
-def append_json(builder: VariantBuilder, text: str | bytes) -> None:
-    """Appends the value of one JSON text to a builder. Raises InvalidJsonError."""
-    builder.append_tree(*_Parser(text).parse(MAX_DEPTH - builder.depth))
 
 
 class _Parser:
@@ -51,6 +48,10 @@ class _Parser:
 
     def __init__(self, text: str | bytes) -> None:
         if not isinstance(text, str):
+            if not isinstance(text, (bytes, bytearray, memoryview)):
+                raise InvalidArgumentError(
+                    f"JSON text is str or bytes, not {type(text).__name__}", advice="use from_python for Python values"
+                )
             try:
                 text = bytes(text).decode()
             except UnicodeDecodeError as problem:
@@ -58,14 +59,14 @@ class _Parser:
         self.text = text
         self.at = 0
 
-    def parse(self, depth: int) -> tuple[bytes | Node, list[Node]]:
-        """The one value of the text, and its nodes with children before parents; at most `depth` are nested."""
+    def parse(self) -> tuple[bytes | Node, list[Node]]:
+        """The one value of the text, and its nodes with children before parents."""
         open_nodes: list[Node] = []
         closed: list[Node] = []
         while True:
             item = self.value()
             if isinstance(item, Node):
-                if len(open_nodes) >= depth:
+                if len(open_nodes) >= MAX_DEPTH:
                     opening = self.text.rindex("[" if item.names is None else "{", 0, self.at)
                     self.fail(f"more than {MAX_DEPTH:,} nested objects and arrays", opening)
                 if open_nodes:

@@ -131,7 +131,11 @@ def parse_metadata(raw: bytes) -> Metadata:
     Refused: another version, offsets that fall or lead beyond the bytes. Read: a first offset that is not 0, bytes
     after the last string, names in any order or repeated, whatever the flag says.
     """
-    return _cached(raw) if type(raw) is bytes and len(raw) <= _CACHED_BELOW else Metadata(bytes(raw))
+    if type(raw) is bytes and len(raw) <= _CACHED_BELOW:
+        return _cached(raw)
+    if not isinstance(raw, (bytes, bytearray, memoryview)):
+        raise InvalidArgumentError(f"metadata is bytes, not {type(raw).__name__}")
+    return Metadata(bytes(raw))
 
 
 def build_metadata(names: Iterable[str]) -> bytes:

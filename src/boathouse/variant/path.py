@@ -32,6 +32,8 @@ def as_path(path: str | Sequence[Step]) -> Path:
     """
     if isinstance(path, str):
         return parse_path(path)
+    if isinstance(path, bytes) or not isinstance(path, Sequence):
+        raise ExpressionError(f"{path!r} is no path", advice=_ADVICE)
     steps = tuple(path)
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, str | int):
@@ -44,6 +46,8 @@ def as_path(path: str | Sequence[Step]) -> Path:
 @lru_cache(maxsize=1024)
 def parse_path(text: str) -> Path:
     """`$.a['b'][0]` as `('a', 'b', 0)`. Raises ExpressionError, which says the position."""
+    if not isinstance(text, str):
+        raise ExpressionError(f"{text!r} is no text of a path", advice=_ADVICE)
     if not text.startswith("$"):
         raise _refused(text, 0, "a path starts with $")
     steps: list[Step] = []

@@ -204,17 +204,17 @@ def _numpy(obj: np.generic) -> bytes:
     if isinstance(obj, np.datetime64):
         if np.isnat(obj):
             return NULL_VALUE
-        unit = np.datetime_data(obj.dtype)[0]
+        unit, step = np.datetime_data(obj.dtype)
+        units = int(obj.astype("int64")) * step
         if unit == "D":
-            return encode_integer(DATE, 4, int(obj.astype("int64")))
+            return encode_integer(DATE, 4, units)
         if unit in ("s", "ms", "us"):
             factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
-            return encode_integer(TIMESTAMP_NTZ, 8, int(obj.astype("int64")) * factor)
+            return encode_integer(TIMESTAMP_NTZ, 8, units * factor)
         if unit == "ns":
-            return encode_integer(TIMESTAMP_NTZ_NANOS, 8, int(obj.astype("int64")))
-    if isinstance(obj, np.integer) and not isinstance(
-        obj, np.timedelta64
-    ):  # other names of the same widths, as longlong
+            return encode_integer(TIMESTAMP_NTZ_NANOS, 8, units)
+    if isinstance(obj, np.integer) and not isinstance(obj, np.timedelta64):
+        # Other names of the same widths, as longlong.
         return _NUMPY[np.dtype(f"{obj.dtype.kind}{obj.dtype.itemsize}").type](obj)
     raise InvalidArgumentError(f"a variant cannot hold a numpy value of type {obj.dtype}")
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.schema import VARIANT_STORAGE
-from boathouse.errors import InvalidArgumentError, SchemaMismatchError
+from boathouse.errors import MalformedVariant
+from boathouse.variant.columns.layout import storage_of
 
 SPARK_VARIANT = pa.struct(
     [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, {b"variant": b"true"})]
@@ -22,13 +24,14 @@ SPARK_VARIANT = pa.struct(
 def to_spark(column: Any) -> pa.Array | pa.ChunkedArray:
     """A column of variants, of any layout, as Spark takes it: value first, marked. Chunked stays chunked.
 
-    Raises SchemaMismatchError for what is no column of variants, or is shredded.
+    Raises SchemaMismatchError for what is no column of variants, or is shredded; MalformedVariant for a row that lacks
+    its value or metadata.
     """
     return _each(column, SPARK_VARIANT)
 
 
 def from_spark(column: Any) -> pa.Array | pa.ChunkedArray:
-    """A column that Spark sent as `struct<metadata, value>`, the layout of everything else here."""
+    """A column that Spark sent as `struct<metadata, value>`, the layout of all else here. Raises as `to_spark`."""
     return _each(column, VARIANT_STORAGE)
 
 
@@ -40,27 +43,22 @@ def is_spark_variant(type: pa.DataType) -> bool:
 
 
 def _each(column: Any, to: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_as(chunk, to) for chunk in column.chunks], to)
-    if not isinstance(column, pa.Array):
-        if not hasattr(column, "__arrow_c_array__"):
-            raise InvalidArgumentError(f"a {type(column).__name__} is no column", advice="pass an Arrow array")
-        column = pa.array(column)
-    return _as(column, to)
+    source = storage_of(column)
+    if not isinstance(source, pa.ChunkedArray):
+        return _as(source, to, 0)
+    chunks, first = [], 0
+    for chunk in source.chunks:
+        chunks.append(_as(chunk, to, first))
+        first += len(chunk)
+    return pa.chunked_array(chunks, to)
 
 
-def _as(array: pa.Array, to: pa.DataType) -> pa.Array:
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    names = [f.name for f in array.type] if pa.types.is_struct(array.type) else []
-    if sorted(names) != ["metadata", "value"]:
-        raise SchemaMismatchError(
-            f"{array.type} is no column of variants",
-            advice="pass struct<metadata, value>; unshred a shredded column first",
-        )
-    parts = [_binary(array.field(names.index(f.name))) for f in to]
+def _as(array: pa.StructArray, to: pa.DataType, first_row: int) -> pa.Array:
+    parts = [_binary(array.field(array.type.get_field_index(f.name))) for f in to]
+    for f, part in zip(to, parts):
+        missing = pc.and_(part.is_null(), array.is_valid()).index(True).as_py() if part.null_count else -1
+        if missing >= 0:
+            raise MalformedVariant(f"the {f.name} is null in a row that is not", row=first_row + missing)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(parts, fields=list(to), mask=mask)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
 from boathouse.bits.late import Late
-from boathouse.errors import InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
+from boathouse.errors import BoathouseError, InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
 from boathouse.variant.decode import (
     Container,
     Scalar,
@@ -24,6 +25,7 @@ from boathouse.variant.walk import path_to
 if TYPE_CHECKING:
     from boathouse.types import DataType
     from boathouse.variant.exploding import Row
+    from boathouse.variant.json_out import Special
     from boathouse.variant.schemas import VariantSchema
     from boathouse.variant.validate import Finding
 
@@ -79,15 +81,15 @@ class Variant:
         return self
 
     @classmethod
-    def from_python(cls, obj: object, **options: Any) -> Variant:
+    def from_python(cls, obj: object) -> Variant:
         """The variant of a Python value: see `boathouse.variant.python_values`. Raises InvalidArgumentError."""
-        found: Variant = _python.from_python(obj, **options)
+        found: Variant = _python.from_python(obj)
         return found
 
     @classmethod
-    def from_json(cls, text: str | bytes, **options: Any) -> Variant:
+    def from_json(cls, text: str | bytes) -> Variant:
         """The variant of JSON text: see `boathouse.variant.json_in`. Raises InvalidJsonError."""
-        found: Variant = _json_in.from_json(text, **options)
+        found: Variant = _json_in.from_json(text)
         return found
 
     @property
@@ -194,13 +196,14 @@ class Variant:
         return Variant.view(self.dictionary, self.buffer, start, box.end if stop < 0 else stop)
 
     def __getitem__(self, key: str | int) -> Variant:
-        """A field of an object or an element of an array (from its end if negative); KeyError, IndexError."""
+        """A field of an object or an element of an array (from the end if negative). KeyError, IndexError."""
         if isinstance(key, str):
             found = self._field(key)
             if found is None:
                 raise KeyError(key)
             return found
-        found = self._element(key if key >= 0 else key + len(self))
+        position = index(key)
+        found = self._element(position if position >= 0 else position + len(self))
         if found is None:
             raise IndexError(key)
         return found
@@ -254,9 +257,9 @@ class Variant:
         """Python's own values: see `boathouse.variant.to_python`."""
         return _to_python.to_python(self)
 
-    def to_json(self, **options: Any) -> str:
+    def to_json(self, *, special: Special = "refuse") -> str:
         """Canonical JSON text: see `boathouse.variant.json_out`."""
-        text: str = _json_out.to_json(self, **options)
+        text: str = _json_out.to_json(self, special=special)
         return text
 
     def validate(self) -> tuple[Finding, ...]:
@@ -318,9 +321,7 @@ class Variant:
     def __repr__(self) -> str:
         try:
             text = self.to_json(special="string")
-        except ValueError as problem:
-            return f"<Variant: {problem}>"
-        except UnsupportedFeatureError as problem:
+        except BoathouseError as problem:
             return f"<Variant: {problem}>"
         return f"<Variant {self.type} {text if len(text) <= 100 else text[:97] + '...'}>"
 

@@ -24,8 +24,12 @@ T = TypeVar("T")
 
 
 def variant_at(column: Column, row: int) -> Variant:
-    """One row, not null. Raises MalformedVariant."""
-    return Variant(column.metadata_bytes(row), column.value(row))
+    """One row, not null. Raises MalformedVariant with the row."""
+    try:
+        return Variant(column.metadata_bytes(row), column.value(row))
+    except MalformedVariant as problem:
+        number = column.first_row + row
+        raise MalformedVariant(problem.message, offset=problem.offset, row=number, advice=problem.advice) from None
 
 
 def batches(column: Column) -> Iterator[tuple[int, int]]:

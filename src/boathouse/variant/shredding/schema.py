@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type as plain_arrow_type
-from boathouse.errors import SchemaError, UnsupportedTypeError
+from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedTypeError
 from boathouse.types import (
     UUID,
     BinaryType,
@@ -93,6 +93,8 @@ class ShreddingSchema:
         elif self.typed is None and not self.has_value:
             raise SchemaError("a shredded value needs one of the columns `value` and `typed_value`")
         elif self.typed is not None:
+            if not isinstance(self.typed, ShreddedArray | ShreddedObject):
+                raise SchemaError(f"{self.typed!r} is no typed column", advice="parse texts with shredding_schema()")
             below = (
                 [self.typed.element]
                 if isinstance(self.typed, ShreddedArray)
@@ -153,6 +155,10 @@ def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> 
         return from_data_type(parse_type(source))
     if isinstance(source, DataType):
         return from_data_type(source)
+    if not isinstance(source, pa.DataType):
+        raise InvalidArgumentError(
+            f"{source!r} is no shredding schema", advice="pass a type, or its text: struct<id:bigint>"
+        )
     return from_storage(source)
 
 
