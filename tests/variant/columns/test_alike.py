@@ -67,6 +67,8 @@ def rows(rng: random.Random, count: int) -> list[bytes]:
             raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
         elif fate < 0.12:
             raw += rng.randbytes(5)
+        elif fate < 0.15:
+            raw[1 + width] ^= 1  # a gap before the first name, or an overlap
         out.append(bytes(raw))
     return out
 

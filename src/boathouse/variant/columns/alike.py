@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -22,86 +21,99 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 
 ABSENT = -1
 SEVERAL = -2
-# Header and offsets of a model, in words of eight bytes; longer ones are not worth a comparison as a whole.
-_WORDS = 16
-# Bytes of names that are compared as a whole.
-_NAMES = 512
+# The longest dictionary that is a model, and the longest header with offsets; names are compared with them if short.
+_SIZE = 8192
+_HEAD = 1024
+_NAMES = 4096
+# Dictionaries that are compared side by side: numpy's loops are long then.
+_SIDE = 32
 _MODELS = 16
-# A model with fewer dictionaries among those of one window does not pay.
+# A model with fewer dictionaries among those of one window, or with a smaller share of them, does not pay.
 _LEAST = 64
+_SHARE = 32
+# How often models are looked for in vain in one window; and for how many windows at most not at all after that.
 _FAILURES = 4
+_REST = 31
 
 
 class Model:
-    """A well-formed dictionary: header and offsets as `words`, of which the last counts under `last`; `edges` are where
-    its names start and end, in bytes from its start, and `slots` the ids by length of name.
+    """A well-formed dictionary. `edges` are where its names start and end, in bytes from its start, the first of them
+    the end of its offsets; `slots` the ids by length of name.
 
-    `common`: 255 for each byte that the dictionaries met so far agreed in, else 0; from its start, in whole words.
+    `common` has 255 for each byte that all dictionaries met so far had as the model has it, else 0; in whole words of
+    eight bytes (as `words`), as far as there are such. Header and offsets are always among them.
     """
 
-    def __init__(self, raw: bytes, head: int, edges: Sequence[int]) -> None:
-        self.words = tuple(np.uint64(int.from_bytes(raw[at : min(at + 8, head)], "little")) for at in range(0, head, 8))
-        self.last = np.uint64((1 << 8 * ((head - 1) % 8 + 1)) - 1)
+    def __init__(self, raw: bytes, edges: Sequence[int]) -> None:
+        self.head, self.size = edges[0], edges[-1]
         self.edges = tuple(edges)
-        self.size = edges[-1]
         self.names = tuple(raw[low:high] for low, high in pairwise(edges))
         self.slots: dict[int, list[int]] = {}
         for slot, name in enumerate(self.names):
             self.slots.setdefault(len(name), []).append(slot)
-        blank = bytes(-self.size % 8)
-        self.bytes = np.frombuffer(raw[: self.size] + blank, "<u8")
-        self.common = b"\xff" * self.size + blank if self.size - head <= _NAMES else bytes(self.size + len(blank))
+        self.words = np.frombuffer(raw[: self.size] + bytes(-self.size % 8), "<u8")
+        self._tiles: dict[int, Words] = {}
+        # Header, count and first offsets, and the last offsets: they tell most dictionaries apart.
+        last = (self.head - 1) // 8 * 8
+        self.keys = tuple(
+            (at // 8, np.uint64((1 << 8 * (stop - at)) - 1), np.uint64(int.from_bytes(raw[at:stop], "little")))
+            for at, stop in ((0, min(8, self.head)), (last, self.head))
+        )
+        self.common = _whole(b"\xff" * (self.size if self.size - self.head <= _NAMES else self.head))
+
+    def side_by_side(self, width: int) -> Words:
+        """The first `width` bytes, _SIDE times."""
+        if width not in self._tiles:
+            self._tiles[width] = np.tile(self.words[: width // 8], _SIDE)
+        return self._tiles[width]
 
     @staticmethod
     def of(raw: bytes) -> Model | None:
-        """That of one dictionary and what may follow it; None if it is malformed, or too long."""
+        """That of one dictionary and what may follow it; None if it is malformed, too long, or begins with a gap."""
         width = (raw[0] >> 6) + 1 if raw else 0
         if not raw or raw[0] & 15 != 1 or len(raw) < 1 + width:
             return None
         count = int.from_bytes(raw[1 : 1 + width], "little")
         head = 1 + width + (count + 1) * width
-        if head > 8 * _WORDS or head > len(raw):
+        if head > _HEAD or head > len(raw):
             return None
         edges = [head + int.from_bytes(raw[at : at + width], "little") for at in range(1 + width, head, width)]
-        if edges[-1] > len(raw) or any(low > high for low, high in pairwise(edges)):
+        if edges[0] != head or edges[-1] > len(raw) or any(low > high for low, high in pairwise(edges)):
             return None
-        return Model(raw, head, edges)
+        return Model(raw, edges)
+
+
+def _whole(mask: bytes) -> bytes:
+    """In whole words, without empty ones at the end."""
+    mask = mask.rstrip(b"\0")
+    return mask + bytes(-len(mask) % 8)
 
 
 @dataclass
 class Models:
-    """The models that were met so far, to be tried on the next window of the same column."""
+    """The models that were met so far, to be tried on the next window of the same column.
+
+    After a window without any, the next `rest` are not searched; `last_rest` is how many that were.
+    """
 
     known: list[Model] = field(default_factory=list)
+    rest: int = 0
+    last_rest: int = 0
 
 
 class Group:
-    """The dictionaries `rows` of a window, at `start` in `data`, all with header and offsets of `model`."""
+    """The dictionaries `rows` of a window, at `start` in `data`, all with header and offsets of `model`, and with its
+    bytes where `common` is 255."""
 
-    def __init__(self, data: Bytes, model: Model, rows: Rows, start: Ints) -> None:
-        self.data, self.model, self.rows, self.start = data, model, rows, start
-
-    @cached_property
-    def common(self) -> bytes:
-        """255 for each byte that all have as the model has it; 0 for others, and for some that they do have so."""
-        common = self.model.common
-        if b"\xff" not in common:
-            return common
-        mask = np.frombuffer(common, "<u8")
-        block: Words = prefix(self.data, self.start, len(common)).view("<u8")
-        block ^= self.model.bytes
-        block &= mask
-        if np.bitwise_or.reduce(block, axis=None):
-            differ = np.bitwise_or.reduce(block, axis=0).view(np.uint8) != 0
-            common = self.model.common = np.where(differ, np.uint8(0), mask.view(np.uint8)).tobytes()
-        return common
+    def __init__(self, data: Bytes, model: Model, rows: Rows, start: Ints, common: bytes) -> None:
+        self.data, self.model, self.rows, self.start, self.common = data, model, rows, start, common
 
     def ids(self, name: bytes) -> int | npt.NDArray[np.int32]:
         """The id of `name`, one for all or one each; see `Dictionaries.ids`."""
         found: int | npt.NDArray[np.int32] = ABSENT
         for slot in self.model.slots.get(len(name), ()):
             low, high = self.model.edges[slot : slot + 2]
-            known = b"\0" not in self.common[low:high]
+            known = high <= len(self.common) and b"\0" not in self.common[low:high]
             if known and self.model.names[slot] != name:
                 continue
             hit = None if known else equal(self.data, self.start + low, name)
@@ -137,15 +149,22 @@ def equal(data: Bytes, at: Ints, name: bytes) -> Bools:
 
 def group(data: Bytes, start: Ints, end: Ints, models: Models) -> tuple[list[Group], Ints]:
     """The dictionaries `data[start:end]` by model, and which have none. `models` learns from them."""
+    if models.rest:
+        models.rest -= 1
+        return [], np.arange(len(start))
     search = _Search(data, start, end)
-    models.known = [model for model in models.known if search.take(model, 1)]
+    least = max(_LEAST, len(start) // _SHARE)
+    search.words(max((len(model.common) for model in models.known), default=0))
+    models.known = [model for model in models.known if search.take(model, min(least, len(start)))]
     failures = 0
-    while search.remain >= _LEAST and failures < _FAILURES and len(models.known) < _MODELS:
+    while search.remain >= least and failures < _FAILURES and len(models.known) < _MODELS:
         model = search.candidate(failures / _FAILURES)
-        if model is not None and search.take(model, _LEAST):
+        if model is not None and search.take(model, least):
             models.known = [*models.known, model]
         else:
             failures += 1
+    models.last_rest = 0 if search.groups else min(2 * models.last_rest + 1, _REST)
+    models.rest = models.last_rest
     return search.groups, np.flatnonzero(search.left)
 
 
@@ -158,37 +177,71 @@ class _Search:
         self.left = np.ones(len(start), np.bool_)
         self.remain = len(start)
         self.groups: list[Group] = []
-        # Header and offsets, word by word: as many as the longest model yet has.
-        self._words: list[npt.NDArray[np.uint64]] = []
+        # The first bytes of each in words, as far as the longest model yet asks for; and columns of that.
+        self._block: Words = np.zeros((len(start), 0), np.uint64)
+        self._columns: dict[int, Words] = {}
+
+    def words(self, width: int) -> Words:
+        """At least the first `width` bytes of each."""
+        if self._block.shape[1] * 8 < width:
+            self._block = prefix(self.data, self.start, width).view("<u8")
+        return self._block
+
+    def column(self, at: int) -> Words:
+        """The word `at` of each."""
+        if at not in self._columns:
+            self._columns[at] = self._block[:, at].copy()
+        return self._columns[at]
 
     def candidate(self, place: float) -> Model | None:
         """One of those that are left, as a model: the first for place 0, towards the last for 1."""
         row = np.flatnonzero(self.left)[int(place * self.remain)]
-        return Model.of(self.data[self.start[row] : self.end[row]].tobytes())
+        start = self.start[row]
+        return Model.of(self.data[start : min(start + _SIZE, self.end[row])].tobytes())
 
     def take(self, model: Model, least: int) -> bool:
         """Makes a group of those that are as the model, if they are at least so many."""
-        same = self._same(model)
-        rows = np.flatnonzero(same)
+        self.words(len(model.common))
+        (first, first_mask, first_key), (last, last_mask, last_key) = model.keys
+        hit = self.column(last) & last_mask == last_key
+        hit &= self.column(first) & first_mask == first_key
+        rows = np.flatnonzero(hit)
         if len(rows) < least:
             return False
+        if int(self.room[rows].min()) < model.size:
+            rows = rows[self.room[rows] >= model.size]
+        rows, common = self._compared(model, rows)
+        if len(rows) < max(least, 1):
+            return False
         self.remain -= len(rows)
-        self.left ^= same
-        if len(rows) == len(same):
-            self.groups.append(Group(self.data, model, slice(None), self.start))
-        else:
-            self.groups.append(Group(self.data, model, rows, self.start[rows]))
+        self.left[rows] = False
+        whole = len(rows) == len(self.left)
+        start = self.start if whole else self.start[rows]
+        self.groups.append(Group(self.data, model, slice(None) if whole else rows, start, common))
         return True
 
-    def _same(self, model: Model) -> Bools:
-        """Where header and offsets are those of the model, and the names have room."""
-        if len(self._words) < len(model.words):
-            block = prefix(self.data, self.start, 8 * len(model.words)).view("<u8")
-            self._words = list(np.ascontiguousarray(block.T))
-        last = len(model.words) - 1
-        same: Bools = (self._words[last] & model.last) == model.words[last]
-        for j in range(last):
-            same &= self._words[j] == model.words[j]
-        same &= self.room >= model.size
-        same &= self.left
-        return same
+    def _compared(self, model: Model, rows: Ints) -> tuple[Ints, bytes]:
+        """Those of `rows` with header and offsets of the model, and what bytes they have in common with it."""
+        common = model.common
+        mask = np.frombuffer(common, np.uint8)
+        differ, block = self._differences(model, rows, len(common))
+        differ &= mask
+        if differ[: model.head].any():
+            rows = rows[~block[: len(rows), : model.head].any(axis=1)]
+            if not len(rows):
+                return rows, common
+            differ = self._differences(model, rows, len(common))[0] & mask
+        if differ.any():
+            common = model.common = _whole(np.where(differ, np.uint8(0), mask).tobytes())
+        return rows, common
+
+    def _differences(self, model: Model, rows: Ints, width: int) -> tuple[Bytes, Bytes]:
+        """The bits of each byte in which any of `rows` differs from the model, and those of each row."""
+        if len(rows) % _SIDE:
+            rows = np.concatenate([rows, np.full(-len(rows) % _SIDE, rows[0])])
+        words = self.words(width)
+        first = np.ndarray(len(words), f"V{width}", words, 0, words.strides[:1])
+        block: Words = first[rows].view("<u8").reshape(-1, _SIDE * width // 8)
+        block ^= model.side_by_side(width)
+        differ = np.bitwise_or.reduce(np.bitwise_or.reduce(block, axis=0).reshape(_SIDE, -1), axis=0)
+        return differ.view(np.uint8), block.view(np.uint8).reshape(-1, width)

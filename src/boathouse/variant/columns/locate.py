@@ -102,7 +102,9 @@ def _wanted(nodes: Nodes, name: str) -> Ints:
     ids = meta.ids(name)
     if len(ids) == 1:
         return np.full(len(nodes), int(ids[0]), np.int64)
-    return ids[meta.codes[nodes.row]].astype(np.int64)
+    # Indexes of 64 bits are those that numpy is quick with.
+    codes = meta.codes[nodes.row].astype(np.int64) if meta.distinct else nodes.row
+    return ids[codes].astype(np.int64)
 
 
 def _merged(found: list[tuple[Nodes, Ints]]) -> tuple[Nodes, Ints]:
