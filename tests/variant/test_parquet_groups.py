@@ -221,6 +221,33 @@ def test_a_registered_extension_type_changes_nothing(tmp_path):
     assert python(bh.read_parquet(path).column("v")) == VALUES
 
 
+def thrift(elements: list[tuple[str, int]]) -> bytes:
+    """A footer with nothing but a schema: names and numbers of children, groups called `v` annotated VARIANT."""
+
+    def number(n: int) -> bytes:
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + number(n >> 7)
+
+    out = b"\x29\xfc" + number(len(elements))
+    for name, children in elements:
+        out += b"\x48" + number(len(name)) + name.encode()
+        if children:
+            out += b"\x15" + number(children << 1)
+        out += (b"\x5c" + WITHOUT if name == "v" else b"") + b"\x00"
+    return out + b"\x00"
+
+
+def test_groups_are_counted() -> None:
+    flat = [("root", 3), ("a", 0), ("v", 2), ("metadata", 0), ("g", 2), ("x", 0), ("v", 1), ("y", 0), ("z", 0)]
+    found = annotated(thrift(flat))
+    assert [(g.path, g.first, g.leaves) for g in found] == [(("v",), 1, 3), (("v", "g", "v"), 3, 1)]
+    many = [("root", 20_000), *[("v", 1), ("x", 0)] * 20_000]
+    assert len(annotated(thrift(many))) == 20_000
+    with pytest.raises(CorruptTableError, match="announces"):
+        annotated(thrift([("root", 2), ("v", 1)]))
+    with pytest.raises(CorruptTableError, match="levels"):
+        annotated(thrift([("root", 1), *[("v", 1)] * 50_000, ("x", 0)]))
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_broken_footers_are_refused_and_never_crash(

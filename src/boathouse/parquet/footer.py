@@ -6,9 +6,8 @@ footer (Thrift, compact protocol) is copied with those few bytes put in; nothing
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from itertools import takewhile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from boathouse.errors import CorruptTableError
@@ -16,6 +15,8 @@ from boathouse.errors import CorruptTableError
 MAGIC = b"PAR1"
 _DEPTH = 64
 """No metadata of Parquet is nested nearly as deep."""
+_LEVELS = 1_000
+"""Nested groups of a schema: a shredded variant takes three for each of its own."""
 _SCHEMA = 2
 _NAME, _CHILDREN, _LOGICAL = 4, 5, 10
 _BYTES_OF = {3: 1, 7: 8, 13: 16}
@@ -138,16 +139,23 @@ class _Cursor:
 
 def annotated(footer: bytes) -> tuple[VariantGroup, ...]:
     """The groups that the Thrift `footer` annotates VARIANT, with or without a version, in the schema's order."""
-    out = []
-    elements = _with_paths(_elements(footer))
-    first = 0
-    for i, (path, element) in enumerate(elements):
+    found: list[VariantGroup] = []
+    open_groups: list[tuple[int, int]] = []  # depth, and the place in `found`
+    leaves = 0
+
+    def close(depth: int) -> None:
+        while open_groups and open_groups[-1][0] >= depth:
+            at = open_groups.pop()[1]
+            found[at] = replace(found[at], leaves=leaves - found[at].first)
+
+    for path, element in _with_paths(_elements(footer)):
+        close(len(path))
         if element.variant and element.children:
-            below = takewhile(lambda other: len(other[0]) > len(path), elements[i + 1 :])  # noqa: B023
-            leaves = sum(not e.children for _, e in below)
-            out.append(VariantGroup(path, first, leaves, element.version))
-        first += not element.children
-    return tuple(out)
+            open_groups.append((len(path), len(found)))
+            found.append(VariantGroup(tuple(path), leaves, 0, element.version))
+        leaves += not element.children
+    close(0)
+    return tuple(found)
 
 
 def read_footer_bytes(stream: Any, size: int) -> bytes:
@@ -170,9 +178,9 @@ def annotate(footer: bytes, groups: Collection[tuple[str, ...]]) -> bytes:
     copied = 0
     missing = set(groups)
     for path, element in _with_paths(_elements(footer)):
-        if path not in missing:
+        if not element.children or tuple(path) not in missing:
             continue
-        missing.remove(path)
+        missing.remove(tuple(path))
         out += footer[copied : element.end - 1]
         out += bytes([(_LOGICAL - element.last) << 4 | _STRUCT]) + _VARIANT
         copied = element.end - 1
@@ -232,22 +240,25 @@ def _logical(cursor: _Cursor) -> tuple[bool, int | None]:
     return variant, version
 
 
-def _with_paths(elements: list[_Element]) -> list[tuple[tuple[str, ...], _Element]]:
-    """The elements below the root, each with its path."""
-    out: list[tuple[tuple[str, ...], _Element]] = []
-    open_groups: list[tuple[tuple[str, ...], int]] = [((), elements[0].children)] if elements else []
+def _with_paths(elements: list[_Element]) -> Iterator[tuple[list[str], _Element]]:
+    """The elements below the root, each with its path: a list that changes from one to the next."""
+    path: list[str] = []
+    left = [elements[0].children] if elements else []
     for element in elements[1:]:
-        while open_groups and not open_groups[-1][1]:
-            open_groups.pop()
-        if not open_groups:
+        while left and not left[-1]:
+            left.pop()
+        if not left:
             raise CorruptTableError(f"the Parquet footer has a column `{element.name}` that belongs to no group")
-        above, left = open_groups[-1]
-        open_groups[-1] = (above, left - 1)
-        path = (*above, element.name)
-        out.append((path, element))
+        left[-1] -= 1
+        del path[len(left) - 1 :]
+        path.append(element.name)
+        yield path, element
         if element.children:
-            open_groups.append((path, element.children))
-    return out
+            left.append(element.children)
+            if len(left) > _LEVELS:
+                raise CorruptTableError(f"the Parquet footer has groups nested more than {_LEVELS} levels deep")
+    if any(left):
+        raise CorruptTableError("the Parquet footer has a group that announces more columns than there are")
 
 
 class AnnotatingSink:
