@@ -23,6 +23,8 @@ from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSE
 from boathouse.variant.columns.pieces import as_text, is_utf8, join
 from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
 
+_FEW = 8  # dictionaries that are looked at once, however large: each batch of rows may use them all
+
 
 class Faulty(Exception):
     """Some rows are malformed: `rows` are their positions among those asked for. Never leaves the package."""
@@ -49,7 +51,9 @@ class Names:
     def of_all(column: Column) -> Names | None:
         """Those of all dictionaries of a column; None where that would not pay, or one is malformed."""
         meta = column.meta
-        if not len(meta) or meta.wrong.any() or int(meta.sizes.sum()) > column.rows // 4 + 10_000:
+        if not len(meta) or meta.wrong.any():
+            return None
+        if len(meta) > _FEW and int(meta.sizes.sum()) > column.rows // 4 + 10_000:
             return None
         return Names.of(column, np.arange(len(meta)))
 

@@ -81,7 +81,14 @@ def _shred(column: Column, schema: ShreddingSchema, lenient: Lenient | None, wid
             lenient.add(np.flatnonzero(gone) + piece.first_row)
         metadata = _plain_binary(piece.metadata_array())
         parts.append(struct_array(type, [metadata, *fields], valid))
-    return pa.concat_arrays(parts) if len(parts) != 1 else parts[0]
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return pa.concat_arrays(parts)
+    except pa.ArrowInvalid:  # 32-bit offsets are what Parquet's readers and writers have
+        raise InvalidArgumentError(
+            f"{column.rows:,} rows have more than 2 GiB in one column", advice="shred fewer rows at once: pass chunks"
+        ) from None
 
 
 def struct_array(type: pa.DataType, children: list[pa.Array], valid: Mask | None) -> pa.StructArray:
