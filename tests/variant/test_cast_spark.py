@@ -243,7 +243,7 @@ def test_strict_casts_raise_where_try_casts_give_null(spark):
         for (target, rows), found in zip(kept.items(), row[1:], strict=True):
             if row.k in rows:
                 assert same(works[target][row.k], theirs(found, target), values[names[row.k]], target)
-    for i, target in random.Random(7).sample(fails, 12):
+    for i, target in random.Random(7).sample(fails, 6):
         with pytest.raises(Exception, match="INVALID_VARIANT_CAST"):
             spark.sql(f"SELECT variant_get(v, '$', '{target}') FROM casts WHERE k = {i}").collect()
 
