@@ -141,7 +141,7 @@ def paths(rows: list[Row]) -> list[tuple[str | int, ...]]:
 
 @pytest.mark.spec("V-088", "V-029", "V-037", "V-062")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(rows=columns())
 def test_every_layout_gives_what_one_value_gives(layout: str, rows: list[Row]) -> None:
     data = LAYOUTS[layout](rows)
@@ -194,7 +194,7 @@ def attempt(work: Callable[[], Any]) -> Any:
 
 @pytest.mark.spec("V-063")
 @pytest.mark.parametrize("type", ALL, ids=str)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(rows=st.lists(st.one_of(st.none(), scalars().map(encode), variants(3)), max_size=12))
 def test_casts_are_those_of_one_value(type: Any, rows: list[Row]) -> None:
     data = to_column(rows)
