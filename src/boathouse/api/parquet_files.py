@@ -79,7 +79,7 @@ def read_parquet(
     Raises NotFoundError, CorruptTableError, SchemaMismatchError (files that do not go together), ColumnNotFoundError,
     ExpressionError, EvaluationError, MalformedVariant.
     """
-    given: list[Any] = [path] if isinstance(path, str | os.PathLike) else list(path)
+    given: list[Any] = list(path) if isinstance(path, list | tuple) else [path]
     marked = [] if variants is None else names("variants", variants)
     stores = Stores(storage_options)
     files = data_files(stores)

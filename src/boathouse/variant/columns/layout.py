@@ -16,6 +16,7 @@ from boathouse.variant.columns.gather import Bools, Bytes, Ints
 from boathouse.variant.columns.names import Dictionaries
 
 _SAMPLE = 1024
+_LIMIT = (1 << 31) - 1
 _EMPTY = np.zeros(0, np.uint8)
 
 
@@ -70,7 +71,7 @@ class Column:
         if self.metadata is not None:
             return self.metadata
         distinct = pa.array([self.meta.raw(code) for code in range(len(self.meta))], pa.binary())
-        return distinct.take(pa.array(self.meta.codes, mask=self.meta.codes < 0))
+        return _spread(distinct, pa.array(self.meta.codes, mask=self.meta.codes < 0))
 
     def faults(self, lenient: Lenient | None = None) -> Faults:
         return Faults(self.rows, lenient, self.first_row)
@@ -242,6 +243,12 @@ def _repeated(array: pa.DictionaryArray) -> Column:
     return Column(words.data, words.start[at], words.end[at], meta, None if valid.all() else valid, 0, None)
 
 
+def _spread(words: pa.Array, codes: pa.Array) -> pa.Array:
+    """`words[codes]`, as large_binary where 32-bit offsets end."""
+    size = pc.sum(pc.take(pc.binary_length(words).cast(pa.int64()), codes)).as_py() or 0
+    return (words.cast(pa.large_binary()) if size > _LIMIT else words).take(codes)
+
+
 def _dictionaries(child: pa.Array) -> tuple[Dictionaries, pa.Array]:
     while isinstance(child, pa.ExtensionArray):
         child = child.storage
@@ -250,7 +257,7 @@ def _dictionaries(child: pa.Array) -> tuple[Dictionaries, pa.Array]:
         codes = _codes(child.indices)
         if words.null_count:
             codes = np.where(_mask(words)[codes], -1, codes).astype(np.int32)
-        return Dictionaries(*_spans(words), codes), words.take(child.indices)
+        return Dictionaries(*_spans(words), codes), _spread(words, child.indices)
     plain = _plain(child, "metadata")
     if len(plain) > _SAMPLE:
         step = plain.slice(0, _SAMPLE)
