@@ -52,7 +52,8 @@ def state() -> str:
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
     lines += [
         "",
-        f"Not offered yet, for any format: {', '.join(missing)}, translation between formats, variant columns in tables, catalogs.",
+        f"Not offered yet, for any format: {', '.join(missing)}, translation between formats, "
+        "variant columns in tables, catalogs.",
     ]
     return "\n".join(lines) + "\n"
 
