@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.variant.columns.gather import Bools, Bytes, Ints, prefix, view
+from boathouse.variant.columns.gather import Bools, Bytes, Ints, prefix
+from boathouse.variant.columns.unaligned import window
 
 Rows: TypeAlias = Ints | slice
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -136,7 +137,7 @@ def equal(data: Bytes, at: Ints, name: bytes) -> Bools:
         piece = name[low : low + 8]
         if len(piece) in (1, 2, 4, 8):
             kind = f"<u{len(piece)}"
-            hit = view(data, kind)[at + low if low else at] == np.frombuffer(piece, kind)[0]
+            hit = window(data, kind)[at + low if low else at] == np.frombuffer(piece, kind)[0]
         else:
             words = prefix(data, at + low if low else at, 8).view("<u8")[:, 0]
             words &= np.uint64((1 << 8 * len(piece)) - 1)

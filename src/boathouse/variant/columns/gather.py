@@ -13,30 +13,26 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from boathouse.variant.columns.unaligned import window
+
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
-def view(data: Bytes, dtype: str) -> npt.NDArray[Any]:
-    """`data` seen as one `dtype` at each byte; empty if it is shorter than one."""
-    item = np.dtype(dtype)
-    return np.ndarray(max(len(data) - item.itemsize + 1, 0), item, data if len(data) else b"", 0, (1,))
-
-
 def unsigned(data: Bytes, pos: Ints, width: int | Ints) -> Ints:
     """The unsigned integers of 1 to 4 bytes at `pos`; one width for all, or one each."""
     if isinstance(width, int) and width != 3:
-        return (data[pos] if width == 1 else view(data, f"<u{width}")[pos]).astype(np.int64)
+        return (data[pos] if width == 1 else window(data, f"<u{width}")[pos]).astype(np.int64)
     mask = (1 << (8 * width)) - 1 if isinstance(width, int) else (np.int64(1) << (width << 3)) - 1
     limit = len(data) - 8
     if len(pos) and limit >= 0 and int(pos.max()) <= limit:
-        return np.bitwise_and(view(data, "<i8")[pos], mask)
+        return np.bitwise_and(window(data, "<i8")[pos], mask)
     if limit < 0:
         data, limit = np.concatenate([data, np.zeros(8, np.uint8)]), len(data)
     # The word may stick out at the end of the buffer: it is fetched from further down and shifted.
     at = np.minimum(pos, limit)
-    words = view(data, "<u8")[at] >> ((pos - at) << 3).astype(np.uint64)
+    words = window(data, "<u8")[at] >> ((pos - at) << 3).astype(np.uint64)
     return np.bitwise_and(words.view(np.int64), mask)
 
 
@@ -49,15 +45,15 @@ def prefix(data: Bytes, pos: Ints, width: int) -> Bytes:
     limit = len(data) - width
     over = pos > limit
     if not over.any():
-        return view(data, f"V{width}")[pos].view(np.uint8).reshape(len(pos), width)
+        return window(data, f"V{width}")[pos].view(np.uint8).reshape(len(pos), width)
     out = np.zeros((len(pos), width), np.uint8)
     inside = ~over
     if inside.any():
-        out[inside] = view(data, f"V{width}")[pos[inside]].view(np.uint8).reshape(-1, width)
+        out[inside] = window(data, f"V{width}")[pos[inside]].view(np.uint8).reshape(-1, width)
     base = max(limit, 0)
     tail = np.concatenate([data[base:], np.zeros(width, np.uint8)])
     at = np.minimum(pos[over] - base, len(tail) - width)
-    out[over] = view(tail, f"V{width}")[at].view(np.uint8).reshape(-1, width)
+    out[over] = window(tail, f"V{width}")[at].view(np.uint8).reshape(-1, width)
     return out
 
 

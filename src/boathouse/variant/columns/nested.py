@@ -20,7 +20,7 @@ from boathouse.types import DataType, Field, FixedSizeListType, ListType, MapTyp
 from boathouse.variant.columns.expand import Faulty, Tree, expand
 from boathouse.variant.columns.gather import Bools, Ints, ragged
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Nodes
-from boathouse.variant.columns.pieces import LIMIT, as_text
+from boathouse.variant.columns.pieces import LIMIT, as_text, validity
 from boathouse.variant.columns.take import byte_runs, cast_one, take
 from boathouse.variant.primitives import NULL
 from boathouse.variant.value import Variant
@@ -128,7 +128,7 @@ class _Builder:
     def offsets(self, boxes: Ints, spot: Ints, rows: int) -> tuple[npt.NDArray[np.int32], pa.Buffer | None]:
         counts = np.zeros(rows + 1, np.int64)
         counts[spot + 1] = self.tree.count[boxes]
-        return np.cumsum(counts).astype(np.int32), _validity(spot, rows)
+        return np.cumsum(counts).astype(np.int32), validity(spot, rows)
 
     def vectors(self, which: Ints, type: FixedSizeListType, element: Field, place: Ints | None, rows: int) -> pa.Array:
         boxes, spot = self.those(which, place, rows, ARRAY, self.tree.count[which] == type.size)
@@ -136,7 +136,7 @@ class _Builder:
         slot = children - self.tree.first[boxes][owner]
         values = self.make(children, element.type, spot[owner] * type.size + slot, rows * type.size)
         kind = pa.list_(to_arrow_field(element).with_type(values.type), type.size)
-        return pa.Array.from_buffers(kind, rows, [_validity(spot, rows)], children=[values])
+        return pa.Array.from_buffers(kind, rows, [validity(spot, rows)], children=[values])
 
     def maps(self, which: Ints, type: MapType, place: Ints | None, rows: int) -> pa.Array:
         boxes, spot = self.those(which, place, rows, OBJECT)
@@ -166,7 +166,7 @@ class _Builder:
             some = parts.get(field.name, empty)
             arrays.append(self.make(children[some], field.type, spot_of[some], rows))
         kinds = [to_arrow_field(f).with_type(a.type).with_nullable(True) for f, a in zip(fields, arrays)]
-        valid = _validity(spot, rows)
+        valid = validity(spot, rows)
         return pa.Array.from_buffers(pa.struct(kinds), rows, [valid], children=arrays)
 
     def by_name(self, children: Ints) -> Iterator[tuple[str, Ints]]:
@@ -194,14 +194,6 @@ def _fits(texts: pa.Array, which: npt.NDArray[Any], what: str) -> None:
     total = int(pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[which].sum())
     if total > LIMIT:
         raise EvaluationError(f"{total:,} bytes of {what} in one column", advice="extract fewer rows, or parts of them")
-
-
-def _validity(spot: Ints, rows: int) -> pa.Buffer | None:
-    if len(spot) == rows:
-        return None
-    valid = np.zeros(rows, np.bool_)
-    valid[spot] = True
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def _plain(value: Any, type: DataType) -> Any:

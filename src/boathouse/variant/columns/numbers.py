@@ -20,8 +20,9 @@ from boathouse.types import (
     TimestampType,
     TimeType,
 )
-from boathouse.variant.columns.gather import Bools, Ints, prefix, view
+from boathouse.variant.columns.gather import Bools, Ints, prefix
 from boathouse.variant.columns.nodes import SIZE, Nodes
+from boathouse.variant.columns.unaligned import window
 from boathouse.variant.primitives import (
     DATE,
     DAY_MICROS,
@@ -122,7 +123,7 @@ def read(nodes: Nodes, group: int) -> Numbers:
 def _words(nodes: Nodes, pos: Ints) -> Ints:
     """Eight bytes at each position; zeros behind the buffer."""
     if len(pos) and int(pos.max()) <= len(nodes.data) - 8:
-        return np.asarray(view(nodes.data, "<i8")[pos])
+        return np.asarray(window(nodes.data, "<i8")[pos])
     return prefix(nodes.data, pos, 8).view("<i8")[:, 0]
 
 

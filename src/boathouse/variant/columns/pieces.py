@@ -82,3 +82,12 @@ def as_text(array: pa.Array) -> pa.Array:
     """A binary array as a string array of the same buffers, not checked to be UTF-8."""
     type = pa.large_string() if array.type == pa.large_binary() else pa.string()
     return pa.Array.from_buffers(type, len(array), array.buffers(), array.null_count, array.offset)
+
+
+def validity(index: Ints, count: int) -> pa.Buffer | None:
+    """The validity of an array of `count` of which those at `index` are there; None if all are."""
+    if len(index) == count:
+        return None
+    there = np.zeros(count, np.bool_)
+    there[index] = True
+    return pa.py_buffer(np.packbits(there, bitorder="little"))

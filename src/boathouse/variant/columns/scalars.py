@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.variant.columns.expand import Tree
-from boathouse.variant.columns.gather import Ints, view
+from boathouse.variant.columns.gather import Ints
 from boathouse.variant.columns.pieces import as_text, is_utf8, join
+from boathouse.variant.columns.unaligned import window
 from boathouse.variant.primitives import (
     DATE,
     DAY_MICROS,
@@ -40,7 +41,7 @@ NUMBERS = {
 
 def numbers(tree: Tree, which: Ints, kind: int) -> npt.NDArray[Any]:
     """The numbers of scalars of one of the kinds in NUMBERS. Raises Faulty for a time of day beyond its day."""
-    found = view(tree.data, NUMBERS[kind])[tree.pos[which] + 1]
+    found = window(tree.data, NUMBERS[kind])[tree.pos[which] + 1]
     if kind == TIME:
         tree.require((found >= 0) & (found < DAY_MICROS), which)
     return found
@@ -70,10 +71,10 @@ def decimals(tree: Tree, which: Ints, kind: int) -> tuple[list[int] | npt.NDArra
     tree.require(scale <= MAX_SCALE, which)
     limit = DECIMAL_LIMITS[kind]
     if kind in (DECIMAL4, DECIMAL8):
-        found = view(tree.data, "<i4" if kind == DECIMAL4 else "<i8")[pos + 1]
+        found = window(tree.data, "<i4" if kind == DECIMAL4 else "<i8")[pos + 1]
         tree.require((found >= -limit) & (found <= limit), which)
         return found, scale
-    raw = view(tree.data, "V16")[pos + 1]
+    raw = window(tree.data, "V16")[pos + 1]
     wide = [int.from_bytes(one, "little", signed=True) for one in raw.tolist()]
     tree.require(np.array([-limit <= one <= limit for one in wide], np.bool_), which)
     return wide, scale
@@ -81,5 +82,5 @@ def decimals(tree: Tree, which: Ints, kind: int) -> tuple[list[int] | npt.NDArra
 
 def fixed(tree: Tree, which: Ints, width: int) -> list[bytes]:
     """The `width` bytes after the header of each."""
-    found: list[bytes] = view(tree.data, f"V{width}")[tree.pos[which] + 1].tolist()
+    found: list[bytes] = window(tree.data, f"V{width}")[tree.pos[which] + 1].tolist()
     return found

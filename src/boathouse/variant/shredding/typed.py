@@ -21,7 +21,7 @@ from boathouse.types import (
 )
 from boathouse.variant import primitives as ids
 from boathouse.variant.columns.nodes import SIZE, Nodes
-from boathouse.variant.columns.pieces import is_utf8
+from boathouse.variant.columns.pieces import is_utf8, validity
 from boathouse.variant.columns.unaligned import copy, gather
 from boathouse.variant.shredding.masks import Ints, Mask
 from boathouse.variant.shredding.primitives import Kind, beyond, kind_of
@@ -54,7 +54,7 @@ def decode(
         values = np.zeros(count, np.bool_)
         values[index[mine]] = kinds[mine] == ids.TRUE
         bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-        return pa.Array.from_buffers(pa.bool_(), count, [_bits(index[mine], count), bits]), np.flatnonzero(~fits)
+        return pa.Array.from_buffers(pa.bool_(), count, [validity(index[mine], count), bits]), np.flatnonzero(~fits)
     mine = np.flatnonzero(fits)
     some = nodes.take(mine)
     sizes = some.sizes()
@@ -106,7 +106,7 @@ def _fixed(type: DataType, values: npt.NDArray[Any], index: Ints, count: int) ->
     whole = np.zeros(count, values.dtype)
     whole[index] = values
     storage = pa.binary(16) if isinstance(type, UUIDType) else to_arrow_type(type)
-    made = pa.Array.from_buffers(storage, count, [_bits(index, count), pa.py_buffer(whole.view(np.uint8))])
+    made = pa.Array.from_buffers(storage, count, [validity(index, count), pa.py_buffer(whole.view(np.uint8))])
     return pa.ExtensionArray.from_storage(pa.uuid(), made) if isinstance(type, UUIDType) else made
 
 
@@ -119,7 +119,7 @@ def _texts(type: DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
     np.cumsum(lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
     copy(data, offsets[index], nodes.data, nodes.pos + lead, lengths[index])
-    buffers = [_bits(index, count), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    buffers = [validity(index, count), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     binary = pa.Array.from_buffers(pa.binary(), count, buffers)
     if isinstance(type, BinaryType):
         return binary
@@ -137,11 +137,3 @@ def _checked(binary: pa.Array, nodes: Nodes, index: Ints, count: int) -> pa.Arra
     for i in index[~good].tolist():
         raw[i] = b""
     return pa.array(raw, pa.binary()).cast(pa.string())
-
-
-def _bits(index: Ints, count: int) -> pa.Buffer | None:
-    if len(index) == count:
-        return None
-    there = np.zeros(count, np.bool_)
-    there[index] = True
-    return pa.py_buffer(np.packbits(there, bitorder="little"))
