@@ -13,6 +13,7 @@ from boathouse.variant.columns.assemble import arrays, objects, structs
 from boathouse.variant.columns.assemble import nulls as null_values
 from boathouse.variant.columns.leaves import leaf
 from boathouse.variant.columns.lexicon import dictionary, row_dictionaries, variant_array
+from boathouse.variant.columns.pieces import imported
 from boathouse.variant.columns.ragged import Ints, Ragged, Rope, interleave, loose, rope, spread
 from boathouse.variant.columns.tree import Kind, Node, Options, grow
 
@@ -39,19 +40,10 @@ def from_arrow(
     options = Options(nulls == "omit", narrow)
     if isinstance(data, pa.Table | pa.RecordBatch):
         data = data.to_struct_array()
-    elif not isinstance(data, pa.Array | pa.ChunkedArray):
-        data = _imported(data)
+    data = imported(data, "pass an array or a table")
     if isinstance(data, pa.ChunkedArray):
         return _chunked([_converted(chunk, options) for chunk in data.chunks] or [_converted(_empty(data), options)])
     return _converted(data, options)
-
-
-def _imported(data: Any) -> pa.Array | pa.ChunkedArray:
-    if hasattr(data, "__arrow_c_array__"):
-        return pa.array(data)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.chunked_array(data)
-    raise InvalidArgumentError(f"{type(data).__name__} is no Arrow data", advice="give an array, or Table")
 
 
 def _empty(data: pa.ChunkedArray) -> pa.Array:

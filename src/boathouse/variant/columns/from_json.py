@@ -15,6 +15,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.json_batches import build
 from boathouse.variant.columns.lexicon import variant_array
+from boathouse.variant.columns.pieces import imported
 
 _LARGE = pa.struct([pa.field(name, pa.large_binary(), False) for name in ("metadata", "value")])
 
@@ -27,7 +28,7 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
     rows with the same names have the same metadata; all else is canonical too. Raises InvalidJsonError with the row
     and byte of the first text that `Variant.from_json` refuses; with `lenient` such rows become null and are counted.
     """
-    texts = _arrow(texts)
+    texts = imported(texts, "pass a column of JSON text")
     if isinstance(texts, pa.ChunkedArray):
         first, made = 0, []
         for chunk in texts.chunks:
@@ -38,16 +39,6 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
             made = [array.cast(_LARGE) for array in made]
         return pa.chunked_array(made)
     return _from_array(texts, lenient, 0)
-
-
-def _arrow(texts: Any) -> pa.Array | pa.ChunkedArray:
-    if isinstance(texts, (pa.Array, pa.ChunkedArray)):
-        return texts
-    if hasattr(texts, "__arrow_c_array__"):
-        return pa.array(texts)
-    if hasattr(texts, "__arrow_c_stream__"):
-        return pa.chunked_array(texts)
-    raise InvalidArgumentError(f"{type(texts).__name__} is no Arrow array", advice="pass a column of JSON text")
 
 
 def _plain(array: pa.Array) -> pa.LargeBinaryArray:

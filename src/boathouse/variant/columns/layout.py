@@ -14,9 +14,11 @@ from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.variant.columns.faults import Faults, Lenient
 from boathouse.variant.columns.gather import Bools, Bytes, Ints
 from boathouse.variant.columns.names import Dictionaries
+from boathouse.variant.columns.pieces import imported
 
 _SAMPLE = 1024
 _LIMIT = (1 << 31) - 1
+_ADVICE = "pass an Arrow array of struct<metadata, value>"
 _EMPTY = np.zeros(0, np.uint8)
 
 
@@ -81,7 +83,7 @@ def chunks(data: Any) -> list[Column]:
     """A Column for each chunk of `data`, empty ones left out; rows numbered through."""
     if isinstance(data, Column):
         return [data]
-    source = _arrow(data)
+    source = imported(data, _ADVICE)
     out: list[Column] = []
     first = 0
     for chunk in source.chunks if isinstance(source, pa.ChunkedArray) else [source]:
@@ -100,7 +102,7 @@ def column(data: Any) -> Column:
     """
     if isinstance(data, Column):
         return data
-    source = _arrow(data)
+    source = imported(data, _ADVICE)
     if isinstance(source, pa.ChunkedArray):
         if source.num_chunks == 1:
             return _column(source.chunk(0))
@@ -111,25 +113,13 @@ def column(data: Any) -> Column:
 def storage_of(data: Any) -> pa.StructArray | pa.ChunkedArray:
     """The plain struct array of whatever `column` reads, chunked if it comes so; no bytes are copied, but where the
     struct is dictionary-encoded. Raises as `column`."""
-    source = _arrow(data)
+    source = imported(data, _ADVICE)
     if not isinstance(source, pa.ChunkedArray):
         _column(source.slice(0, 0))
         return _struct(source)
     none = pa.array([], source.type)
     _column(none)
     return pa.chunked_array([_struct(chunk) for chunk in source.chunks], _struct(none).type)
-
-
-def _arrow(data: Any) -> pa.Array | pa.ChunkedArray:
-    if isinstance(data, pa.Array | pa.ChunkedArray):
-        return data
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.chunked_array(data)
-    if hasattr(data, "__arrow_c_array__"):
-        return pa.array(data)
-    raise InvalidArgumentError(
-        f"a column of variants is an Arrow array of struct<metadata, value>, not {type(data).__name__}"
-    )
 
 
 def _joined(source: pa.ChunkedArray) -> pa.Array:

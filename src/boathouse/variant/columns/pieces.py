@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.errors import InvalidArgumentError
 from boathouse.variant.columns.gather import Bytes, Ints
 
 LIMIT = 2**31 - 1
@@ -91,3 +92,14 @@ def validity(index: Ints, count: int) -> pa.Buffer | None:
     there = np.zeros(count, np.bool_)
     there[index] = True
     return pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def imported(data: Any, advice: str) -> pa.Array | pa.ChunkedArray:
+    """Arrow data of pyarrow, or of anything that exports it. Raises InvalidArgumentError with the advice."""
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.chunked_array(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.array(data)
+    raise InvalidArgumentError(f"{type(data).__name__} is no Arrow array", advice=advice)

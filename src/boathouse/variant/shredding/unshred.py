@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 
 from boathouse.types import DataType
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.layout import _arrow, _dictionaries, _plain, _struct
+from boathouse.variant.columns.layout import _dictionaries, _plain, _struct
 from boathouse.variant.columns.lexicon import binary
 from boathouse.variant.columns.nodes import OBJECT
+from boathouse.variant.columns.pieces import imported
 from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.shredding.masks import Ints, Mask, both, minus, pick, places, valid
 from boathouse.variant.shredding.merge import merge
@@ -55,7 +56,7 @@ def unshred(shredded: Any, *, lenient: Lenient | None = None) -> pa.Array | pa.C
     Malformed rows raise MalformedVariant with their row, or become null and are counted in `lenient`.
     Raises SchemaError and UnsupportedTypeError for columns that are no shredded variants.
     """
-    shredded = _arrow(shredded)
+    shredded = imported(shredded, "pass a column of struct<metadata, value, typed_value>")
     if isinstance(shredded, pa.ChunkedArray):
         chunks, first = [], 0
         for chunk in shredded.chunks:
