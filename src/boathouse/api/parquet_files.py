@@ -33,9 +33,10 @@ from boathouse.expr.tree import Column, Expr
 from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.extraction import variant_paths
 from boathouse.parquet.file_schema import file_schema
-from boathouse.parquet.read import ParquetSource, SourceColumn, open_source, scan_source
+from boathouse.parquet.read import SourceColumn, scan_source
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.shredded import Place
+from boathouse.parquet.source import ParquetSource, open_source
 from boathouse.parquet.stats import SchemaLeaf, leaf_array, schema_leaves
 from boathouse.parquet.write import FileSummary, ParquetOptions, ParquetWriter
 from boathouse.storage import Stores

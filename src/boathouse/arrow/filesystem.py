@@ -19,6 +19,7 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 from pyarrow import fs
 
+from boathouse.arrow.memory import read_pool
 from boathouse.bits import entropy
 from boathouse.errors import (
     BoathouseError,
@@ -74,7 +75,7 @@ class NativeFiles:
         uri = absolute(uri)
         if uri.startswith(_FILE):
             # Memory mapping scans no faster, and a file that another process cuts short would end ours by SIGBUS.
-            return _typed(uri, self.options, lambda: pa.OSFile(uri[len(_FILE) :]))
+            return _typed(uri, self.options, lambda: pa.OSFile(uri[len(_FILE) :], memory_pool=read_pool()))
         system, path = self._system(uri)
         return _typed(uri, self.options, lambda: system.open_input_file(path))
 

@@ -11,8 +11,8 @@ from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_MARKS, VARIANT_STORAG
 from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.damage import damage
 from boathouse.parquet.footer import VariantGroup, annotated, read_footer_bytes
-from boathouse.parquet.read import ParquetSource
 from boathouse.parquet.resolve import FileField, is_list
+from boathouse.parquet.source import ParquetSource
 from boathouse.parquet.variants import METADATA
 from boathouse.types import Schema
 
@@ -46,7 +46,7 @@ def marked_schema(
     found = {known[name].path for name in variants if name in known} | {
         _field_of(group, fields).path for group in groups
     }
-    arrow = source.file.schema_arrow
+    arrow = source.reader.schema_arrow
     return pa.schema([_marked(a, f, found) for a, f in zip(arrow, fields)])
 
 

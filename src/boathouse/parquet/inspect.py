@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.parquet.bounds import Bounds, merged
-from boathouse.parquet.read import Matching, ParquetSource, SourceColumn, open_source, scan_file
+from boathouse.parquet.read import Matching, SourceColumn, scan_file
 from boathouse.parquet.resolve import Leaf
+from boathouse.parquet.source import ParquetSource, open_source
 from boathouse.parquet.stats import LeafStats, SchemaLeaf, chunk_nulls, group_bounds, leaf_array, schema_leaves
 from boathouse.types import BinaryType, Field, FixedType, FloatType, NullType, Schema, StringType, VariantType
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from boathouse.arrow.evaluate import mask
+from boathouse.arrow.memory import read_pool
 from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap
@@ -22,14 +24,15 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.damage import damage
 from boathouse.parquet.extraction import as_columns, extraction_stats, variant_paths
-from boathouse.parquet.resolve import Matching, Node, Resolver, SourceColumn, file_fields
-from boathouse.parquet.stats import chunk_nulls, row_group_stats
+from boathouse.parquet.resolve import Matching, Node, SourceColumn
+from boathouse.parquet.source import ParquetSource, open_source
+from boathouse.parquet.stats import row_group_stats
 from boathouse.parquet.variants import VariantParts
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
 
-__all__ = ["POSITION", "Matching", "ParquetSource", "SourceColumn", "count_rows", "read_footer", "scan_file"]
+__all__ = ["POSITION", "Matching", "SourceColumn", "scan_file"]
 
 Mask = npt.NDArray[np.bool_]
 POSITION = "_pos"
@@ -38,90 +41,8 @@ _CHUNK_ROWS = 1 << 20
 _CHUNK_BYTES = 128 << 20
 _STREAM_BYTES = 512 << 20
 """A row group that decodes to more is read in slices of `_CHUNK_BYTES`."""
-_WORTH_DICTIONARIES = 1 << 16
-_LENGTH_BYTES = 3
 Read = Callable[[tuple[int, ...]], pa.Table]
 NOTHING: Mapping[int, Node] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class ParquetSource:
-    """One open file: its footer and its fields."""
-
-    uri: str
-    file: pq.ParquetFile
-    resolver: Resolver
-
-    @property
-    def metadata(self) -> pq.FileMetaData:
-        return self.file.metadata
-
-    def close(self) -> None:
-        self.file.close(force=True)
-
-
-def open_source(files: DataFiles, uri: str, matching: Matching | None = None) -> ParquetSource:
-    """Opens a file for reading. Raises CorruptTableError if it is no Parquet file, else what `files` raises."""
-    matching = matching or Matching()
-    stream = files.open_input(uri)
-    try:
-        with damage("not a readable Parquet file", uri):
-            file = pq.ParquetFile(
-                stream, pre_buffer=True, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
-            )
-            fields = file_fields(file.schema_arrow, matching.file_ids)
-            if repeating := _repeating(file):
-                file = pq.ParquetFile(
-                    stream,
-                    metadata=file.metadata,
-                    read_dictionary=repeating,
-                    pre_buffer=True,
-                    coerce_int96_timestamp_unit="us",
-                    arrow_extensions_enabled=False,
-                )
-    except BaseException:
-        stream.close()
-        raise
-    return ParquetSource(uri, file, Resolver(fields, matching, partial(_is_empty, file.metadata)))
-
-
-def _is_empty(metadata: pq.FileMetaData, leaf: int) -> bool:
-    chunks = [metadata.row_group(i).column(leaf) for i in range(metadata.num_row_groups)]
-    return all(chunk_nulls([c]) == c.num_values for c in chunks)
-
-
-def _repeating(file: pq.ParquetFile) -> list[str]:
-    """Text columns that are cheaper to read as dictionaries and spread afterwards: half the time of plain reading.
-
-    A value stored as text takes four bytes for its length alone, so a column with less than that a value has
-    nothing but dictionary pages.
-    """
-    metadata = file.metadata
-    if metadata.num_rows < _WORTH_DICTIONARIES:
-        return []
-    found = []
-    for i in range(metadata.num_columns):
-        column = metadata.schema.column(i)
-        if column.physical_type != "BYTE_ARRAY" or column.path != column.name or column.max_repetition_level:
-            continue
-        if str(column.logical_type) not in ("String", "None") or "." in column.name:
-            continue
-        groups = [metadata.row_group(g).column(i) for g in range(metadata.num_row_groups)]
-        if all(g.has_dictionary_page and g.total_uncompressed_size < _LENGTH_BYTES * g.num_values for g in groups):
-            found.append(column.name)
-    return found
-
-
-def read_footer(files: DataFiles, uri: str, size: int | None = None) -> pq.FileMetaData:
-    """The file's footer. Raises CorruptTableError."""
-    with files.open_input(uri) as stream:
-        with damage("not a readable Parquet file", uri):
-            return pq.read_metadata(stream)
-
-
-def count_rows(files: DataFiles, uri: str, size: int | None = None) -> int:
-    """The physical rows of the file, from its footer."""
-    return int(read_footer(files, uri, size).num_rows)
 
 
 def output_schema(columns: Sequence[SourceColumn], positions: bool = False) -> pa.Schema:
@@ -297,7 +218,9 @@ def _kept(batch: pa.RecordBatch, keep: Mask) -> pa.RecordBatch:
 
 def _spread(array: pa.Array) -> pa.Array:
     """A dictionary's values row by row; other arrays as they are."""
-    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+    if not pa.types.is_dictionary(array.type):
+        return array
+    return pc.cast(array, array.type.value_type, memory_pool=read_pool())
 
 
 def _member(array: pa.Array, name: str) -> pa.Array:
@@ -379,7 +302,7 @@ def _reads(
     at = chunk.first
     size = max(1, chunk.rows * _CHUNK_BYTES // chunk.bytes)
     with damage("broken Parquet data", source.uri):
-        batches = source.file.reader.iter_batches(
+        batches = source.reader.iter_batches(
             size, row_groups=list(chunk.groups), column_indices=list(leaves), use_threads=use_threads
         )
         for batch in batches:
@@ -398,9 +321,7 @@ def _read(source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_thr
         return _without_columns(chunk.rows)
     with damage("broken Parquet data", source.uri):
         # Leaves by number: names with dots in them are ambiguous in the public call.
-        table = source.file.reader.read_row_groups(
-            list(chunk.groups), column_indices=list(leaves), use_threads=use_threads
-        )
+        table = source.reader.read_row_groups(list(chunk.groups), column_indices=list(leaves), use_threads=use_threads)
     if table.num_rows != chunk.rows:
         raise CorruptTableError(f"{table.num_rows} rows where the footer says {chunk.rows}", where=source.uri)
     return table
