@@ -37,7 +37,7 @@ def marked_schema(
 ) -> pa.Schema:
     """The file's Arrow schema with its variants, however they are laid out, as marked `<metadata, value>`."""
     fields = source.resolver.fields
-    known = {".".join(f.path): f for top in fields for f in top.walk()}
+    known = {".".join(f.path): f for top in fields for f in top.walk()} if variants else {}
     missing = [name for name in variants if name not in known]
     if missing and not some:
         raise ColumnNotFoundError(
@@ -60,8 +60,11 @@ def _groups(files: DataFiles, source: ParquetSource) -> tuple[VariantGroup, ...]
 
 def _field_of(group: VariantGroup, fields: Sequence[FileField]) -> FileField:
     """The field of a group, found by its leaves: lists and maps have other names for their levels in Arrow."""
-    groups = (f for top in fields for f in top.walk() if f.children)
-    same = [f for f in groups if (f.first, f.leaves) == (group.first, group.leaves)]
+    same: list[FileField] = []
+    while holder := next((f for f in fields if f.first <= group.first < f.first + f.leaves and f.children), None):
+        if (holder.first, holder.leaves) == (group.first, group.leaves):
+            same.append(holder)
+        fields = holder.children
     proper = [f for f in same if any(c.name == METADATA and not c.children for c in f.children)]
     return (proper or same)[-1]
 

@@ -6,6 +6,7 @@ footer (Thrift, compact protocol) is copied with those few bytes put in; nothing
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -139,6 +140,21 @@ class _Cursor:
 
 def annotated(footer: bytes) -> tuple[VariantGroup, ...]:
     """The groups that the Thrift `footer` annotates VARIANT, with or without a version, in the schema's order."""
+    # A footer begins with its schema, which the files of a data set share; what was read of one holds for all.
+    for head, groups in tuple(_known):
+        if footer.startswith(head):
+            return groups
+    elements = _elements(footer)
+    groups = _groups(elements)
+    if elements:
+        _known.append((footer[: elements[-1].end], groups))
+    return groups
+
+
+_known: deque[tuple[bytes, tuple[VariantGroup, ...]]] = deque(maxlen=16)
+
+
+def _groups(elements: list[_Element]) -> tuple[VariantGroup, ...]:
     found: list[VariantGroup] = []
     open_groups: list[tuple[int, int]] = []  # depth, and the place in `found`
     leaves = 0
@@ -148,7 +164,7 @@ def annotated(footer: bytes) -> tuple[VariantGroup, ...]:
             at = open_groups.pop()[1]
             found[at] = replace(found[at], leaves=leaves - found[at].first)
 
-    for path, element in _with_paths(_elements(footer)):
+    for path, element in _with_paths(elements):
         close(len(path))
         if element.variant and element.children:
             open_groups.append((len(path), len(found)))

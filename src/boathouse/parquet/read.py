@@ -93,6 +93,7 @@ def scan_source(
     """`scan_file` of a file that is open, and stays so."""
     try:
         plan = _plan(source, columns, positions, row_filter)
+        source = source.quickest(plan.leaves, plan.parts)
         scan = _Scan(source.uri, plan, row_filter, deleted)
         for chunk in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
             for first, rows, read in _reads(source, plan.leaves, chunk, use_threads):
@@ -169,9 +170,13 @@ class _Plan:
     probes: Mapping[int, Node]
     """How the filter reads shredded variants of which it needs but some values; columns by their number."""
     leaves: tuple[int, ...] = field(init=False)
+    parts: frozenset[int] = field(init=False)
+    """Those of `leaves` of which variants are read in part."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", tuple(sorted({leaf for n in self.nodes for leaf in n.leaves})))
+        parts = (leaf for n in self.nodes if isinstance(n, VariantParts) for leaf in n.leaves)
+        object.__setattr__(self, "parts", frozenset(parts))
 
     def read_by(self, where: Expr) -> list[int]:
         """The numbers of the columns that `where` reads."""
@@ -302,10 +307,7 @@ def _reads(
     at = chunk.first
     size = max(1, chunk.rows * _CHUNK_BYTES // chunk.bytes)
     with damage("broken Parquet data", source.uri):
-        batches = source.reader.iter_batches(
-            size, row_groups=list(chunk.groups), column_indices=list(leaves), use_threads=use_threads
-        )
-        for batch in batches:
+        for batch in source.batches(size, chunk.groups, leaves, use_threads):
             yield at, batch.num_rows, partial(_already_read, pa.Table.from_batches([batch]))
             at += batch.num_rows
     if at != chunk.first + chunk.rows:
@@ -320,8 +322,7 @@ def _read(source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_thr
     if not leaves:
         return _without_columns(chunk.rows)
     with damage("broken Parquet data", source.uri):
-        # Leaves by number: names with dots in them are ambiguous in the public call.
-        table = source.reader.read_row_groups(list(chunk.groups), column_indices=list(leaves), use_threads=use_threads)
+        table = source.read(chunk.groups, leaves, use_threads)
     if table.num_rows != chunk.rows:
         raise CorruptTableError(f"{table.num_rows} rows where the footer says {chunk.rows}", where=source.uri)
     return table

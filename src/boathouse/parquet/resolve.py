@@ -6,8 +6,9 @@ so is every field below it. What the file lacks is null or the field's default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -81,10 +82,31 @@ class FileField:
 
 def file_fields(schema: pa.Schema, file_ids: Callable[[tuple[str, ...]], int | None] | None = None) -> list[FileField]:
     """The fields of a file from its Arrow schema; without any field id in it, ids are taken from `file_ids`."""
-    fields = _from_arrow(list(schema), (), 0, lambda f, path: _stored_id(f))
+    fields = list(_stored(_Serialized(schema)))
     if file_ids is not None and not has_ids(fields):
         fields = _from_arrow(list(schema), (), 0, lambda f, path: file_ids(path))
     return fields
+
+
+class _Serialized:
+    """A schema by its bytes: Arrow takes schemas that differ in nothing but metadata, where field ids are, as equal."""
+
+    __slots__ = ("bytes", "schema")
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema, self.bytes = schema, schema.serialize().to_pybytes()
+
+    def __hash__(self) -> int:
+        return hash(self.bytes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Serialized) and self.bytes == other.bytes
+
+
+@lru_cache(maxsize=16)
+def _stored(of: _Serialized) -> tuple[FileField, ...]:
+    """The fields with the ids that the file has; the files of a table mostly have one schema."""
+    return tuple(_from_arrow(list(of.schema), (), 0, lambda f, path: _stored_id(f)))
 
 
 def has_ids(fields: list[FileField]) -> bool:
@@ -310,6 +332,15 @@ class Resolver:
                 return None
             found = find(found.children, name)
         return found
+
+    def leaf_at(self, number: int) -> FileField:
+        """The field of a leaf column."""
+        fields: Sequence[FileField] = self.fields
+        while True:
+            found = next(f for f in fields if f.first <= number < f.first + f.leaves)
+            if not found.children:
+                return found
+            fields = found.children
 
     def node(self, type: DataType, target: pa.DataType, found: FileField, by_id: bool) -> Node:
         """The node that makes `type`, of Arrow type `target`, from the file's field `found`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,12 @@ from boathouse.arrow.memory import read_pool
 from boathouse.parquet.damage import damage
 from boathouse.parquet.resolve import Matching, Resolver, file_fields
 from boathouse.parquet.stats import chunk_nulls
+from boathouse.parquet.variants import VALUE
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
 
+_TEXTS = frozenset((pa.string(), pa.binary(), pa.large_string(), pa.large_binary(), pa.string_view(), pa.binary_view()))
 _WORTH_DICTIONARIES = 1 << 16
 _LENGTH_BYTES = 3
 
@@ -26,8 +29,13 @@ class ParquetSource:
     """One open file: its footer and its fields."""
 
     uri: str
+    stream: pa.NativeFile
     reader: pq.ParquetReader
     resolver: Resolver
+    spreading: pq.ParquetReader | None = None
+    """Reads repeating texts as dictionaries."""
+    apart: bool = False
+    """Whether `spreading` finds some of them below structs."""
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -35,6 +43,57 @@ class ParquetSource:
 
     def close(self) -> None:
         self.reader.close()
+
+    def quickest(self, leaves: Iterable[int], parts: Collection[int] = ()) -> ParquetSource:
+        """This file, open in the way that is quickest for these leaf columns: repeating texts come as dictionaries.
+
+        That holds for columns at the top, and for those of variants in `parts`, which is read below structs.
+        """
+        if self.metadata.num_rows < _WORTH_DICTIONARIES:
+            return self
+        names = [n for i in leaves if (n := self._name(i, i in parts)) is not None and self._repeats(i)]
+        if not names:
+            return self
+        reader = _reader(self.stream, metadata=self.metadata, read_dictionary=names)
+        return replace(self, spreading=reader, apart=any("." in name for name in names))
+
+    def read(self, groups: Sequence[int], leaves: Sequence[int], use_threads: bool) -> pa.Table:
+        """These row groups of leaf columns, by number: names with dots in them are ambiguous in the public call."""
+        if not self.apart:
+            return (self.spreading or self.reader).read_row_groups(list(groups), list(leaves), use_threads=use_threads)
+        assert self.spreading is not None
+        try:
+            # Arrow cannot put chunks below structs together, and a dictionary ends with its row group.
+            read = partial(self.spreading.read_row_groups, column_indices=list(leaves), use_threads=use_threads)
+            return pa.concat_tables([read([i]) for i in groups])
+        except pa.ArrowNotImplementedError:  # a column that went on without its dictionary
+            return self.reader.read_row_groups(list(groups), list(leaves), use_threads=use_threads)
+
+    def batches(
+        self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """What `read` gives, at most `rows` rows at a time."""
+        reader = self.reader if self.apart else self.spreading or self.reader
+        return reader.iter_batches(rows, row_groups=list(groups), column_indices=list(leaves), use_threads=use_threads)
+
+    def _name(self, leaf: int, part: bool) -> str | None:
+        """What pyarrow calls a text column; None where it is not to be read as a dictionary."""
+        found = self.resolver.leaf_at(leaf)
+        if found.type not in _TEXTS or any("." in step for step in found.path):
+            return None
+        if len(found.path) > 1 and (not part or found.name == VALUE):
+            return None
+        return ".".join(found.path) if not self.metadata.schema.column(leaf).max_repetition_level else None
+
+    def _repeats(self, leaf: int) -> bool:
+        """Whether a text column is cheaper to read as a dictionary and to spread afterwards: half the time.
+
+        A value stored as text takes four bytes for its length alone, so a column with less than that a value has
+        nothing but dictionary pages.
+        """
+        metadata = self.metadata
+        groups = [metadata.row_group(g).column(leaf) for g in range(metadata.num_row_groups)]
+        return all(g.has_dictionary_page and g.total_uncompressed_size < _LENGTH_BYTES * g.num_values for g in groups)
 
 
 def open_source(files: DataFiles, uri: str, matching: Matching | None = None) -> ParquetSource:
@@ -45,12 +104,10 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
         with damage("not a readable Parquet file", uri):
             reader = _reader(stream)
             fields = file_fields(reader.schema_arrow, matching.file_ids)
-            if repeating := _repeating(reader.metadata):
-                reader = _reader(stream, metadata=reader.metadata, read_dictionary=repeating)
     except BaseException:
         stream.close()
         raise
-    return ParquetSource(uri, reader, Resolver(fields, matching, partial(_is_empty, reader.metadata)))
+    return ParquetSource(uri, stream, reader, Resolver(fields, matching, partial(_is_empty, reader.metadata)))
 
 
 def _reader(stream: pa.NativeFile, **options: object) -> pq.ParquetReader:
@@ -69,24 +126,3 @@ def _reader(stream: pa.NativeFile, **options: object) -> pq.ParquetReader:
 def _is_empty(metadata: pq.FileMetaData, leaf: int) -> bool:
     chunks = [metadata.row_group(i).column(leaf) for i in range(metadata.num_row_groups)]
     return all(chunk_nulls([c]) == c.num_values for c in chunks)
-
-
-def _repeating(metadata: pq.FileMetaData) -> list[str]:
-    """Text columns that are cheaper to read as dictionaries and spread afterwards: half the time of plain reading.
-
-    A value stored as text takes four bytes for its length alone, so a column with less than that a value has
-    nothing but dictionary pages.
-    """
-    if metadata.num_rows < _WORTH_DICTIONARIES:
-        return []
-    found = []
-    for i in range(metadata.num_columns):
-        column = metadata.schema.column(i)
-        if column.physical_type != "BYTE_ARRAY" or column.path != column.name or column.max_repetition_level:
-            continue
-        if str(column.logical_type) not in ("String", "None") or "." in column.name:
-            continue
-        groups = [metadata.row_group(g).column(i) for g in range(metadata.num_row_groups)]
-        if all(g.has_dictionary_page and g.total_uncompressed_size < _LENGTH_BYTES * g.num_values for g in groups):
-            found.append(column.name)
-    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
 from boathouse.errors import InvalidArgumentError
-from boathouse.types import DataType, DecimalType, FloatType, IntegerType, VariantType
+from boathouse.types import BooleanType, DataType, DecimalType, FloatType, IntegerType, StringType, VariantType
 from boathouse.variant.cast import resolve_type
 from boathouse.variant.columns import layout
 from boathouse.variant.columns.extract import extract
@@ -104,34 +105,42 @@ class _Reader:
         found = self._run(steps)
         return found if self.arrow is None or found.type == self.arrow else found.cast(self.arrow)
 
-    def _run(self, steps: Sequence[str | int]) -> pa.Array:
+    @cached_property
+    def storage(self) -> pa.StructArray:
         array = self.array
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
-        group = children_of(array)
-        metadata = group.pop("metadata", None)
-        if metadata is None:
+        return array
+
+    @cached_property
+    def metadata(self) -> pa.Array:
+        at = self.storage.type.get_field_index("metadata")
+        if at < 0:
             # Of primitives alone, which need no names: see `columns_for`.
-            metadata = pa.repeat(pa.scalar(EMPTY_METADATA, pa.binary()), len(array))
-        mask = valid(array)
+            return pa.repeat(pa.scalar(EMPTY_METADATA, pa.binary()), len(self.array))
+        return self.storage.field(at)
+
+    def _run(self, steps: Sequence[str | int]) -> pa.Array:
+        group = children_of(self.storage)
+        group.pop("metadata", None)
+        mask = valid(self.storage)
         required = True
         for number, step in enumerate(steps):
             below = _member(group.get("typed_value"), step)
             if below is None:
-                return self._residual(metadata, group.get("value"), mask, steps[number:])
+                return self._residual(group.get("value"), mask, steps[number:])
             child, there = below
             mask = both(mask, there)
             group, required = children_of(child), isinstance(step, int)
-        return self._found(metadata, group, mask, required)
+        return self._found(group, mask, required)
 
-    def _residual(self, metadata: pa.Array, value: pa.Array | None, mask: Mask | None, steps: Any) -> pa.Array:
+    def _residual(self, value: pa.Array | None, mask: Mask | None, steps: Any) -> pa.Array:
         """The path below values as they stand."""
-        count = len(metadata)
         if value is None:
-            return pa.nulls(count, to_arrow_type(self.type))
+            return pa.nulls(len(self.array), to_arrow_type(self.type))
         mask = both(mask, valid(value))
         null = None if mask is None else pa.array(~mask)
-        column = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=null)
+        column = pa.StructArray.from_arrays([self.metadata, value], ["metadata", "value"], mask=null)
         return self._extract(column, steps)
 
     def _extract(self, column: pa.Array, steps: Sequence[str | int]) -> pa.Array:
@@ -141,16 +150,16 @@ class _Reader:
         found = extract(numbered, tuple(steps), self.type, safe=self.safe, lenient=self.lenient)
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
-    def _found(self, metadata: pa.Array, group: dict[str, pa.Array], mask: Mask | None, required: bool) -> pa.Array:
+    def _found(self, group: dict[str, pa.Array], mask: Mask | None, required: bool) -> pa.Array:
         """The values of one pair of columns, of which nothing else is read."""
         if not group:
-            return pa.nulls(len(metadata), to_arrow_type(self.type))
+            return pa.nulls(len(self.array), to_arrow_type(self.type))
         schema = group_schema(group)
         if isinstance(schema.typed, DataType):
             made = self._straight(plain(group["typed_value"]), schema.typed)
             if made is not None:
-                return self._coalesced(metadata, group, mask, made)
-        column = self._whole(metadata, group, schema, mask, required)
+                return self._coalesced(group, mask, made)
+        column = self._whole(group, schema, mask, required)
         return column if isinstance(self.type, VariantType) else self._extract(column, ())
 
     def _straight(self, typed: pa.Array, held: DataType) -> pa.Array | None:
@@ -162,40 +171,38 @@ class _Reader:
         match held, wanted:
             case (IntegerType(a, True), IntegerType(b, True)):
                 return typed.cast(target) if a < b or _within(typed, b) else None
-            case (FloatType(32), FloatType(64)):
+            case (FloatType(32), FloatType(64)) | (IntegerType(_, True) | BooleanType(), StringType()):
                 return typed.cast(target)
             case (DecimalType(p, s), DecimalType(q, r)) if s == r and p <= q:
                 return typed.cast(target)
         return None
 
-    def _coalesced(
-        self, metadata: pa.Array, group: dict[str, pa.Array], mask: Mask | None, typed: pa.Array
-    ) -> pa.Array:
+    def _coalesced(self, group: dict[str, pa.Array], mask: Mask | None, typed: pa.Array) -> pa.Array:
         value = group.get("value")
         if value is not None and value.null_count < len(value):
             has = valid(value)
             conflict = both(both(valid(typed), has), mask)
-            rows, count = self._rows(metadata), len(typed)
+            rows, count = self._rows(), len(typed)
             rows.refuse(np.ones(count, np.bool_) if conflict is None else conflict, np.arange(count), CONFLICT)
             mask = self._settled(rows, mask)
-            residual = self._residual(metadata, value, mask, ())
+            residual = self._residual(value, mask, ())
             return residual if has is None else pc.if_else(pa.array(has), residual, _masked(typed, mask))
         return _masked(typed, mask)
 
-    def _rows(self, metadata: pa.Array) -> Rows:
-        return Rows(layout._dictionaries(metadata)[0], self.lenient, self.first_row)
+    def _rows(self) -> Rows:
+        return Rows(layout._dictionaries(self.metadata)[0], self.lenient, self.first_row)
 
     def _whole(
-        self, metadata: pa.Array, group: dict[str, pa.Array], schema: ShreddingSchema, mask: Mask | None, required: bool
+        self, group: dict[str, pa.Array], schema: ShreddingSchema, mask: Mask | None, required: bool
     ) -> pa.StructArray:
         """The pair's values as variants; null where there is none."""
-        rows = self._rows(metadata)
+        rows, count = self._rows(), len(self.array)
         check_metadata(rows, mask)
-        plan = plan_pair(rows, schema, group, np.arange(len(metadata)), mask, required)
+        plan = plan_pair(rows, schema, group, np.arange(count), mask, required)
         there = both(mask, plan.mask)
         if isinstance(plan.size, int) and not plan.size:
-            there = np.zeros(len(metadata), np.bool_)
-        return variants(metadata, joined(plan, len(metadata)), self._settled(rows, there))
+            there = np.zeros(count, np.bool_)
+        return variants(self.metadata, joined(plan, count), self._settled(rows, there))
 
     def _settled(self, rows: Rows, mask: Mask | None) -> Mask | None:
         """The mask without the rows found malformed, which are counted."""
