@@ -1,0 +1,148 @@
+"""An open file: texts read as dictionaries give what plain reading gives, and what is remembered of a schema."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import boathouse as bh
+from boathouse.arrow.schema import FIELD_ID
+from boathouse.parquet import footer, source
+from boathouse.parquet.footer import annotate, annotated
+from boathouse.parquet.read import SourceColumn, scan_file
+from boathouse.parquet.resolve import file_fields
+from boathouse.types import STRING
+from boathouse.variant import from_json
+
+KINDS = ["push", "create", "watch", None]
+ROWS = 9_000
+
+
+def documents(repeating: bool = True) -> list[str]:
+    """Rows whose `kind` repeats, or is mostly missing and else always new."""
+    kinds = [KINDS[i % 4] if repeating else f"{i:064}" if i % 100 == 0 else None for i in range(ROWS)]
+    return [json.dumps({"kind": kind, "n": i, "odd.name": "x"}) for i, kind in enumerate(kinds)]
+
+
+def shredded(path: Path, texts: list[str], group_rows: int) -> Path:
+    table = pa.table({"v": from_json(pa.array(texts))})
+    bh.write_parquet(table, path, shred={"v": "struct<kind:string,n:tinyint,`odd.name`:string>"}, variants=["v"])
+    plain = pq.ParquetFile(path, arrow_extensions_enabled=False).read()
+    # The smallest dictionary, so that a column can go on without it.
+    with pq.ParquetWriter(path, plain.schema, dictionary_pagesize_limit=256, data_page_size=1024) as writer:
+        writer.write_table(plain, row_group_size=group_rows)
+    return path
+
+
+@pytest.fixture
+def readers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is asked for as dictionaries; every file is large enough for that."""
+    seen: list[Any] = []
+    inner = source._reader
+
+    def watched(stream: Any, **options: Any) -> Any:
+        seen.append(options.get("read_dictionary"))
+        return inner(stream, **options)
+
+    monkeypatch.setattr(source, "_reader", watched)
+    monkeypatch.setattr(source, "_WORTH_DICTIONARIES", 100)
+    return seen
+
+
+@pytest.mark.parametrize("group_rows", [ROWS, 1000])
+@pytest.mark.parametrize("repeating", [True, False])
+def test_paths_to_repeating_texts(tmp_path: Path, readers: list[Any], group_rows: int, repeating: bool) -> None:
+    texts = documents(repeating)
+    path = shredded(tmp_path / "f.parquet", texts, group_rows)
+    got = bh.read_parquet(
+        path,
+        columns={
+            "kind": "variant_get(v, '$.kind', 'string')",
+            "n": "variant_get(v, '$.n', 'int')",
+            "odd": "variant_get(v, '$[\"odd.name\"]', 'string')",
+        },
+        variants=["v"],
+    )
+    rows = [json.loads(text) for text in texts]
+    assert got["kind"].to_pylist() == [row["kind"] for row in rows]
+    assert got["n"].to_pylist() == [row["n"] for row in rows]
+    assert set(got["odd"].to_pylist()) == {"x"}
+    assert got.schema.types == [pa.string(), pa.int32(), pa.string()]
+    # Names with dots in them would be ambiguous.
+    asked = readers[-1]
+    assert asked is not None and "v.typed_value.kind.typed_value" in asked
+    assert not any("odd" in name for name in asked)
+
+
+def test_a_filter_over_repeating_texts(tmp_path: Path, readers: list[Any]) -> None:
+    texts = documents()
+    path = shredded(tmp_path / "f.parquet", texts, 1000)
+    got = bh.read_parquet(
+        path,
+        columns={"n": "variant_get(v, '$.n', 'int')"},
+        where="variant_get(v, '$.kind', 'string') = 'watch'",
+        variants=["v"],
+    )
+    assert got["n"].to_pylist() == list(range(2, ROWS, 4))
+
+
+def test_repeating_columns_at_the_top(tmp_path: Path, readers: list[Any], files: Any) -> None:
+    path = tmp_path / "f.parquet"
+    few = [KINDS[i % 4] for i in range(ROWS)]
+    new = [f"{i:064}" for i in range(ROWS)]
+    nested = [{"few": x} for x in few]
+    table = pa.table({"few": few, "a.b": few, "new": new, "s": nested, "large": pa.array(few, pa.large_string())})
+    pq.write_table(table, path, row_group_size=1000)
+    columns = [SourceColumn(name, STRING) for name in ("few", "a.b", "new", "large")]
+    batches = list(scan_file(files, str(path), columns))
+    assert pa.Table.from_batches(batches).to_pydict() == {"few": few, "a.b": few, "new": new, "large": few}
+    assert readers == [None, ["few", "large"]]
+
+
+def test_field_ids_are_part_of_what_is_remembered() -> None:
+    def schema(id: bytes) -> pa.Schema:
+        return pa.schema([pa.field("a", pa.struct([pa.field("b", pa.int32(), metadata={FIELD_ID: id})]))])
+
+    assert schema(b"1") == schema(b"2"), "Arrow does not compare metadata"
+    for number in (1, 2, 1):
+        (top,) = file_fields(schema(str(number).encode()))
+        assert (top.id, top.children[0].id) == (None, number)
+
+
+def test_annotations_are_remembered_by_the_whole_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    footers = []
+    for rows, name in ((1, "v"), (2, "v"), (2, "w"), (2, "vv")):
+        group = pa.array([{"metadata": b"\1\0\0", "value": b"\0"}] * rows)
+        path = tmp_path / f"{rows}{name}.parquet"
+        pq.write_table(pa.table({"k": range(rows), name: group}), path)
+        raw = path.read_bytes()
+        size = int.from_bytes(raw[-8:-4], "little")
+        plain = raw[-8 - size : -8]
+        footers += [plain, annotate(plain, [(name,)])]
+    want = []
+    for one in footers:
+        monkeypatch.setattr(footer, "_known", type(footer._known)(maxlen=16))
+        want.append(annotated(one))
+    assert [[g.path for g in groups] for groups in want] == [[], [("v",)]] * 2 + [[], [("w",)], [], [("vv",)]]
+    walked = []
+    inner = footer._elements
+    monkeypatch.setattr(footer, "_known", type(footer._known)(maxlen=16))
+    monkeypatch.setattr(footer, "_elements", lambda data: walked.append(data) or inner(data))
+    assert [annotated(one) for one in footers * 2] == want * 2
+    assert len(walked) == 6, "files of one schema are walked through once"
+
+
+@pytest.mark.parametrize("pool", [None, "system"])
+def test_the_pool_that_is_read_into(pool: str | None) -> None:
+    code = "from boathouse.arrow.memory import read_pool; print(read_pool().backend_name)"
+    env = {"ARROW_DEFAULT_MEMORY_POOL": pool} if pool else {}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    have = {"jemalloc"} if "jemalloc" in pa.supported_memory_backends() else {pa.default_memory_pool().backend_name}
+    assert {done.stdout.strip()} == ({pool} if pool else have)
