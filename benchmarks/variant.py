@@ -211,6 +211,7 @@ def shredded() -> list[Case]:
     values = [json.loads(text) for text in data.json.to_pylist()]
     size = pa.array([row["payload"].get("size") for row in values])
     login = pa.array([row["actor"]["login"] for row in values])
+    kind = pa.array([row["type"] for row in values])
     cases = []
     db = connection()
     for by, path in ((name, variant_data.files()[name]) for name in ("spark-shredded", "duckdb-shredded", "spark")):
@@ -218,6 +219,7 @@ def shredded() -> list[Case]:
         for steps, type, ours, expected in (
             ("payload.size", "bigint", "bigint", size),
             ("actor.login", "varchar", "string", login),
+            ("type", "varchar", "string", kind),
         ):
             columns = {"x": f"variant_get(v, '$.{steps}', '{ours}')"}
             runners: dict[str, Callable[[], Any]] = {

@@ -59,15 +59,11 @@ class ParquetSource:
 
     def read(self, groups: Sequence[int], leaves: Sequence[int], use_threads: bool) -> pa.Table:
         """These row groups of leaf columns, by number: names with dots in them are ambiguous in the public call."""
-        if not self.apart:
-            return (self.spreading or self.reader).read_row_groups(list(groups), list(leaves), use_threads=use_threads)
-        assert self.spreading is not None
-        try:
-            # Arrow cannot put chunks below structs together, and a dictionary ends with its row group.
-            read = partial(self.spreading.read_row_groups, column_indices=list(leaves), use_threads=use_threads)
-            return pa.concat_tables([read([i]) for i in groups])
-        except pa.ArrowNotImplementedError:  # a column that went on without its dictionary
-            return self.reader.read_row_groups(list(groups), list(leaves), use_threads=use_threads)
+        # A dictionary ends with its row group, and below structs Arrow cannot put chunks together.
+        together = [[i] for i in groups] if self.apart else [list(groups)]
+        reader = self.spreading or self.reader
+        tables = [reader.read_row_groups(some, list(leaves), use_threads=use_threads) for some in together]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
     def batches(
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool
@@ -89,7 +85,7 @@ class ParquetSource:
         """Whether a text column is cheaper to read as a dictionary and to spread afterwards: half the time.
 
         A value stored as text takes four bytes for its length alone, so a column with less than that a value has
-        nothing but dictionary pages.
+        hardly anything but dictionary pages.
         """
         metadata = self.metadata
         groups = [metadata.row_group(g).column(leaf) for g in range(metadata.num_row_groups)]
