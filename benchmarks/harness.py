@@ -63,6 +63,9 @@ def alternate(
     `time.process_time`, that of the processor.
     """
     case = Case(title, ours, {name: [] for name in runners}, target=target)
+    # The data of a benchmark may be millions of objects: to walk over them between runs would empty the caches.
+    gc.collect()
+    gc.freeze()
     for i in range(warm + rounds):
         for name, runner in runners.items():
             if between is not None:

@@ -99,10 +99,11 @@ def test_repeating_columns_at_the_top(tmp_path: Path, readers: list[Any], files:
     new = [f"{i:064}" for i in range(ROWS)]
     nested = [{"few": x} for x in few]
     table = pa.table({"few": few, "a.b": few, "new": new, "s": nested, "large": pa.array(few, pa.large_string())})
+    table = table.append_column("view", pa.array(few, pa.string_view()))
     pq.write_table(table, path, row_group_size=1000)
-    columns = [SourceColumn(name, STRING) for name in ("few", "a.b", "new", "large")]
+    columns = [SourceColumn(name, STRING) for name in ("few", "a.b", "new", "large", "view")]
     batches = list(scan_file(files, str(path), columns))
-    assert pa.Table.from_batches(batches).to_pydict() == {"few": few, "a.b": few, "new": new, "large": few}
+    assert pa.Table.from_batches(batches).to_pydict() == {"few": few, "a.b": few, "new": new, "large": few, "view": few}
     assert readers == [None, ["few", "large"]]
 
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from boathouse.arrow.dictionary import spread
 from boathouse.arrow.evaluate import mask
-from boathouse.arrow.memory import read_pool
 from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap
@@ -38,7 +37,7 @@ Mask = npt.NDArray[np.bool_]
 POSITION = "_pos"
 BATCH_ROWS = 128 * 1024
 _CHUNK_ROWS = 1 << 20
-_CHUNK_BYTES = 128 << 20
+_CHUNK_BYTES = 64 << 20
 _STREAM_BYTES = 512 << 20
 """A row group that decodes to more is read in slices of `_CHUNK_BYTES`."""
 Read = Callable[[tuple[int, ...]], pa.Table]
@@ -192,7 +191,7 @@ class _Plan:
             chunks = table.column(table.schema.get_field_index(path[0])).chunks
             for name in path[1:]:
                 chunks = [_member(chunk, name) for chunk in chunks]
-            made = [node.apply(_spread(chunk)) for chunk in chunks]
+            made = [node.apply(spread(chunk) if pa.types.is_dictionary(chunk.type) else chunk) for chunk in chunks]
             # The parts of a variant have the file's type, which the schema does not say.
             type = None if made and isinstance(node, VariantParts) else self.schema.field(i).type
             return pa.chunked_array(made, type)
@@ -219,13 +218,6 @@ def _kept(batch: pa.RecordBatch, keep: Mask) -> pa.RecordBatch:
     if keep.all():
         return batch
     return batch.filter(pa.array(keep)) if batch.num_columns else batch.slice(0, int(keep.sum()))
-
-
-def _spread(array: pa.Array) -> pa.Array:
-    """A dictionary's values row by row; other arrays as they are."""
-    if not pa.types.is_dictionary(array.type):
-        return array
-    return pc.cast(array, array.type.value_type, memory_pool=read_pool())
 
 
 def _member(array: pa.Array, name: str) -> pa.Array:

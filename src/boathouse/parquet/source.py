@@ -19,7 +19,8 @@ from boathouse.parquet.variants import VALUE
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
 
-_TEXTS = frozenset((pa.string(), pa.binary(), pa.large_string(), pa.large_binary(), pa.string_view(), pa.binary_view()))
+# Not the views, dictionaries of which Arrow cannot decode.
+_TEXTS = frozenset((pa.string(), pa.binary(), pa.large_string(), pa.large_binary()))
 _WORTH_DICTIONARIES = 1 << 16
 _LENGTH_BYTES = 3
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.dictionary import spread
 from boathouse.types import (
     BinaryType,
     BooleanType,
@@ -78,7 +79,7 @@ def _decimal(precision: int) -> tuple[int, str]:
 def plain(array: pa.Array) -> pa.Array:
     """Below extension and dictionary layers."""
     while isinstance(array, pa.ExtensionArray | pa.DictionaryArray):
-        array = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary_decode()
+        array = array.storage if isinstance(array, pa.ExtensionArray) else spread(array)
     return array
 
 
