@@ -94,11 +94,11 @@ def timed(calls: dict[str, Call]) -> dict[str, Callable[[], object]]:
 def _child(function: Callable[..., object], arguments: tuple[object, ...], send: object) -> None:
     # Not ru_maxrss: a new process keeps that of the one it came from.
     Path("/proc/self/clear_refs").write_text("5")
-    before = _high_water()
+    before, started = _high_water(), time.perf_counter()
     kept = function(*arguments)
-    after = _high_water()
+    seconds, after = time.perf_counter() - started, _high_water()
     del kept
-    send.send((after - before) / 1024)  # type: ignore[attr-defined]
+    send.send(((after - before) / 1024, seconds))  # type: ignore[attr-defined]
 
 
 def _high_water() -> int:
@@ -107,19 +107,38 @@ def _high_water() -> int:
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 
 
+def _fresh(name: str, call: Call) -> tuple[float, float]:
+    """How much the peak resident memory grows (MiB) in a new process that makes the call once, and how long it takes.
+
+    What the module of the call imports is there already.
+    """
+    context = get_context("spawn")
+    receive, send = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(*call, send))
+    process.start()
+    send.close()
+    try:
+        return receive.recv()
+    except EOFError:
+        raise RuntimeError(f"{name}: the new process died") from None
+    finally:
+        process.join()
+
+
 def peak_memory(case: Case, calls: dict[str, Call]) -> Case:
     """Adds how much the peak resident memory grows in a fresh process that makes each call once (MiB)."""
-    context = get_context("spawn")
-    for name, (function, arguments) in calls.items():
-        receive, send = context.Pipe(duplex=False)
-        process = context.Process(target=_child, args=(function, arguments, send))
-        process.start()
-        send.close()
-        try:
-            case.peak[name] = receive.recv()
-        except EOFError:
-            print(f"peak memory of {name}: the child died", file=sys.stderr)
-        process.join()
+    for name, call in calls.items():
+        case.peak[name] = _fresh(name, call)[0]
+    print(case.row(), flush=True)
+    return case
+
+
+def first_calls(title: str, calls: dict[str, Call], ours: str, rounds: int = 5, target: str = "") -> Case:
+    """The calls in turn, each in a process of its own: what a script waits for that makes it once."""
+    case = Case(title, ours, {name: [] for name in calls}, target=target)
+    for _ in range(rounds):
+        for name, call in calls.items():
+            case.seconds[name].append(_fresh(name, call)[1])
     print(case.row(), flush=True)
     return case
 

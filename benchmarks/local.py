@@ -7,7 +7,7 @@ import itertools
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
-from harness import DATA, alternate, fresh, lineitem, peak_memory, record, timed
+from harness import DATA, alternate, first_calls, fresh, lineitem, peak_memory, record, timed
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import StaticTable
 
@@ -67,6 +67,7 @@ def reads(uris: dict[str, str]) -> list:
             calls["deltalake QueryBuilder, then cast to string"] = (delta_query_as_text, (argument,))
         case = alternate(f"to_arrow, {format}", timed(calls), "boathouse", rounds=7, target=target)
         cases.append(peak_memory(case, calls))
+        cases.append(first_calls(f"to_arrow, {format}, first of a process", calls, "boathouse", target="reported"))
     return cases
 
 
