@@ -41,6 +41,11 @@ def delta_query_as_text(path: str) -> int:
     return checked(found.cast(pa.schema(text)))
 
 
+def delta_dataset(path: str) -> int:
+    """deltalake's other reader, which hands out strings as we do; it reads no deletion vectors."""
+    return checked(deltalake.DeltaTable(path).to_pyarrow_table())
+
+
 def pyiceberg_scan(metadata: str) -> int:
     return checked(StaticTable.from_metadata(metadata).scan().to_arrow())
 
@@ -65,6 +70,7 @@ def reads(uris: dict[str, str]) -> list:
         calls = {name: (function, (argument,)), "boathouse": (ours, (uris[format],))}
         if format == "delta":
             calls["deltalake QueryBuilder, then cast to string"] = (delta_query_as_text, (argument,))
+            calls["deltalake to_pyarrow_table"] = (delta_dataset, (argument,))
         case = alternate(f"to_arrow, {format}", timed(calls), "boathouse", rounds=7, target=target)
         cases.append(peak_memory(case, calls))
         cases.append(first_calls(f"to_arrow, {format}, first of a process", calls, "boathouse", target="reported"))

@@ -288,14 +288,27 @@ def test_bytes_written_follows_the_file(files: Any, tmp_path: Path) -> None:
 
 
 def test_dictionaries_only_where_values_repeat(files: Any, tmp_path: Path) -> None:
-    table = pa.table({"few": [i % 10 for i in range(5000)], "many": [f"{i}" for i in range(5000)]})
-    nested = table.append_column("l", pa.array([[str(i % 3)] for i in range(5000)]))
-    writer = ParquetWriter(files, str(tmp_path / "f.parquet"), nested.schema)
-    for batch in nested.to_batches():
+    rows = 200_000
+    columns = {
+        "few": [i % 10 for i in range(rows)],
+        "many": [f"{i}" for i in range(rows)],
+        "mostly_null": [f"{i}" if i % 50 == 0 else None for i in range(rows)],
+        # Each value twice, so that it may be worth a dictionary: one of 100,000 texts, which would be given up.
+        "large": [f"{i // 2:040}" for i in range(rows)],
+        "nothing": pa.nulls(rows, pa.string()),
+        "l": pa.array([[str(i % 3)] for i in range(rows)]),
+        "s": pa.array([{"few": i % 3, "many": f"{i}", "u": bytes(16)} for i in range(rows)]),
+        "m": pa.array([[(i % 3, f"{i}")] for i in range(rows)], pa.map_(pa.int32(), pa.string())),
+    }
+    table = pa.table(columns)
+    writer = ParquetWriter(files, str(tmp_path / "f.parquet"), table.schema, ParquetOptions(row_group_rows=rows))
+    for batch in table.to_batches(max_chunksize=30_000):
         writer.write(batch)
     group = writer.close().metadata.row_group(0)
-    used = {group.column(i).path_in_schema: group.column(i).has_dictionary_page for i in range(3)}
-    assert used == {"few": True, "many": False, "l.list.element": True}
+    chunks = [group.column(i) for i in range(group.num_columns)]
+    assert {c.path_in_schema for c in chunks if not c.has_dictionary_page} == {
+        "many", "mostly_null", "large", "s.many", "m.key_value.value",
+    }  # fmt: skip
 
 
 def test_an_empty_file_is_readable(files: Any, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CODECS = ("none", "uncompressed", "snappy", "gzip", "zstd", "lz4", "brotli")
 _SAMPLE = 32 * 1024
 _DISTINCT = 0.8
+_DICTIONARY_BYTES = 1 << 20
 _FIRST_RATIO = 0.4
 
 
@@ -197,28 +198,56 @@ class ParquetWriter:
 
 
 def dictionary_columns(table: pa.Table) -> tuple[str, ...] | bool:
-    """The leaf columns worth a dictionary: those whose first rows repeat themselves; True for all, False for none."""
-    out: list[str] = []
+    """The leaf columns worth a dictionary: those whose values repeat, and fit into one; False for none.
+
+    A dictionary that gets too large is given up in the middle, which costs the writer and the reader more than none.
+    """
     step = max(1, table.num_rows // _SAMPLE)
-    rows = pa.array(np.arange(0, table.num_rows, step)) if step > 1 else None
+    leaves: dict[str, list[pa.Array]] = {}
     for name, column in zip(table.column_names, table.columns):
-        if pa.types.is_nested(column.type):
-            out += _leaf_names(name, column.type)
-            continue
-        if isinstance(column.type, pa.BaseExtensionType) or pa.types.is_boolean(column.type):
-            continue
-        sample = column if rows is None else column.take(rows)
-        if pc.count_distinct(sample).as_py() <= _DISTINCT * len(sample):
-            out.append(name)
-    return tuple(out) or False
+        for chunk in column.chunks:
+            for path, values in _leaves(name, chunk):
+                leaves.setdefault(path, []).append(values)
+    return tuple(path for path, values in leaves.items() if _repeats(pa.chunked_array(values), step)) or False
 
 
-def _leaf_names(path: str, type: pa.DataType) -> list[str]:
+def _repeats(values: pa.ChunkedArray, step: int) -> bool:
+    """Whether every `step`th value says so."""
+    t, type = pa.types, values.type
+    if t.is_boolean(type) or t.is_null(type) or isinstance(type, pa.BaseExtensionType):
+        return False
+    if t.is_nested(type):  # of a kind that is not taken apart here
+        return True
+    if step > 1:
+        values = values.take(pa.array(np.arange(0, len(values), step)))
+    counts = pc.value_counts(values.drop_null()).field("counts")
+    if len(counts) > _DISTINCT * (len(values) - values.null_count):
+        return False
+    # What is there once in the sample stands for as many other values as rows were left out for it.
+    once = pc.sum(pc.equal(counts, 1)).as_py() or 0
+    fixed = t.is_primitive(type) or t.is_decimal(type) or t.is_fixed_size_binary(type)
+    width = type.bit_width / 8 if fixed else 4 + (pc.mean(pc.binary_length(values)).as_py() or 0)
+    return bool((len(counts) + (step - 1) * once) * width <= _DICTIONARY_BYTES)
+
+
+def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """The leaf columns as the file calls them."""
+    type = array.type
     if pa.types.is_struct(type):
-        return [leaf for f in type for leaf in _leaf_names(f"{path}.{f.name}", f.type)]
-    if pa.types.is_map(type):
-        below = (("key_value.key", type.key_type), ("key_value.value", type.item_type))
-        return [leaf for name, t in below for leaf in _leaf_names(f"{path}.{name}", t)]
-    if pa.types.is_list(type):
-        return _leaf_names(f"{path}.list.element", type.value_type)
-    return [path]
+        below = [(f"{path}.{f.name}", array.field(i)) for i, f in enumerate(type)]
+    elif pa.types.is_map(type):
+        below = [(f"{path}.key_value.key", _below(array, array.keys))]
+        below += [(f"{path}.key_value.value", _below(array, array.items))]
+    elif pa.types.is_list(type):
+        below = [(f"{path}.list.element", _below(array, array.values))]
+    else:
+        yield path, array
+        return
+    for name, part in below:
+        yield from _leaves(name, part)
+
+
+def _below(array: pa.Array, values: pa.Array) -> pa.Array:
+    """The values of a list or map, without those of rows outside of its slice."""
+    first, last = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
+    return values.slice(first, last - first)
