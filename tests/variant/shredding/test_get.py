@@ -8,11 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError
+from boathouse.parquet.resolve import file_fields
+from boathouse.parquet.variants import variant_parts
 from boathouse.testing.shredding import schemas_for
 from boathouse.testing.variants import columns, to_column, tree_of
 from boathouse.variant import Variant
 from boathouse.variant.columns.extract import extract
-from boathouse.variant.shredding.get import columns_for, get
+from boathouse.variant.path import as_path
+from boathouse.variant.shredding.get import get
 from boathouse.variant.shredding.schema import shredding_schema
 from boathouse.variant.shredding.shred import shred
 
@@ -48,6 +51,13 @@ def contents(array):
     return [str(found) for found in array.to_pylist()]
 
 
+def columns_for(path, type, empty=()):
+    """The leaf columns that are read of a file for a path, by their paths below the variant."""
+    (group,) = file_fields(pa.schema([pa.field("v", type)]))
+    names = {f.first: f.path[1:] for f in group.walk() if not f.children}
+    return tuple(names[i] for i in variant_parts(group, [as_path(path)], lambda leaf: names[leaf] in empty).leaves)
+
+
 def pruned(array, leaves, path=()):
     """The struct array without the leaves that are not among `leaves`."""
     if pa.types.is_struct(array.type) and not isinstance(array, pa.ExtensionArray):
@@ -61,7 +71,7 @@ def pruned(array, leaves, path=()):
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays([c for _, c in kept], names=[n for n, _ in kept], mask=mask)
     if pa.types.is_list(array.type):
-        below = pruned(array.values, leaves, (*path, "list", "element"))
+        below = pruned(array.values, leaves, (*path, "element"))
         if below is None:
             return None
         mask = array.is_null() if array.null_count else None
@@ -78,7 +88,7 @@ def test_a_path_answers_as_the_whole_value_does_from_the_named_leaves_alone(ques
     want = extract(column, path, type, safe=True)
     shredded = shred(column, schema)
     assert contents(get(shredded, path, type, safe=True)) == contents(want)
-    few = pruned(shredded, columns_for(path, schema))
+    few = pruned(shredded, columns_for(path, shredded.type))
     assert contents(get(few, path, type, safe=True)) == contents(want)
 
 
@@ -88,33 +98,31 @@ def variants(*values):
 
 def test_a_path_reads_no_leaf_that_it_does_not_lead_to():
     schema = shredding_schema("struct<a:struct<b:bigint,c:string>,`x.y`:array<struct<d:int>>,n:variant>")
-    assert columns_for("$.a.b", schema) == (
+    type = shred(variants({}), schema).type
+    assert columns_for("$.a.b", type) == (
         ("metadata",),
         ("typed_value", "a", "typed_value", "b", "value"),
         ("typed_value", "a", "typed_value", "b", "typed_value"),
     )
-    assert columns_for("$.other.deep", schema) == (("metadata",), ("value",))
-    assert columns_for("$.a.z", schema) == (("metadata",), ("typed_value", "a", "value"))
-    assert columns_for("$['x.y'][3].d", schema)[1:] == tuple(
-        ("typed_value", "x.y", "typed_value", "list", "element", "typed_value", "d", leaf)
-        for leaf in ("value", "typed_value")
+    assert columns_for("$.other.deep", type) == (("metadata",), ("value",))
+    assert columns_for("$.a.z", type) == (("metadata",), ("typed_value", "a", "value"))
+    assert columns_for("$['x.y'][3].d", type)[1:] == tuple(
+        ("typed_value", "x.y", "typed_value", "element", "typed_value", "d", leaf) for leaf in ("value", "typed_value")
     )
-    assert columns_for("$.n.m", schema) == (("metadata",), ("typed_value", "n", "value"))
-    assert len(columns_for("$", schema)) == 12
+    assert columns_for("$.n.m", type) == (("metadata",), ("typed_value", "n", "value"))
+    assert len(columns_for("$", type)) == 12
 
 
 @pytest.mark.spec("V-078")
 def test_a_typed_column_beside_nothing_but_nulls_is_read_alone():
     column = variants({"a": 1, "b": {"c": 2}}, {"a": 5}, {}, ...)
     shredded = shred(column, "struct<a:tinyint,b:struct<c:tinyint>>")
-    schema = shredding_schema(shredded.type)
-    leaves = columns_for("$.a", schema, empty={("typed_value", "a", "value")})
+    leaves = columns_for("$.a", shredded.type, empty={("typed_value", "a", "value")})
     assert leaves == (("typed_value", "a", "typed_value"),)
     few = pruned(shredded, leaves)
     for type, want in (("int", [1, 5, None, None]), ("string", ["1", "5", None, None])):
         assert get(few, "$.a", type).to_pylist() == want
     assert contents(get(few, "$.a"))[:2] == contents(get(shredded, "$.a"))[:2]
-    assert len(columns_for("$.b", schema, empty={("typed_value", "b", "value")})) == 3
 
 
 def test_exact_widths_of_a_typed_column_and_its_residual_come_together():

@@ -8,7 +8,7 @@ table) can answer otherwise than its rebuilt values would; the specification all
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,7 @@ from boathouse.variant.shredding.masks import Mask, both, valid
 from boathouse.variant.shredding.plans import joined
 from boathouse.variant.shredding.primitives import plain
 from boathouse.variant.shredding.rows import Rows
-from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, group_schema
+from boathouse.variant.shredding.schema import ShreddingSchema, group_schema
 from boathouse.variant.shredding.unshred import CONFLICT, check_metadata, children_of, plan_pair, variants
 
 Path = str | Sequence[str | int]
@@ -46,7 +46,8 @@ def get(
 ) -> pa.Array | pa.ChunkedArray:
     """What `variant.extract(unshred(shredded), path, type, safe=, lenient=)` gives, from the columns the path needs.
 
-    `shredded` is struct<metadata, value?, typed_value?>; it may lack every leaf that `columns_for` does not name.
+    `shredded` is struct<metadata, value?, typed_value?>; it may lack the leaves that `parquet.variants.variant_parts`
+    does not name.
     null: null rows, values that are not there, and variant null where `type` is not variant. A cast that fails raises
     EvaluationError, with `safe` it gives null. Raises ExpressionError for a path that does not parse, and
     MalformedVariant as `unshred` does, for the columns that are read.
@@ -65,31 +66,6 @@ def get(
     if not isinstance(shredded, pa.Array):
         raise InvalidArgumentError(f"a shredded column is an Arrow array, not {shredded.__class__.__name__}")
     return _Reader(shredded, wanted, arrow, safe, lenient, 0).run(steps)
-
-
-def columns_for(
-    path: Path, schema: ShreddingSchema, *, empty: Collection[tuple[str, ...]] = ()
-) -> tuple[tuple[str, ...], ...]:
-    """The leaf columns below the variant's group that `get` reads for a path, `metadata` first.
-
-    Names are as `path_in_schema` splits them: ("typed_value", "a", "value"), lists with "list" and "element".
-    `empty` are leaves known to hold nothing but null (by statistics): they are left out, and so is `metadata` where
-    one typed column of a primitive is all that remains.
-    """
-    below: tuple[str, ...] = ()
-    node = schema
-    for step in as_path(path):
-        child: ShreddingSchema | None = None
-        names: tuple[str, ...] = ()
-        if isinstance(node.typed, ShreddedObject) and isinstance(step, str):
-            child, names = node.typed.field(step), (step,)
-        elif isinstance(node.typed, ShreddedArray) and isinstance(step, int):
-            child, names = node.typed.element, ("list", "element")
-        if child is None:
-            return (("metadata",), *(((*below, "value"),) if node.has_value else ()))
-        node, below = child, (*below, "typed_value", *names)
-    found = tuple((*below, *leaf) for leaf in node.leaves() if (*below, *leaf) not in empty)
-    return found if found == ((*below, "typed_value"),) else (("metadata",), *found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +92,7 @@ class _Reader:
     def metadata(self) -> pa.Array:
         at = self.storage.type.get_field_index("metadata")
         if at < 0:
-            # Of primitives alone, which need no names: see `columns_for`.
+            # Of primitives alone, which need no names: see `parquet.variants.variant_parts`.
             return pa.repeat(pa.scalar(EMPTY_METADATA, pa.binary()), len(self.array))
         return self.storage.field(at)
 
