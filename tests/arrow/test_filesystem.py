@@ -162,6 +162,28 @@ def test_plain_options_are_native(scheme: str) -> None:
     assert not_native(StorageOptions.of({"region": "x", "account_name": "a", "account_key": "YQ=="}), scheme) is None
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "native"),
+    [
+        ("https://acc.blob.core.windows.net", True),
+        ("https://acc.blob.core.windows.net/", True),
+        ("https://acc.blob.storage.azure.net", True),
+        ("http://127.0.0.1:10000/acc", True),
+        ("http://127.0.0.1:10000/other", False),
+        ("https://storage.example", False),
+        ("https://account.example", False),
+    ],
+)
+def test_azure_endpoints_that_arrow_can_address(endpoint: str, native: bool) -> None:
+    for given, uri in (({"account_name": "acc"}, "az://c/k"), ({}, "abfss://c@acc.dfs.core.windows.net/k")):
+        options = StorageOptions.of({**given, "account_key": "c2VjcmV0", "endpoint": endpoint})
+        if native:
+            assert NativeFiles(options)._system(uri)[0].type_name == "abfs"
+            continue
+        with pytest.raises(UnsupportedFeatureError, match="no endpoint without the account"):
+            NativeFiles(options)._system(uri)
+
+
 def test_azure_and_gcs_open_lazily() -> None:
     options = StorageOptions.of({"account_key": "c2VjcmV0", "gcs.oauth2.token": "t"})
     gcs, path = NativeFiles(options)._system("gs://b/k x#1")

@@ -104,7 +104,7 @@ class NativeFiles:
         scheme, authority, key = split(uri)
         if scheme == "file":
             return _file_system(self.options, scheme, ""), "/" + key
-        if (reason := not_native(self.options, scheme)) is not None:
+        if (reason := not_native(self.options, scheme, authority)) is not None:
             raise UnsupportedFeatureError(f"Executors cannot open this file: {reason}.", where=uri)
         return _file_system(self.options, scheme, authority), f"{authority.partition('@')[0]}/{key}"
 
@@ -135,7 +135,7 @@ def _typed(uri: str, options: StorageOptions, request: Callable[[], Any]) -> Any
     raise failure  # outside the handlers: a chained error would show the client's own text
 
 
-def not_native(options: StorageOptions, scheme: str) -> str | None:
+def not_native(options: StorageOptions, scheme: str, authority: str = "") -> str | None:
     """Why Arrow's file system for `scheme` cannot do what the options ask; None if it can."""
     if scheme in ("file", "s3"):
         return None
@@ -144,6 +144,9 @@ def not_native(options: StorageOptions, scheme: str) -> str | None:
         refused = asked & {"service_account_key", "service_account_path", "proxy_url"}
     elif scheme in ("az", "abfss"):
         refused = asked & {"bearer_token", "proxy_url", "anonymous"}
+        endpoint = options.get("endpoint")
+        if endpoint is not None and _azure_hosts(endpoint, _azure_account(options, authority)) is None:
+            return "Arrow's client takes no endpoint without the account in it"
     else:
         return f"{scheme}:// lives in the process that made it"
     return f"Arrow's client takes no {' or '.join(sorted(refused))}" if refused else None
@@ -195,22 +198,40 @@ def _gcs(options: StorageOptions, _bucket: str) -> Any:
     return fs.GcsFileSystem(anonymous=options.flag("anonymous") or False, **given)
 
 
+def _azure_account(options: StorageOptions, authority: str) -> str:
+    account = authority.partition("@")[2].partition(".dfs.")[0]
+    return account or options.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
+
+
+def _azure_hosts(endpoint: str, account: str) -> tuple[str, str] | None:
+    """The hosts of the blob and the dfs service as Arrow wants them, which puts the account before or behind them.
+
+    None for an endpoint that names no account: Arrow cannot address that.
+    """
+    host, _, path = endpoint.rpartition("://")[2].rstrip("/").partition("/")
+    if path:
+        return (host, host) if path == account else None
+    blob = host.removeprefix(account)
+    return (blob, blob.replace(".blob.", ".dfs.", 1)) if account and blob != host and blob.startswith(".") else None
+
+
 def _azure(options: StorageOptions, authority: str) -> Any:
-    _, _, host = authority.partition("@")
-    account, _, domain = host.partition(".dfs.")
-    account = account or options.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
+    account, domain = _azure_account(options, authority), authority.partition("@")[2].partition(".dfs.")[2]
     if not account:
         raise InvalidArgumentError("The Azure account is not known.", where=authority, advice="give account_name")
-    scheme, _, endpoint = (options.get("endpoint") or "").rpartition("://")
-    other = domain not in ("", "core.windows.net")
+    endpoint = options.get("endpoint") or ""
+    scheme = endpoint.rpartition("://")[0]
+    given_hosts = _azure_hosts(endpoint, account)
+    other = (f".blob.{domain}", f".dfs.{domain}") if domain not in ("", "core.windows.net") else (None, None)
+    blob, dfs = given_hosts or other
     given = _given(
         account_key=options.get("account_key"),
         sas_token=options.get("sas_token"),
         client_id=options.get("client_id"),
         client_secret=options.get("client_secret"),
         tenant_id=options.get("tenant_id"),
-        blob_storage_authority=endpoint or (f".blob.{domain}" if other else None),
-        dfs_storage_authority=endpoint or (f".dfs.{domain}" if other else None),
+        blob_storage_authority=blob,
+        dfs_storage_authority=dfs,
         blob_storage_scheme=scheme or None,
         dfs_storage_scheme=scheme or None,
     )
@@ -332,8 +353,8 @@ class ChosenFiles:
         self._by_storage = StorageFiles(stores)
 
     def _files(self, uri: str) -> DataFiles:
-        scheme = split(absolute(uri))[0]
-        if self.stores.wrap is None and not_native(self.stores.options, scheme) is None:
+        scheme, authority, _ = split(absolute(uri))
+        if self.stores.wrap is None and not_native(self.stores.options, scheme, authority) is None:
             return self._native
         return self._by_storage
 

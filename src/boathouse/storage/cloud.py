@@ -57,7 +57,7 @@ def open_cloud(scheme: str, authority: str, options: StorageOptions) -> CloudSto
     if scheme == "gs":
         return CloudStorage(_build(root, secrets, _gcs, authority, options), root, secrets)
     # Accounts with a hierarchical namespace list folder by folder, which is not the order of the keys.
-    return CloudStorage(_build(root, secrets, _azure, authority, options), root, secrets, ordered=False)
+    return AzureStorage(_build(root, secrets, _azure, authority, options), root, secrets, ordered=False)
 
 
 def _build(root: str, secrets: Sequence[str], make: Callable[P, Any], *args: P.args, **named: P.kwargs) -> Any:
@@ -128,7 +128,7 @@ def _azure(authority: str, options: StorageOptions) -> Any:
         raise InvalidArgumentError(
             f"The storage options are of account {named!r}, the URI is of {account!r}.", where=f"abfss://{authority}"
         )
-    endpoint = options.get("endpoint")
+    endpoint = (options.get("endpoint") or "").rstrip("/") or None
     if endpoint is None and domain not in ("", "core.windows.net", "fabric.microsoft.com"):
         endpoint = f"https://{account}.blob.{domain}"
     given = _given(
@@ -178,7 +178,7 @@ class CloudStorage:
         return f"{self._root}/{key}" if key else self._root
 
     def get(self, key: str) -> bytes:
-        return self._call(key, lambda: bytes(obstore.get(self._store, _checked(key)).bytes()))
+        return self._call(key, lambda: bytes(obstore.get(self._store, self._path(key)).bytes()))
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         if length <= 0:
@@ -190,7 +190,7 @@ class CloudStorage:
             wanted = {"suffix": -start}
         options = {"range": wanted}
         try:
-            data = self._call(key, lambda: bytes(obstore.get(self._store, _checked(key), options=options).bytes()))
+            data = self._call(key, lambda: bytes(obstore.get(self._store, self._path(key), options=options).bytes()))
         except (BoathouseError, ValueError):
             size = self.head(key).size
             if 0 <= start < size or (start < 0 and size):
@@ -208,7 +208,7 @@ class CloudStorage:
                 key,
                 lambda: [
                     bytes(part)
-                    for part in obstore.get_ranges(self._store, _checked(key), starts=starts, lengths=lengths)
+                    for part in obstore.get_ranges(self._store, self._path(key), starts=starts, lengths=lengths)
                 ],
             )
         except NotFoundError:
@@ -217,7 +217,7 @@ class CloudStorage:
             return [self.get_range(key, start, length) for start, length in ranges]
 
     def head(self, key: str) -> ObjectInfo:
-        return _info(self._call(key, lambda: obstore.head(self._store, _checked(key))))
+        return _info(self._call(key, lambda: obstore.head(self._store, self._path(key))))
 
     def exists(self, key: str) -> bool:
         try:
@@ -267,7 +267,7 @@ class CloudStorage:
             self._ensure_atomic(key)
         content = data if isinstance(data, bytes) else bytes(data)
         named = {"mode": "create"} if mode is PutMode.CREATE else {"mode": "overwrite"}
-        self._call(key, lambda: obstore.put(self._store, _checked(key), content, **named))
+        self._call(key, lambda: obstore.put(self._store, self._path(key), content, **named))
 
     def open_write(self, key: str, mode: PutMode = PutMode.OVERWRITE) -> Writer:
         if mode is PutMode.CREATE:
@@ -276,7 +276,7 @@ class CloudStorage:
         return _StreamWriter(self, key)
 
     def delete(self, keys: Iterable[str]) -> None:
-        names = [_checked(key) for key in keys]
+        names = [self._path(key) for key in keys]
         if not names:
             return
         with suppress(NotFoundError):
@@ -291,7 +291,7 @@ class CloudStorage:
             if self._atomic and self._probe:
                 folder = key.rpartition("/")[0]
                 probe = f"{folder}/.boathouse-probe-{entropy.current().uuid4().hex}".lstrip("/")
-                create = lambda: obstore.put(self._store, _checked(probe), b"probe", mode="create")  # noqa: E731
+                create = lambda: obstore.put(self._store, self._path(probe), b"probe", mode="create")  # noqa: E731
                 try:
                     self._call(probe, create)
                     with suppress(AlreadyExistsError):
@@ -308,6 +308,9 @@ class CloudStorage:
                 advice="write tables to a store with conditional puts",
             )
 
+    def _path(self, key: str) -> str:
+        return _checked(key)
+
     def _call(self, key: str, request: Callable[[], T]) -> T:
         try:
             return request()
@@ -318,6 +321,22 @@ class CloudStorage:
         raise failure  # outside the handler: a chained error would show the client's own text, secrets and all
 
 
+class AzureStorage(CloudStorage):
+    """A container of Azure, which knows no range from an object's end and takes a backslash in a name for a slash."""
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        if start >= 0 or length <= 0:
+            return super().get_range(key, start, length)
+        size = self.head(key).size
+        first = max(size + start, 0)
+        return super().get_range(key, first, min(length, size - first))
+
+    def _path(self, key: str) -> str:
+        if "\\" in key:
+            raise InvalidArgumentError(f"The key {key!r} has a backslash, which Azure takes for a slash.")
+        return super()._path(key)
+
+
 def _checked(key: str) -> str:
     if not key or key != key.strip("/") or any(part in ("", ".", "..") for part in key.split("/")):
         raise InvalidArgumentError(f"The key {key!r} has an empty, '.' or '..' segment, which cannot be stored.")
@@ -326,7 +345,8 @@ def _checked(key: str) -> str:
 
 def _info(meta: Any) -> ObjectInfo:
     changed = (meta["last_modified"] - _EPOCH) // timedelta(milliseconds=1)
-    return ObjectInfo(meta["path"], meta["size"], changed, meta["e_tag"])
+    etag = meta["e_tag"]  # Azure's is quoted in answers to one request, and bare in lists
+    return ObjectInfo(meta["path"], meta["size"], changed, None if etag is None else etag.strip('"'))
 
 
 class _StreamWriter(Writer):

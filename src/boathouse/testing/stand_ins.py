@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import importlib
 import os
+import shutil
+import socket
+import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.utils import formatdate
 
 from boathouse.bits import entropy
 from boathouse.errors import UnsupportedFeatureError
@@ -54,3 +62,68 @@ def s3_stand_in() -> Iterator[S3StandIn]:
         yield S3StandIn(f"http://{host}:{port}")
     finally:
         server.stop()
+
+
+_AZURITE = "azurite-blob"
+_ACCOUNT = "devstoreaccount1"
+# The key that Microsoft publishes for its emulator.
+_ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+_VERSION = "2021-12-02"
+
+
+@dataclass(frozen=True, slots=True)
+class AzureStandIn:
+    """A server that speaks Azure's blob protocol."""
+
+    endpoint: str
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Storage options that reach it."""
+        return {"account_name": _ACCOUNT, "account_key": _ACCOUNT_KEY, "endpoint": self.endpoint}
+
+    def container(self) -> str:
+        """Makes a container of a new name, and gives the name."""
+        name = f"c{entropy.current().uuid4().hex}"
+        headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION}
+        named = "\n".join(f"{key}:{value}" for key, value in headers.items())
+        # The account stands twice in a resource of the emulator: once for itself, once in its path.
+        signed = f"PUT{chr(10) * 12}{named}\n/{_ACCOUNT}/{_ACCOUNT}/{name}\nrestype:container"
+        digest = hmac.new(base64.b64decode(_ACCOUNT_KEY), signed.encode(), hashlib.sha256).digest()
+        headers["Authorization"] = f"SharedKey {_ACCOUNT}:{base64.b64encode(digest).decode()}"
+        url = f"{self.endpoint}/{name}?restype=container"
+        with urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers)):
+            return name
+
+
+@contextmanager
+def azure_stand_in(program: str | None = None) -> Iterator[AzureStandIn]:
+    """An empty Azure at 127.0.0.1 while the block runs, by `program` (default: Azurite on the PATH).
+
+    UnsupportedFeatureError without it (`npm install azurite`), or where it does not start.
+    """
+    found = program or shutil.which(_AZURITE)
+    if found is None:
+        raise UnsupportedFeatureError("The Azure stand-in needs Azurite.", advice="npm install azurite")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    where = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    how = ["--silent", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]
+    server = subprocess.Popen([found, *where, *how], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port, server)
+        yield AzureStandIn(f"http://127.0.0.1:{port}/{_ACCOUNT}")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends and server.poll() is None:
+        with socket.socket() as attempt:
+            if attempt.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise UnsupportedFeatureError("The Azure stand-in did not start.", advice="run azurite-blob by hand to see why")
