@@ -14,6 +14,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.arrow.schema import FIELD_ID
+from boathouse.errors import CorruptTableError
 from boathouse.parquet import footer, source
 from boathouse.parquet.footer import annotate, annotated
 from boathouse.parquet.read import SourceColumn, scan_file
@@ -147,3 +148,25 @@ def test_the_pool_that_is_read_into(pool: str | None) -> None:
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     have = {"jemalloc"} if "jemalloc" in pa.supported_memory_backends() else {pa.default_memory_pool().backend_name}
     assert {done.stdout.strip()} == ({pool} if pool else have)
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_an_index_outside_of_its_dictionary_is_damage(
+    tmp_path: Path, readers: list[Any], files: Any, broken: int
+) -> None:
+    path = tmp_path / "f.parquet"
+    group = [{"metadata": b"\1\0\0", "typed_value": KINDS[i % 3]} for i in range(800)]
+    type = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("typed_value", pa.string())])
+    table = pa.table({"a": [KINDS[i % 3] for i in range(800)], "v": pa.array(group, type)})
+    pq.write_table(table, path, compression="none")
+    chunk = pq.read_metadata(path).row_group(0).column(0 if broken == 0 else 2)
+    raw = bytearray(path.read_bytes())
+    end = chunk.dictionary_page_offset + chunk.total_compressed_size
+    raw[end - 20 : end - 10] = b"\xff" * 10  # three values take two bits
+    path.write_bytes(raw)
+    columns = ({"a": "a"}, {"v": "variant_get(v, '$', 'string')"})
+    with pytest.raises(CorruptTableError, match="index 3 in a dictionary of 3 values"):
+        bh.read_parquet(path, columns=columns[broken], variants=["v"])
+    whole = bh.read_parquet(path, columns=columns[1 - broken], variants=["v"])
+    assert whole.column(0).to_pylist() == [KINDS[i % 3] for i in range(800)]
+    assert readers[1] is not None

@@ -13,7 +13,7 @@ _NUMBERS = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}
 
 
 def spread(array: pa.DictionaryArray) -> pa.Array:
-    """The values of a dictionary array row by row, in the read pool. Raises ArrowInvalid for an index that is wild."""
+    """The values of a dictionary array row by row, in the read pool. Raises ArrowIndexError for a wild index."""
     found = _of_one_width(array)
     return pc.cast(array, array.type.value_type, memory_pool=read_pool()) if found is None else found
 

@@ -15,8 +15,8 @@ def read_pool() -> pa.MemoryPool:
     """The pool for data read: Arrow's own choice if the user made one, else jemalloc where pyarrow has it.
 
     Reading takes and frees many large buffers. Arrow's default pool, mimalloc, gives them back to the system at once
-    and takes them anew, which costs more than decoding does (benchmarks/RESULTS.md). jemalloc keeps what was freed for
-    a while; pa.jemalloc_memory_pool().release_unused() gives it back sooner.
+    and takes them anew, which can cost more than decoding does. jemalloc keeps what was freed for a while;
+    pa.jemalloc_memory_pool().release_unused() gives it back sooner.
     """
     default = pa.default_memory_pool()
     if "ARROW_DEFAULT_MEMORY_POOL" in os.environ or default.backend_name != "mimalloc":

@@ -6,6 +6,7 @@ so is every field below it. What the file lacks is null or the field's default.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -337,7 +338,7 @@ class Resolver:
         """The field of a leaf column."""
         fields: Sequence[FileField] = self.fields
         while True:
-            found = next(f for f in fields if f.first <= number < f.first + f.leaves)
+            found = fields[bisect_right(fields, number, key=lambda f: f.first) - 1]
             if not found.children:
                 return found
             fields = found.children

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from boathouse.arrow.memory import read_pool
@@ -64,14 +65,23 @@ class ParquetSource:
         together = [[i] for i in groups] if self.apart else [list(groups)]
         reader = self.spreading or self.reader
         tables = [reader.read_row_groups(some, list(leaves), use_threads=use_threads) for some in together]
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        for column in table.columns if self.spreading else ():
+            for chunk in column.chunks:
+                _require_bounds(chunk)
+        return table
 
     def batches(
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
         """What `read` gives, at most `rows` rows at a time."""
         reader = self.reader if self.apart else self.spreading or self.reader
-        return reader.iter_batches(rows, row_groups=list(groups), column_indices=list(leaves), use_threads=use_threads)
+        for batch in reader.iter_batches(
+            rows, row_groups=list(groups), column_indices=list(leaves), use_threads=use_threads
+        ):
+            for column in batch.columns:
+                _require_bounds(column)
+            yield batch
 
     def _name(self, leaf: int, part: bool) -> str | None:
         """What pyarrow calls a text column; None where it is not to be read as a dictionary."""
@@ -118,6 +128,20 @@ def _reader(stream: pa.NativeFile, **options: object) -> pq.ParquetReader:
         **options,
     )
     return reader
+
+
+def _require_bounds(array: pa.Array) -> None:
+    """Arrow does not look at the indices of dictionaries as it reads them. Raises ArrowInvalid for a wild one."""
+    if pa.types.is_struct(array.type):
+        for i in range(array.type.num_fields):
+            _require_bounds(array.field(i))
+    elif pa.types.is_dictionary(array.type):
+        found = pc.min_max(array.indices)
+        low, high = found["min"].as_py(), found["max"].as_py()
+        if low is not None and (low < 0 or high >= len(array.dictionary)):
+            raise pa.ArrowInvalid(
+                f"index {high if low >= 0 else low} in a dictionary of {len(array.dictionary)} values"
+            )
 
 
 def _is_empty(metadata: pq.FileMetaData, leaf: int) -> bool:
