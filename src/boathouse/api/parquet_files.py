@@ -89,7 +89,7 @@ def read_parquet(
         if not uris:
             raise InvalidArgumentError("no file to read", advice="pass the path of a Parquet file, or of a folder")
         with _Opened(files) as opened:
-            schema = _united({uri: file_schema(files, opened(uri), marked, some=len(uris) > 1) for uri in uris})
+            schema = _united({uri: file_schema(opened(uri), marked, some=len(uris) > 1) for uri in uris})
             outputs = _outputs(columns, schema)
             text = parse(where) if isinstance(where, str) else where
             return _read(opened, uris, schema, outputs, None if text is None else bind_predicate(text, schema))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,20 +15,17 @@ from boathouse.parquet.source import ParquetSource
 from boathouse.parquet.variants import METADATA
 from boathouse.types import Schema
 
-if TYPE_CHECKING:
-    from boathouse.arrow.filesystem import DataFiles
-
 t = pa.types
 
 
-def file_schema(files: DataFiles, source: ParquetSource, variants: Collection[str] = (), some: bool = False) -> Schema:
+def file_schema(source: ParquetSource, variants: Collection[str] = (), some: bool = False) -> Schema:
     """The columns of an open file. A group is a variant if it is annotated VARIANT (any version), or `variants` names
     it: by its path, dots between the names, `element`, `key` and `value` in lists and maps.
 
     Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file has not, unless it may
     have but `some` of them.
     """
-    return from_arrow(marked_schema(source, _groups(files, source), variants, some))
+    return from_arrow(marked_schema(source, _groups(source), variants, some))
 
 
 def marked_schema(
@@ -50,12 +46,12 @@ def marked_schema(
     return pa.schema([_marked(a, f, found) for a, f in zip(arrow, fields)])
 
 
-def _groups(files: DataFiles, source: ParquetSource) -> tuple[VariantGroup, ...]:
-    """The annotated groups; the footer is read for them only where a group looks like a variant's."""
+def _groups(source: ParquetSource) -> tuple[VariantGroup, ...]:
+    """The annotated groups; the footer is read for them only where there are groups."""
     if not any(f.children for f in source.resolver.fields):
         return ()
-    with damage("not a readable Parquet file", source.uri), files.open_input(source.uri) as stream:
-        return annotated(read_footer_bytes(stream, stream.size()))
+    with damage("not a readable Parquet file", source.uri):
+        return annotated(read_footer_bytes(source.stream, source.stream.size()))
 
 
 def _field_of(group: VariantGroup, fields: Sequence[FileField]) -> FileField:
