@@ -19,7 +19,7 @@ from boathouse.parquet import footer, source
 from boathouse.parquet.footer import annotate, annotated
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.parquet.resolve import file_fields
-from boathouse.types import STRING
+from boathouse.types import STRING, Field, ListType
 from boathouse.variant import from_json
 
 KINDS = ["push", "create", "watch", None]
@@ -170,3 +170,24 @@ def test_an_index_outside_of_its_dictionary_is_damage(
     whole = bh.read_parquet(path, columns=columns[1 - broken], variants=["v"])
     assert whole.column(0).to_pylist() == [KINDS[i % 3] for i in range(800)]
     assert readers[1] is not None
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.list_(pa.string())])
+def test_wild_indices_of_columns_that_were_dictionaries_when_written(
+    tmp_path: Path, files: Any, type: pa.DataType
+) -> None:
+    path = tmp_path / "f.parquet"
+    values = pa.array([KINDS[i % 3] for i in range(800)]).dictionary_encode()
+    if pa.types.is_list(type):
+        values = pa.ListArray.from_arrays(pa.array(range(801), pa.int32()), values)
+    pq.write_table(pa.table({"a": values}), path, compression="none")
+    column = [SourceColumn("a", STRING if type == pa.string() else ListType(Field("element", STRING)))]
+    want = [KINDS[i % 3] if type == pa.string() else [KINDS[i % 3]] for i in range(800)]
+    assert pa.Table.from_batches(scan_file(files, str(path), column))["a"].to_pylist() == want
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    raw = bytearray(path.read_bytes())
+    end = chunk.dictionary_page_offset + chunk.total_compressed_size
+    raw[end - 20 : end - 10] = b"\xff" * 10
+    path.write_bytes(raw)
+    with pytest.raises(CorruptTableError, match="dictionary"):
+        list(scan_file(files, str(path), column))

@@ -37,7 +37,12 @@ class TestAzure(StorageConformance):
 
 def test_backslashes_are_refused(azure: AzureStandIn) -> None:
     storage, _ = Stores(azure.options).resolve(f"az://{azure.container()}/")
-    for act in (lambda: storage.put("a\\b", b""), lambda: storage.get("a\\b")):
+    for act in (
+        lambda: storage.put("a\\b", b""),
+        lambda: storage.get("a\\b"),
+        lambda: storage.open_write("a\\b"),
+        lambda: storage.delete(["a\\b"]),
+    ):
         with pytest.raises(InvalidArgumentError, match="backslash"):
             act()
     assert list(storage.list("")) == []

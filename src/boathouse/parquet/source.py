@@ -66,7 +66,7 @@ class ParquetSource:
         reader = self.spreading or self.reader
         tables = [reader.read_row_groups(some, list(leaves), use_threads=use_threads) for some in together]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        for column in table.columns if self.spreading else ():
+        for column in table.columns:
             for chunk in column.chunks:
                 _require_bounds(chunk)
         return table
@@ -75,6 +75,7 @@ class ParquetSource:
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
         """What `read` gives, at most `rows` rows at a time."""
+        # Below structs a dictionary must not cross the end of its row group.
         reader = self.reader if self.apart else self.spreading or self.reader
         for batch in reader.iter_batches(
             rows, row_groups=list(groups), column_indices=list(leaves), use_threads=use_threads
@@ -135,6 +136,8 @@ def _require_bounds(array: pa.Array) -> None:
     if pa.types.is_struct(array.type):
         for i in range(array.type.num_fields):
             _require_bounds(array.field(i))
+    elif pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
+        _require_bounds(array.values)
     elif pa.types.is_dictionary(array.type):
         found = pc.min_max(array.indices)
         low, high = found["min"].as_py(), found["max"].as_py()

@@ -309,7 +309,10 @@ class CloudStorage:
             )
 
     def _path(self, key: str) -> str:
-        return _checked(key)
+        """The key, if the store can name it. Raises InvalidArgumentError."""
+        if not key or key != key.strip("/") or any(part in ("", ".", "..") for part in key.split("/")):
+            raise InvalidArgumentError(f"The key {key!r} has an empty, '.' or '..' segment, which cannot be stored.")
+        return key
 
     def _call(self, key: str, request: Callable[[], T]) -> T:
         try:
@@ -333,14 +336,10 @@ class AzureStorage(CloudStorage):
 
     def _path(self, key: str) -> str:
         if "\\" in key:
-            raise InvalidArgumentError(f"The key {key!r} has a backslash, which Azure takes for a slash.")
+            raise InvalidArgumentError(
+                f"The key {key!r} has a backslash, which Azure takes for a slash.", advice="use a name without it"
+            )
         return super()._path(key)
-
-
-def _checked(key: str) -> str:
-    if not key or key != key.strip("/") or any(part in ("", ".", "..") for part in key.split("/")):
-        raise InvalidArgumentError(f"The key {key!r} has an empty, '.' or '..' segment, which cannot be stored.")
-    return key
 
 
 def _info(meta: Any) -> ObjectInfo:
@@ -355,7 +354,7 @@ class _StreamWriter(Writer):
     def __init__(self, storage: CloudStorage, key: str) -> None:
         super().__init__(storage.uri(key))
         self._storage, self._key = storage, key
-        self._sink: Any = obstore.open_writer(storage._store, _checked(key), buffer_size=_PART)
+        self._sink: Any = obstore.open_writer(storage._store, storage._path(key), buffer_size=_PART)
 
     def _append(self, data: Bytes) -> None:
         content = data if isinstance(data, bytes) else bytes(data)
