@@ -71,7 +71,7 @@ def reads(uris: dict[str, str]) -> list:
         if format == "delta":
             calls["deltalake QueryBuilder, then cast to string"] = (delta_query_as_text, (argument,))
             calls["deltalake to_pyarrow_table"] = (delta_dataset, (argument,))
-        case = alternate(f"to_arrow, {format}", timed(calls), "boathouse", rounds=7, target=target)
+        case = alternate(f"to_arrow, {format}", timed(calls), "boathouse", rounds=15, target=target)
         cases.append(peak_memory(case, calls))
         cases.append(first_calls(f"to_arrow, {format}, first of a process", calls, "boathouse", target="reported"))
     return cases

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boathouse.arrow.dictionary import spread
+from boathouse.arrow.dictionary import pieces, spread
 
 TYPES = [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()]
 
@@ -33,6 +34,32 @@ def test_spreading_is_decoding(array: pa.DictionaryArray) -> None:
     got.validate(full=True)
     assert got.type == array.type.value_type
     assert got.to_pylist() == array.to_pylist()
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("type", [pa.string(), pa.binary()])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 300])
+def test_small_dictionaries_are_spread_by_runs(count: int, type: pa.DataType, nulls: bool) -> None:
+    random = np.random.default_rng(count)
+    words = ["é" * int(random.integers(0, 6)) + str(i) * (i % 3) for i in range(count + 2)]
+    values = pa.array(words).cast(type).slice(1, count)
+    for rows, size in ((4097, 5000), (20_000, 5000), (9999, 8192), (12_000, 12_001)):
+        absent = random.random(rows) < 0.1 if nulls else None
+        codes = random.integers(0, count, rows).astype(np.int32)
+        array = pa.DictionaryArray.from_arrays(pa.array(codes, mask=absent), values).slice(int(random.integers(0, 9)))
+        got = list(pieces(array, size))
+        assert [len(piece) for piece in got] == [min(size, len(array) - at) for at in range(0, len(array), size)]
+        for piece in got:
+            piece.validate(full=True)
+        assert pa.chunked_array(got, type).equals(pa.chunked_array([array.cast(type)]))
+
+
+def test_what_lies_below_a_null_does_not_matter() -> None:
+    wild = pa.py_buffer(np.tile(np.array([99, 0, 1, 1], np.int32), 2048))
+    codes = pa.Array.from_buffers(pa.int32(), 8192, [pa.py_buffer(b"\xee" * 1024), wild])
+    got = spread(pa.DictionaryArray.from_arrays(codes, pa.array(["a", "bcd"]), safe=False))
+    got.validate(full=True)
+    assert got.to_pylist() == [None, "a", "bcd", "bcd"] * 2048
 
 
 @pytest.mark.parametrize("words", [["a", "b"], ["a", "bcd"]])

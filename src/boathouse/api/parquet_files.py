@@ -38,7 +38,7 @@ from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.shredded import Place
 from boathouse.parquet.source import ParquetSource, open_source
 from boathouse.parquet.stats import SchemaLeaf, leaf_array, schema_leaves
-from boathouse.parquet.write import FileSummary, ParquetOptions, ParquetWriter
+from boathouse.parquet.write import CODEC, FileSummary, ParquetOptions, ParquetWriter
 from boathouse.storage import Stores
 from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType, VariantType
 
@@ -233,7 +233,7 @@ def write_parquet(
     shred: Shred = None,
     widen: bool = False,
     variants: Sequence[str] | None = None,
-    compression: str = "zstd",
+    compression: str = CODEC,
     row_group_rows: int = 1 << 20,
     storage_options: Mapping[str, str] | None = None,
 ) -> FileSummary:

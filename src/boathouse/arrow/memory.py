@@ -7,7 +7,7 @@ from functools import cache
 
 import pyarrow as pa
 
-_KEPT_MS = 10_000
+_KEPT_MS = 30_000
 
 
 @cache

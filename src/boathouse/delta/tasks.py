@@ -20,7 +20,7 @@ from boathouse.expr.tree import Expr, all_of, columns, conjuncts
 from boathouse.parquet.read import Matching, SourceColumn, scan_file
 from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema
 from boathouse.parquet.stats import LeafStats, StatsCollector, schema_leaves, to_struct
-from boathouse.parquet.write import ParquetOptions, ParquetWriter
+from boathouse.parquet.write import CODEC, ParquetOptions, ParquetWriter
 from boathouse.table.tasks import POSITION, UNIT, FileWriter, ReadColumn, ReadSpec, ScanTask, WriteContext
 from boathouse.table.units import DATA_FILE, PARQUET, partition_type, stats_type
 from boathouse.table.units import outcomes_schema as outcomes_of
@@ -142,7 +142,7 @@ class DeltaFileWriter:
         self._texts = {f.name: text_of(self._values.get(f.name), f.type) for f in context.spec}
         self._data = data_schema(context.schema, context.spec)
         self._indices = [i for i, f in enumerate(context.schema) if f.name not in self._texts]
-        codec = str(context.options.get("codec", "snappy"))
+        codec = str(context.options.get("codec", CODEC))
         self._path = _path(context.spec, self._texts, codec)
         self._stats = StatsCollector(self._data)
         options = ParquetOptions(compression=codec)
@@ -232,7 +232,7 @@ def settings(properties: Mapping[str, str], tight: bool) -> dict[str, Any]:
     indexed = properties.get("delta.dataSkippingNumIndexedCols", "32")
     named = properties.get("delta.dataSkippingStatsColumns")
     return {
-        "codec": (codec or "snappy").lower(),
+        "codec": (codec or CODEC).lower(),
         "indexed": int(indexed) if indexed.lstrip("-").isdigit() else 32,
         "stats_columns": named,
         "tight": tight,

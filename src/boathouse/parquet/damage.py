@@ -15,7 +15,7 @@ def damage(what: str, uri: str) -> Iterator[None]:
     """Turns what pyarrow raises for broken bytes into CorruptTableError; errors of the store pass through."""
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowIndexError, pa.ArrowNotImplementedError) as error:
         raise CorruptTableError(f"{what}: {error}", where=uri) from error
     except OSError as error:
         # The Parquet reader's own complaints are plain OSErrors, as are some of pyarrow's stores.

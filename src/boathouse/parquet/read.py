@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boathouse.arrow.dictionary import spread
+from boathouse.arrow.dictionary import pieces
 from boathouse.arrow.evaluate import mask
 from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
@@ -191,7 +191,7 @@ class _Plan:
             chunks = table.column(table.schema.get_field_index(path[0])).chunks
             for name in path[1:]:
                 chunks = [_member(chunk, name) for chunk in chunks]
-            made = [node.apply(spread(chunk) if pa.types.is_dictionary(chunk.type) else chunk) for chunk in chunks]
+            made = [node.apply(piece) for chunk in chunks for piece in _spread(chunk)]
             # The parts of a variant have the file's type, which the schema does not say.
             type = None if made and isinstance(node, VariantParts) else self.schema.field(i).type
             return pa.chunked_array(made, type)
@@ -208,6 +208,10 @@ class _Plan:
             if isinstance(node, VariantParts):
                 schema = schema.set(i, schema.field(i).with_type(made[i].type))
         return pa.Table.from_arrays(made, schema=schema) if made else _without_columns(rows)
+
+
+def _spread(chunk: pa.Array) -> Iterable[pa.Array]:
+    return pieces(chunk, BATCH_ROWS) if pa.types.is_dictionary(chunk.type) else (chunk,)
 
 
 def _without_columns(rows: int) -> pa.Table:

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from boathouse.arrow.dictionary import require_bounds
 from boathouse.arrow.memory import read_pool
 from boathouse.parquet.damage import damage
 from boathouse.parquet.resolve import Matching, Resolver, file_fields
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _TEXTS = frozenset((pa.string(), pa.binary(), pa.large_string(), pa.large_binary()))
 _WORTH_DICTIONARIES = 1 << 16
 _LENGTH_BYTES = 3
+_LOCAL_BUFFER = 1 << 18
+"""Read at once of a local file: with whole column chunks at once, their pages are never in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,15 @@ class ParquetSource:
         return replace(self, spreading=reader, apart=any("." in name for name in names))
 
     def read(self, groups: Sequence[int], leaves: Sequence[int], use_threads: bool) -> pa.Table:
-        """These row groups of leaf columns, by number: names with dots in them are ambiguous in the public call."""
+        """These row groups of leaf columns, by number: names with dots in them are ambiguous in the public call.
+
+        The columns come in no order.
+        """
         # A dictionary ends with its row group, and below structs Arrow cannot put chunks together.
         together = [[i] for i in groups] if self.apart else [list(groups)]
         reader = self.spreading or self.reader
-        tables = [reader.read_row_groups(some, list(leaves), use_threads=use_threads) for some in together]
+        heavy_first = self._by_weight(groups, leaves)
+        tables = [reader.read_row_groups(some, heavy_first, use_threads=use_threads) for some in together]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         for column in table.columns:
             for chunk in column.chunks:
@@ -83,6 +89,13 @@ class ParquetSource:
             for column in batch.columns:
                 _require_bounds(column)
             yield batch
+
+    def _by_weight(self, groups: Sequence[int], leaves: Sequence[int]) -> list[int]:
+        """The leaves, those first that take longest: a long column that is begun last leaves the other threads idle."""
+        if not groups:
+            return list(leaves)
+        first = self.metadata.row_group(groups[0])
+        return sorted(leaves, key=lambda leaf: -first.column(leaf).total_uncompressed_size)
 
     def _name(self, leaf: int, part: bool) -> str | None:
         """What pyarrow calls a text column; None where it is not to be read as a dictionary."""
@@ -121,9 +134,11 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
 def _reader(stream: pa.NativeFile, **options: object) -> pq.ParquetReader:
     # Not pq.ParquetFile: that one takes no memory pool, and looks at every column's path as it opens.
     reader = pq.ParquetReader(memory_pool=read_pool())
+    local = isinstance(stream, pa.OSFile)
     reader.open(
         stream,
-        pre_buffer=not isinstance(stream, pa.OSFile),  # one request for neighbouring columns: for stores only
+        pre_buffer=not local,  # one request for neighbouring columns: for stores only
+        buffer_size=_LOCAL_BUFFER if local else 0,
         coerce_int96_timestamp_unit="us",
         arrow_extensions_enabled=False,
         **options,
@@ -132,19 +147,14 @@ def _reader(stream: pa.NativeFile, **options: object) -> pq.ParquetReader:
 
 
 def _require_bounds(array: pa.Array) -> None:
-    """Arrow does not look at the indices of dictionaries as it reads them. Raises ArrowInvalid for a wild one."""
+    """Raises ArrowIndexError for a wild index in a dictionary at any depth."""
     if pa.types.is_struct(array.type):
         for i in range(array.type.num_fields):
             _require_bounds(array.field(i))
     elif pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
         _require_bounds(array.values)
     elif pa.types.is_dictionary(array.type):
-        found = pc.min_max(array.indices)
-        low, high = found["min"].as_py(), found["max"].as_py()
-        if low is not None and (low < 0 or high >= len(array.dictionary)):
-            raise pa.ArrowInvalid(
-                f"index {high if low >= 0 else low} in a dictionary of {len(array.dictionary)} values"
-            )
+        require_bounds(array.indices, len(array.dictionary))
 
 
 def _is_empty(metadata: pq.FileMetaData, leaf: int) -> bool:
