@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.arrow.schema import FIELD_ID
+from boathouse.arrow.schema import FIELD_ID, from_arrow_type, to_arrow_type
 from boathouse.errors import CorruptTableError
 from boathouse.parquet import footer, source
 from boathouse.parquet.footer import annotate, annotated
@@ -53,7 +54,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return inner(stream, **options)
 
     monkeypatch.setattr(source, "_reader", watched)
-    monkeypatch.setattr(source, "_WORTH_DICTIONARIES", 100)
+    monkeypatch.setattr(source, "_WORTH_ANOTHER_READER", 100)
     return seen
 
 
@@ -191,3 +192,85 @@ def test_wild_indices_of_columns_that_were_dictionaries_when_written(
     path.write_bytes(raw)
     with pytest.raises(CorruptTableError, match="dictionary"):
         list(scan_file(files, str(path), column))
+
+
+TEXTS = [
+    pa.string(),
+    pa.binary(),
+    pa.struct([pa.field("a", pa.string()), pa.field("b", pa.binary(), False), pa.field("n", pa.int32())]),
+    pa.list_(pa.string()),
+    pa.list_(pa.field("element", pa.struct([pa.field("of", pa.list_(pa.binary())), pa.field("n", pa.int8())]), False)),
+    pa.map_(pa.string(), pa.string()),
+    pa.struct([pa.field("m", pa.map_(pa.int32(), pa.list_(pa.string())))]),
+    pa.list_(pa.int32()),
+]
+
+
+def some(type: pa.DataType, random: Random, nullable: bool = True) -> object:
+    """A value of a type, often null and often empty."""
+    if nullable and random.random() < 0.2:
+        return None
+    if pa.types.is_string(type) or pa.types.is_binary(type):
+        text = random.choice(["", "a", "üñï", "x" * 40]) + str(random.random())
+        return text if pa.types.is_string(type) else text.encode()
+    if pa.types.is_struct(type):
+        return {f.name: some(f.type, random, f.nullable) for f in type}
+    if pa.types.is_map(type):
+        keys = [some(type.key_type, random, False) for _ in range(random.choice([0, 1, 3]))]
+        return [(key, some(type.item_type, random)) for key in keys]
+    if pa.types.is_list(type):
+        field = type.value_field
+        return [some(field.type, random, field.nullable) for _ in range(random.choice([0, 1, 3]))]
+    return random.randrange(100)
+
+
+@pytest.mark.parametrize("type", TEXTS, ids=str)
+@pytest.mark.parametrize("says_types", [False, True])
+def test_texts_of_many_rows(tmp_path: Path, files: Any, type: pa.DataType, says_types: bool, wide: list[Any]) -> None:
+    random = Random(str(type))
+    array = pa.array([some(type, random) for _ in range(ROWS)], type)
+    few = pa.array([KINDS[i % 4] for i in range(ROWS)])
+    path = str(tmp_path / "f.parquet")
+    table = pa.table({"few": few, "x": array})
+    pq.write_table(table, path, row_group_size=4000, use_dictionary=["few"], store_schema=says_types)
+    columns = [SourceColumn("x", from_arrow_type(type)), SourceColumn("few", STRING)]
+    got = pa.Table.from_batches(list(scan_file(files, path, columns)))
+    got.validate(full=True)
+    assert got["x"].type == to_arrow_type(from_arrow_type(type))
+    assert got["x"].to_pylist() == array.to_pylist()
+    assert got["few"].to_pylist() == few.to_pylist()
+    assert (len(wide) > 0) == (not says_types and type != TEXTS[-1])
+
+
+def test_two_gibibytes_of_text_in_one_array(
+    tmp_path: Path, files: Any, wide: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "f.parquet")
+    texts = [str(i) for i in range(ROWS)]
+    pq.write_table(pa.table({"x": texts}), path, use_dictionary=False, store_schema=False)
+
+    def too_large(table: pa.Table) -> pa.Table:
+        assert table["x"].type == pa.large_string()
+        raise pa.ArrowInvalid("Failed casting from large_string to string: input array too large")
+
+    monkeypatch.setattr(source, "narrowed", too_large)
+    got = pa.Table.from_batches(list(scan_file(files, path, [SourceColumn("x", STRING)])))
+    assert got.to_pydict() == {"x": texts}
+    assert len(wide) == 1
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The readers that give offsets of 64 bits; every file is large enough for them."""
+    seen: list[Any] = []
+    inner = source._reader
+
+    def watched(stream: Any, **options: Any) -> Any:
+        reader = inner(stream, **options)
+        if "binary_type" in options:
+            seen.append(reader)
+        return reader
+
+    monkeypatch.setattr(source, "_reader", watched)
+    monkeypatch.setattr(source, "_WORTH_ANOTHER_READER", 100)
+    return seen

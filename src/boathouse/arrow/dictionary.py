@@ -18,9 +18,11 @@ Codes = npt.NDArray[Any]
 _LAST_OFFSET = (1 << 31) - 1
 _NUMBERS = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}
 _SHARED_ROWS = 1 << 17
-_RUNS = 1 << 12
+_MOST_RUNS = 1 << 12
 _RUN_BYTES = 1 << 18
 """The runs of a small dictionary have to stay in a core's cache."""
+_ROWS_PER_RUN = 64
+"""To make a run costs as much as to take this many rows."""
 
 
 def spread(array: pa.DictionaryArray) -> pa.Array:
@@ -141,7 +143,7 @@ def _few(values: pa.Array, lengths: Codes, indices: pa.Array) -> _Few | None:
     for together in (4, 2):
         count = 1 << (bits * together)
         size = together * (count >> bits) * int(lengths.sum())  # each value as often in each place
-        if count <= _RUNS and len(indices) >= _RUNS and size <= _RUN_BYTES:
+        if count <= _MOST_RUNS and len(indices) >= _ROWS_PER_RUN * count and size <= _RUN_BYTES:
             codes = np.arange(count)
             places = [(codes >> (bits * j)) % (1 << bits) for j in range(together)]
             texts = [values.take(pa.array(np.minimum(place, len(values) - 1))) for place in places]

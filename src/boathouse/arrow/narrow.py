@@ -1,0 +1,35 @@
+"""Texts with offsets of 64 bits as texts with offsets of 32, at any depth; the bytes themselves are shared."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.memory import read_pool
+
+_NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
+
+def narrowed(table: pa.Table) -> pa.Table:
+    """The table with string and binary in place of their large kinds. Raises ArrowInvalid for 2 GiB in one array."""
+    for i, field in enumerate(table.schema):
+        type = _narrow(field.type)
+        if type is not None:
+            column = pc.cast(table.column(i), type, memory_pool=read_pool())
+            table = table.set_column(i, field.with_type(type), column)
+    return table
+
+
+def _narrow(type: pa.DataType) -> pa.DataType | None:
+    """None if there is nothing large in the type."""
+    if not type.num_fields:
+        return _NARROW.get(type)
+    map = pa.types.is_map(type)
+    fields = [type.key_field, type.item_field] if map else [type.field(i) for i in range(type.num_fields)]
+    narrow = [_narrow(f.type) for f in fields]
+    if all(new is None for new in narrow):
+        return None
+    fields = [f if new is None else f.with_type(new) for f, new in zip(fields, narrow)]
+    if pa.types.is_struct(type):
+        return pa.struct(fields)
+    return pa.map_(*fields, keys_sorted=type.keys_sorted) if map else pa.list_(fields[0])
