@@ -21,7 +21,7 @@ _SHARED_ROWS = 1 << 17
 _MOST_RUNS = 1 << 12
 _RUN_BYTES = 1 << 18
 """The runs of a small dictionary have to stay in a core's cache."""
-_ROWS_PER_RUN = 64
+_ROWS_PER_RUN = 16
 """To make a run costs as much as to take this many rows."""
 
 
@@ -136,20 +136,30 @@ class _Few:
 
 def _few(values: pa.Array, lengths: Codes, indices: pa.Array) -> _Few | None:
     """The dictionary's runs; None where they are too many, or too long, for that to pay."""
-    if indices.null_count:
-        empty = pa.array([b""], pa.binary()).cast(values.type)
-        values, lengths = pa.concat_arrays([values, empty]), np.append(lengths, 0)
-    bits = max((len(values) - 1).bit_length(), 1)
+    nulls = indices.null_count > 0
+    bits = max((len(values) + nulls - 1).bit_length(), 1)
     for together in (4, 2):
         count = 1 << (bits * together)
         size = together * (count >> bits) * int(lengths.sum())  # each value as often in each place
         if count <= _MOST_RUNS and len(indices) >= _ROWS_PER_RUN * count and size <= _RUN_BYTES:
-            codes = np.arange(count)
-            places = [(codes >> (bits * j)) % (1 << bits) for j in range(together)]
-            texts = [values.take(pa.array(np.minimum(place, len(values) - 1))) for place in places]
-            runs = pc.binary_join_element_wise(*texts, pa.scalar(b"").cast(values.type))
-            return _Few(values.type, pa.array(lengths.astype(np.int32)), runs, bits, together)
+            texts = values.cast(pa.binary()).to_pylist() + [b""] * nulls
+            return _runs(tuple(texts), values.type == pa.string(), bits, together)
     return None
+
+
+@lru_cache(maxsize=64)
+def _runs(texts: tuple[bytes, ...], utf8: bool, bits: int, together: int) -> _Few:
+    """All the runs of these values: the row groups and files of a table mostly have the same few."""
+    type = pa.string() if utf8 else pa.binary()
+    values = pa.array(texts, pa.binary()).cast(type)
+    lengths = pa.array([len(text) for text in texts], pa.int32())
+    # A code that stands for no value gives the last one; nobody asks for it.
+    runs = values.take(pa.array(np.minimum(np.arange(1 << bits), len(values) - 1)))
+    for _ in range(together.bit_length() - 1):
+        first, then = np.tile(np.arange(len(runs)), len(runs)), np.repeat(np.arange(len(runs)), len(runs))
+        empty = pa.scalar(b"", pa.binary()).cast(type)
+        runs = pc.binary_join_element_wise(runs.take(pa.array(first)), runs.take(pa.array(then)), empty)
+    return _Few(type, lengths, runs, bits, together)
 
 
 def _packed(codes: npt.NDArray[np.uint8], bits: int, together: int) -> Codes:

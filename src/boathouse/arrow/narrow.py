@@ -13,20 +13,20 @@ _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 def narrowed(table: pa.Table) -> pa.Table:
     """The table with string and binary in place of their large kinds. Raises ArrowInvalid for 2 GiB in one array."""
     for i, field in enumerate(table.schema):
-        type = _narrow(field.type)
+        type = narrow_type(field.type)
         if type is not None:
             column = pc.cast(table.column(i), type, memory_pool=read_pool())
             table = table.set_column(i, field.with_type(type), column)
     return table
 
 
-def _narrow(type: pa.DataType) -> pa.DataType | None:
-    """None if there is nothing large in the type."""
+def narrow_type(type: pa.DataType) -> pa.DataType | None:
+    """The type with string and binary in place of their large kinds; None if it has none of them."""
     if not type.num_fields:
         return _NARROW.get(type)
     map = pa.types.is_map(type)
     fields = [type.key_field, type.item_field] if map else [type.field(i) for i in range(type.num_fields)]
-    narrow = [_narrow(f.type) for f in fields]
+    narrow = [narrow_type(f.type) for f in fields]
     if all(new is None for new in narrow):
         return None
     fields = [f if new is None else f.with_type(new) for f, new in zip(fields, narrow)]

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from boathouse.arrow.narrow import narrow_type
 from boathouse.arrow.schema import FIELD_ID, to_arrow_type
 from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, plain_list, rebuild_list
@@ -81,12 +82,21 @@ class FileField:
             yield from child.walk()
 
 
-def file_fields(schema: pa.Schema, file_ids: Callable[[tuple[str, ...]], int | None] | None = None) -> list[FileField]:
-    """The fields of a file from its Arrow schema; without any field id in it, ids are taken from `file_ids`."""
-    fields = list(_stored(_Serialized(schema)))
+def file_fields(
+    schema: pa.Schema, file_ids: Callable[[tuple[str, ...]], int | None] | None = None, narrow: bool = False
+) -> list[FileField]:
+    """The fields of a file from its Arrow schema; without any field id in it, ids are taken from `file_ids`.
+
+    With `narrow`, large strings and binaries are plain ones to the fields: they will be read so.
+    """
+    fields = list(_stored(_Serialized(schema), narrow))
     if file_ids is not None and not has_ids(fields):
-        fields = _from_arrow(list(schema), (), 0, lambda f, path: file_ids(path))
+        fields = _from_arrow(_top(schema, narrow), (), 0, lambda f, path: file_ids(path))
     return fields
+
+
+def _top(schema: pa.Schema, narrow: bool) -> list[pa.Field]:
+    return [f.with_type(narrow_type(f.type) or f.type) if narrow else f for f in schema]
 
 
 class _Serialized:
@@ -105,9 +115,9 @@ class _Serialized:
 
 
 @lru_cache(maxsize=16)
-def _stored(of: _Serialized) -> tuple[FileField, ...]:
+def _stored(of: _Serialized, narrow: bool) -> tuple[FileField, ...]:
     """The fields with the ids that the file has; the files of a table mostly have one schema."""
-    return tuple(_from_arrow(list(of.schema), (), 0, lambda f, path: _stored_id(f)))
+    return tuple(_from_arrow(_top(of.schema, narrow), (), 0, lambda f, path: _stored_id(f)))
 
 
 def has_ids(fields: list[FileField]) -> bool:
