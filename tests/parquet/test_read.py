@@ -125,6 +125,12 @@ CASTS: list[tuple[pa.Array, DataType, list[Any]]] = [
     ),
     (pa.array([[1, None], None, []], pa.list_(pa.int32())), ListType(Field("element", INT64)), [[1, None], None, []]),
     (pa.array([[1], [2]], pa.large_list(pa.int32())), ListType(Field("element", INT32)), [[1], [2]]),
+    (
+        pa.array([["a"], None, ["b", None], []], pa.list_view(pa.string())),
+        ListType(Field("element", STRING)),
+        [["a"], None, ["b", None], []],
+    ),
+    (pa.array([[1, 2], None], pa.large_list_view(pa.int32())), ListType(Field("element", INT64)), [[1, 2], None]),
     (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), ListType(Field("element", INT32)), [[1, 2], None]),
     (
         pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int32())),
