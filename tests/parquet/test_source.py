@@ -244,6 +244,21 @@ def test_texts_of_many_rows(
     assert readers == [None, ["few"]]
 
 
+def test_a_store_is_asked_once(readers: list[Any]) -> None:
+    few = [KINDS[i % 4] for i in range(ROWS)]
+    made = pa.BufferOutputStream()
+    pq.write_table(pa.table({"few": few, "n": range(ROWS), "m": range(ROWS)}), made)
+
+    class Store:
+        def open_input(self, uri: str) -> pa.NativeFile:
+            return pa.BufferReader(made.getvalue())
+
+    quick = source.open_source(Store(), "s3://b/f.parquet").quickest([0, 1])  # type: ignore[arg-type]
+    assert quick.repeating == {"few", "n"}
+    assert set(quick.read([0], [0, 1], False).column_names) == {"few", "n"}
+    assert readers == [None, ["few"]]
+
+
 def test_two_gibibytes_of_text_in_one_array(
     tmp_path: Path, files: Any, readers: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

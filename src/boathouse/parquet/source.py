@@ -62,11 +62,14 @@ class ParquetSource:
         """
         if self.metadata.num_rows < _WORTH_ANOTHER_READER:
             return self
+        leaves = tuple(leaves)
         named = ((leaf, self._name(leaf, leaf in parts)) for leaf in leaves)
         names = [name for leaf, name in named if name is not None and self._repeats(leaf)]
         if not names:
             return self
         repeating = frozenset(name.partition(".")[0] for name in names)
+        if not _is_local(self.stream):  # one reader for all, as neighbouring columns come with one request
+            repeating = frozenset(self.resolver.leaf_at(leaf).path[0] for leaf in leaves)
         spreading = self._narrow(read_dictionary=names)
         return replace(self, spreading=spreading, repeating=repeating, apart=any("." in name for name in names))
 
@@ -167,7 +170,7 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
 def _reader(stream: pa.NativeFile, binary_type: pa.DataType | None = _WIDE, **options: object) -> pq.ParquetReader:
     # Not pq.ParquetFile: that one takes no memory pool, and looks at every column's path as it opens.
     reader = pq.ParquetReader(memory_pool=read_pool())
-    local = isinstance(stream, pa.OSFile)
+    local = _is_local(stream)
     reader.open(
         stream,
         pre_buffer=not local,  # one request for neighbouring columns: for stores only
@@ -178,6 +181,10 @@ def _reader(stream: pa.NativeFile, binary_type: pa.DataType | None = _WIDE, **op
         **options,
     )
     return reader
+
+
+def _is_local(stream: pa.NativeFile) -> bool:
+    return isinstance(stream, pa.OSFile)
 
 
 def _require_bounds(array: pa.Array) -> None:
