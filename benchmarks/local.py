@@ -62,13 +62,14 @@ def reads(uris: dict[str, str]) -> list:
     metadata = bh.open(uris["iceberg"])._handle.snapshot.token
     peers = {
         "delta": ("deltalake QueryBuilder", delta_query, uris["delta"], "at most 1.0x"),
+        "delta, snappy": ("deltalake QueryBuilder", delta_query, uris["delta, snappy"], "reported"),
         "iceberg": ("pyiceberg", pyiceberg_scan, metadata, "at most 1.0x"),
         "lance": ("pylance", pylance_scan, uris["lance"], "reported"),
     }
     cases = []
     for format, (name, function, argument, target) in peers.items():
         calls = {name: (function, (argument,)), "boathouse": (ours, (uris[format],))}
-        if format == "delta":
+        if format.startswith("delta"):
             calls["deltalake QueryBuilder, then cast to string"] = (delta_query_as_text, (argument,))
             calls["deltalake to_pyarrow_table"] = (delta_dataset, (argument,))
         case = alternate(f"to_arrow, {format}", timed(calls), "boathouse", rounds=15, target=target)
@@ -114,6 +115,8 @@ def main() -> None:
     for format in ("delta", "iceberg", "lance"):
         uris[format] = fresh(DATA / f"lineitem-{format}")
         bh.write(table, uris[format], format=format)
+    uris["delta, snappy"] = fresh(DATA / "lineitem-delta-snappy")
+    bh.write(table, uris["delta, snappy"], format="delta", properties={"delta.parquet.compression.codec": "snappy"})
     record("In process: TPC-H lineitem, scale 1 (6,001,215 rows, 16 columns)", reads(uris) + appends(table))
 
 
