@@ -78,9 +78,10 @@ class ParquetSource:
 
         The columns come in no order.
         """
-        heavy_first = self._by_weight(groups, leaves)
-        repeating = [leaf for leaf in heavy_first if self.resolver.leaf_at(leaf).path[0] in self.repeating]
-        others = [leaf for leaf in heavy_first if leaf not in repeating] if repeating else heavy_first
+        repeating: list[int] = []
+        others: list[int] = []
+        for leaf in self._by_weight(groups, leaves):
+            (repeating if self.resolver.leaf_at(leaf).path[0] in self.repeating else others).append(leaf)
         tables = []
         if others:
             tables.append(self._read(self.reader, groups, others, use_threads))
