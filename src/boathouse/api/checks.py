@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from boathouse.bits.names import Names
 from boathouse.errors import BoathouseError, InvalidArgumentError
 
 P = ParamSpec("P")
@@ -49,9 +50,9 @@ def names(name: str, value: Sequence[str]) -> list[str]:
     for item in value:
         if not isinstance(item, str):
             raise InvalidArgumentError(f"{name}={value!r}: {item!r} is not a name", advice="pass names as text")
-    twice = sorted({item for item in value if list(value).count(item) > 1})
-    if twice:
-        raise InvalidArgumentError(f"{name}={value!r}: {twice[0]!r} is named twice", advice="name it once")
+    twice = Names(value).repeated()
+    if twice is not None:
+        raise InvalidArgumentError(f"{name}={value!r}: {twice!r} is named twice", advice="name it once")
     return list(value)
 
 

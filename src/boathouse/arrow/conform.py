@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import from_arrow_field, to_arrow_field, to_arrow_type
 from boathouse.arrow.vector import decoded
+from boathouse.bits.names import Names
 from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
 from boathouse.types import (
     BinaryType,
@@ -69,16 +72,16 @@ def _conform_batch(batch: pa.RecordBatch, schema: Schema, where: str | None) -> 
     return pa.RecordBatch.from_arrays(arrays, schema=_arrow(schema))
 
 
-def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[Field, ...]) -> dict[int, list[int]]:
+def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[Field, ...]) -> dict[int, Sequence[int]]:
     """For each wanted field the given columns that could be it: an exact name wins over one of another case."""
-    out: dict[int, list[int]] = {}
-    names = [f.name for f, _ in columns]
-    wanted = [f.name for f in fields]
-    for i, name in enumerate(wanted):
-        exact = [j for j, n in enumerate(names) if n == name]
-        alone = sum(w.lower() == name.lower() for w in wanted) == 1
-        loose = [j for j, n in enumerate(names) if n.lower() == name.lower() and n not in wanted] if alone else []
-        out[i] = exact or loose
+    out: dict[int, Sequence[int]] = {}
+    names = Names(f.name for f, _ in columns)
+    wanted = Names(f.name for f in fields)
+    for i, f in enumerate(fields):
+        hits = names.exactly(f.name)
+        if not hits and len(wanted.loosely(f.name)) == 1:
+            hits = [j for j in names.loosely(f.name) if not wanted.exactly(columns[j][0].name)]
+        out[i] = hits
     return out
 
 

@@ -126,8 +126,8 @@ def _type(e: Expr) -> DataType:
 
 
 def _column(e: Column, batch: pa.RecordBatch) -> pa.Array:
-    names = batch.schema.names
-    array = batch.column(_position(e.path[0], names))
+    at = batch.schema.get_field_index(e.path[0])
+    array = batch.column(_position(e.path[0], batch.schema.names) if at < 0 else at)
     for name in e.path[1:]:
         if not pa.types.is_struct(array.type):
             raise ColumnNotFoundError(f"no member {e} in the batch")

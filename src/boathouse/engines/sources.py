@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from boathouse.bits.names import Names
 from boathouse.errors import InvalidArgumentError
 
 
@@ -40,7 +41,7 @@ def from_data(data: object) -> Batches:
     names = found.schema.names
     if not names:
         raise InvalidArgumentError("the data has no columns", advice="pass rows with the columns of the table")
-    twice = next((n for n in names if names.count(n) > 1), None)
+    twice = Names(names).repeated()
     if twice is not None:
         raise InvalidArgumentError(f"the data has two columns named {twice!r}", advice="rename or drop one of them")
     return found

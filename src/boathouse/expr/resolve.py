@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from boathouse.bits.names import Names
 from boathouse.errors import ColumnNotFoundError, ExpressionError
 from boathouse.expr import functions
 from boathouse.expr.coercion import (
@@ -99,16 +100,15 @@ def resolve_path(path: Sequence[str], schema: Schema) -> tuple[tuple[str, ...], 
     for i, name in enumerate(path):
         if i and not isinstance(type, StructType):
             raise ColumnNotFoundError(f"`{'.'.join(found)}` is {type}, so it has no member `{name}`")
-        field = _pick(name, fields, ".".join(found))
+        field = _pick(name, fields, Names(f.name for f in fields) if i else schema.places, ".".join(found))
         found.append(field.name)
         type = field.type
         fields = type.fields if isinstance(type, StructType) else ()
     return tuple(found), type
 
 
-def _pick(name: str, fields: Sequence[Field], parent: str) -> Field:
-    exact = [f for f in fields if f.name == name]
-    hits = exact or [f for f in fields if f.name.lower() == name.lower()]
+def _pick(name: str, fields: Sequence[Field], places: Names, parent: str) -> Field:
+    hits = [fields[i] for i in places.at(name)]
     if len(hits) == 1:
         return hits[0]
     what = f"member `{name}` of `{parent}`" if parent else f"column `{name}`"

@@ -110,11 +110,8 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
             f"columns {', '.join(schema.names)}: Lance takes no empty name, no dot in one and no name twice",
             advice="rename the column",
         )
-    return tuple(f for top in tree(fields_of(to_arrow(schema))) for f in _restore(top, _columns(schema)[top.name]))
-
-
-def _columns(schema: Schema) -> dict[str, Field]:
-    return {f.name: f for f in schema}
+    columns = {f.name: f for f in schema}
+    return tuple(f for top in tree(fields_of(to_arrow(schema))) for f in _restore(top, columns[top.name]))
 
 
 def _restore(node: Node, field: Field) -> list[LanceField]:

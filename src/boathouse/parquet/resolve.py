@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import pyarrow as pa
 
 from boathouse.arrow.narrow import narrow_type
 from boathouse.arrow.schema import FIELD_ID, to_arrow_type
+from boathouse.bits.names import Names
 from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, plain_list, rebuild_list
 from boathouse.parquet.variants import VariantPath, WholeVariant, nothing_known, variant_parts, whole_variant
@@ -61,7 +62,7 @@ class SourceColumn:
     only: tuple[VariantPath, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileField:
     """A field of the file: `first` is its first leaf's column number, `leaves` how many it has."""
 
@@ -75,6 +76,16 @@ class FileField:
     @property
     def name(self) -> str:
         return self.path[-1]
+
+    @cached_property
+    def places(self) -> Names:
+        """Of the children."""
+        return Names(c.name for c in self.children)
+
+    @cached_property
+    def ids(self) -> dict[int | None, FileField]:
+        """The children by their ids."""
+        return {c.id: c for c in reversed(self.children)}
 
     def walk(self) -> Iterator[FileField]:
         yield self
@@ -142,6 +153,16 @@ def _from_arrow(
     return out
 
 
+def _by_id(fields: Sequence[FileField]) -> dict[int | None, FileField]:
+    """The fields and those in structs below; of two with one id that which is less deep, then the first."""
+    found = {f.id: f for f in reversed(fields)}
+    for f in fields:
+        if pa.types.is_struct(f.type):
+            for id, below in _by_id(f.children).items():
+                found.setdefault(id, below)
+    return found
+
+
 def _below(type: pa.DataType) -> list[pa.Field]:
     """The fields below an Arrow type as read from Parquet, lists and maps under their specification's names."""
     if isinstance(type, pa.BaseExtensionType):
@@ -163,12 +184,9 @@ def is_list(type: pa.DataType) -> bool:
     )  # fmt: skip
 
 
-def find(fields: list[FileField] | tuple[FileField, ...], name: str) -> FileField | None:
+def find(fields: Sequence[FileField], places: Names, name: str) -> FileField | None:
     """The field called `name`: exactly, else ignoring case. Raises SchemaMismatchError if that is ambiguous."""
-    for f in fields:
-        if f.name == name:
-            return f
-    hits = [f for f in fields if f.name.lower() == name.lower()]
+    hits = [fields[i] for i in places.exactly(name)[:1] or places.loosely(name)]
     if len(hits) > 1:
         raise SchemaMismatchError(f"column `{name}` is ambiguous in the file: {', '.join(f.name for f in hits)}")
     return hits[0] if hits else None
@@ -273,13 +291,21 @@ class Repeated:
         return rebuild_list(plain_list(array), self.target, self.entry.apply)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resolver:
     """Finds columns among a file's fields; `is_empty` tells leaf columns that surely hold nothing but null."""
 
     fields: list[FileField]
     matching: Matching = field(default_factory=Matching)
     is_empty: Callable[[int], bool] = nothing_known
+
+    @cached_property
+    def _places(self) -> Names:
+        return Names(f.name for f in self.fields)
+
+    @cached_property
+    def _ids(self) -> dict[int | None, FileField]:
+        return _by_id(self.fields)
 
     def column(self, column: SourceColumn) -> tuple[tuple[str, ...] | None, Node]:
         """The path in the file (None: not there) and the node of a table's column."""
@@ -300,14 +326,14 @@ class Resolver:
                 node = Absent(to_arrow_type(type), None) if node.default is None else Unread()
                 continue
             child = node.names[i]
-            found = None if found is None or child is None else find(found.children, child)
+            found = None if found is None or child is None else find(found.children, found.places, child)
             node = node.nodes[i]
         return type, node, found
 
     def found(self, column: SourceColumn) -> FileField | None:
         """The file's field for a column; None if it has none."""
         if column.field_id is not None and has_ids(self.fields):
-            return self._by_id(self.fields, column.field_id)
+            return self._ids.get(column.field_id)
         if column.field_id is not None and column.physical is None:
             if not self.fields:
                 return None
@@ -326,22 +352,13 @@ class Resolver:
             return found, variant_parts(found, column.only, self.is_empty)
         return found, self.node(column.type, target, found, column.field_id is not None and has_ids(self.fields))
 
-    def _by_id(self, fields: list[FileField] | tuple[FileField, ...], id: int) -> FileField | None:
-        for f in fields:
-            if f.id == id:
-                return f
-        for f in fields:
-            if pa.types.is_struct(f.type) and (hit := self._by_id(f.children, id)) is not None:
-                return hit
-        return None
-
     def at(self, path: tuple[str, ...]) -> FileField | None:
         """The field at a path of names through structs; None if there is none."""
-        found = find(self.fields, path[0])
+        found = find(self.fields, self._places, path[0])
         for name in path[1:]:
             if found is None or not pa.types.is_struct(found.type):
                 return None
-            found = find(found.children, name)
+            found = find(found.children, found.places, name)
         return found
 
     def leaf_at(self, number: int) -> FileField:
@@ -399,5 +416,5 @@ class Resolver:
 
     def _child(self, wanted: Field, found: FileField, by_id: bool) -> FileField | None:
         if by_id and wanted.id is not None:
-            return next((c for c in found.children if c.id == wanted.id), None)
-        return find(found.children, self.matching.physical_name(wanted))
+            return found.ids.get(wanted.id)
+        return find(found.children, found.places, self.matching.physical_name(wanted))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
+from boathouse.bits.names import Names
 from boathouse.errors import ColumnNotFoundError, SchemaError
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -247,7 +249,7 @@ def children(type: DataType) -> tuple[Field, ...]:
             return ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The columns of a table, in order, with the schema's own metadata."""
 
@@ -263,9 +265,13 @@ class Schema:
     def __str__(self) -> str:
         return "\n".join(str(f) for f in self.fields)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
+
+    @cached_property
+    def places(self) -> Names:
+        return Names(self.names)
 
     def field(self, name: str) -> Field:
         """The column called `name`: exactly, else ignoring case if only one matches, as Spark resolves.
@@ -275,10 +281,7 @@ class Schema:
         return self.fields[self.index(name)]
 
     def index(self, name: str) -> int:
-        for i, f in enumerate(self.fields):
-            if f.name == name:
-                return i
-        hits = [i for i, f in enumerate(self.fields) if f.name.lower() == name.lower()]
+        hits = self.places.exactly(name)[:1] or self.places.loosely(name)
         if len(hits) == 1:
             return hits[0]
         if hits:

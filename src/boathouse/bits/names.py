@@ -1,0 +1,47 @@
+"""Names of columns and members, found in constant time: tables have thousands of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+
+class Names:
+    """Where each of some names is: exactly, or ignoring case."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+
+    def __reduce__(self) -> tuple[type[Names], tuple[tuple[str, ...]]]:
+        return Names, (self._names,)
+
+    def exactly(self, name: str) -> Sequence[int]:
+        """The positions of `name`, rising."""
+        return self._exact.get(name, ())
+
+    def loosely(self, name: str) -> Sequence[int]:
+        """The positions of names that differ from `name` in case at most, rising."""
+        return self._loose.get(name.lower(), ())
+
+    def at(self, name: str) -> Sequence[int]:
+        """Exactly, else ignoring case, as Spark resolves: two and more are ambiguous."""
+        return self.exactly(name) or self.loosely(name)
+
+    def repeated(self) -> str | None:
+        """The first name that is there more than once."""
+        return next((name for name, places in self._exact.items() if len(places) > 1), None)
+
+    @cached_property
+    def _exact(self) -> dict[str, list[int]]:
+        return _places(self._names)
+
+    @cached_property
+    def _loose(self) -> dict[str, list[int]]:
+        return _places(name.lower() for name in self._names)
+
+
+def _places(names: Iterable[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        found.setdefault(name, []).append(i)
+    return found

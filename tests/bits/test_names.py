@@ -1,0 +1,34 @@
+"""Names found exactly, else ignoring case."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from boathouse.bits.names import Names
+
+NAMES = Names(["id", "Name", "NAME", "ID", "id"])
+
+
+@pytest.mark.parametrize(
+    ("name", "exactly", "loosely", "at"),
+    [
+        ("id", [0, 4], [0, 3, 4], [0, 4]),
+        ("Id", [], [0, 3, 4], [0, 3, 4]),
+        ("NAME", [2], [1, 2], [2]),
+        ("naMe", [], [1, 2], [1, 2]),
+        ("other", [], [], []),
+    ],
+)
+def test_exactly_then_ignoring_case(name: str, exactly: list[int], loosely: list[int], at: list[int]) -> None:
+    for names in (NAMES, pickle.loads(pickle.dumps(NAMES))):
+        assert list(names.exactly(name)) == exactly
+        assert list(names.loosely(name)) == loosely
+        assert list(names.at(name)) == at
+
+
+def test_repeated() -> None:
+    assert NAMES.repeated() == "id"
+    assert Names(["a", "A", "b"]).repeated() is None
+    assert Names([]).repeated() is None
