@@ -62,8 +62,10 @@ def test_what_lies_below_a_null_does_not_matter() -> None:
     assert got.to_pylist() == [None, "a", "bcd", "bcd"] * 2048
 
 
+@pytest.mark.parametrize("index", [2, 7, -1, -(2**31)])
 @pytest.mark.parametrize("words", [["a", "b"], ["a", "bcd"]])
-def test_a_wild_index_is_no_crash(words: list[str]) -> None:
-    wild = pa.DictionaryArray.from_arrays(pa.array([0, 7], pa.int32()), pa.array(words), safe=False)
-    with pytest.raises(pa.ArrowIndexError):
+def test_a_wild_index_is_no_crash(words: list[str], index: int) -> None:
+    wild = pa.DictionaryArray.from_arrays(pa.array([0, index], pa.int32()), pa.array(words), safe=False)
+    with pytest.raises(pa.ArrowIndexError, match=f"index {index} in a dictionary of 2 values"):
         spread(wild)
+    assert spread(wild.slice(0, 1)).to_pylist() == ["a"]

@@ -49,7 +49,8 @@ def _way(values: pa.Array, indices: pa.Array, rows: int) -> _Way:
         return _Any(values)
     require_bounds(indices, len(values))
     _, offsets, _ = values.buffers()
-    lengths = np.diff(np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset))
+    ends = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
+    lengths = ends[1:] - ends[:-1]
     longest = int(lengths.max())
     if (min(rows, len(indices)) + 1) * longest > _LAST_OFFSET:
         return _Any(values)
@@ -60,6 +61,11 @@ def _way(values: pa.Array, indices: pa.Array, rows: int) -> _Way:
 
 def require_bounds(indices: pa.Array, count: int) -> None:
     """Raises ArrowIndexError for an index that is not below `count`; Arrow looks at none as it reads them."""
+    if pa.types.is_int32(indices.type) and len(indices):
+        # A negative one is a large one. What stands in null rows may be anything, and is looked at closer then.
+        found = np.frombuffer(indices.buffers()[1], np.uint32, len(indices), 4 * indices.offset)
+        if found.max() < count:
+            return
     found = pc.min_max(indices)
     low, high = found["min"].as_py(), found["max"].as_py()
     if low is not None and (low < 0 or high >= count):
@@ -113,9 +119,9 @@ class _Few:
     def take(self, indices: pa.Array) -> pa.Array:
         rows = len(indices)
         codes = self._codes(indices)
+        lengths = pc.take(self.lengths, pa.array(codes[:rows]), boundscheck=False, memory_pool=read_pool())
         runs = pa.array(_packed(codes, self.bits, self.together))
         data = pc.take(self.runs, runs, boundscheck=False, memory_pool=read_pool()).buffers()[2]
-        lengths = pc.take(self.lengths, pa.array(codes[:rows]), boundscheck=False, memory_pool=read_pool())
         offsets = pa.allocate_buffer(4 * (rows + 1), read_pool())
         ends = np.frombuffer(offsets, np.int32)
         ends[0] = 0
@@ -127,7 +133,8 @@ class _Few:
 
     def _codes(self, indices: pa.Array) -> npt.NDArray[np.uint8]:
         """A byte a row, filled up to whole runs."""
-        codes = np.zeros(-(-len(indices) // self.together) * self.together, np.uint8)
+        codes = _scratch(-(-len(indices) // self.together) * self.together)
+        codes[len(indices) :] = 0
         if indices.null_count:
             indices = indices.fill_null(pa.scalar(len(self.lengths) - 1, indices.type))
         codes[: len(indices)] = indices.to_numpy(zero_copy_only=False)
@@ -163,11 +170,24 @@ def _runs(texts: tuple[bytes, ...], utf8: bool, bits: int, together: int) -> _Fe
 
 
 def _packed(codes: npt.NDArray[np.uint8], bits: int, together: int) -> Codes:
-    """The codes of a run side by side in one number, the first lowest."""
+    """The codes of a run side by side in one number, the first lowest; they are overwritten."""
     low = (1 << bits) - 1
+    runs: Codes = codes.view(np.uint16 if together == 2 else np.uint32)
+    moved = _scratch(len(codes)).view(runs.dtype)
     if together == 2:
-        pairs = codes.view(np.uint16)
-        return (pairs & low) | ((pairs >> (8 - bits)) & (low << bits))
-    pair, fours = low | low << bits, codes.view(np.uint32)
-    pairs_of = (fours | (fours >> (8 - bits))) & (pair | pair << 16)
-    return (pairs_of | (pairs_of >> (16 - 2 * bits))) & (pair | pair << (2 * bits))
+        np.right_shift(runs, 8 - bits, out=moved)
+        moved &= low << bits
+        runs &= low
+        runs |= moved
+        return runs
+    pair = low | low << bits
+    for shift, kept in ((8 - bits, pair | pair << 16), (16 - 2 * bits, pair | pair << (2 * bits))):
+        np.right_shift(runs, shift, out=moved)
+        runs |= moved
+        runs &= kept
+    return runs
+
+
+def _scratch(size: int) -> npt.NDArray[np.uint8]:
+    """Bytes to work in, which the read pool has at hand: the system would have to clear them first."""
+    return np.frombuffer(pa.allocate_buffer(size, read_pool()), np.uint8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,14 +12,17 @@ from boathouse.arrow.memory import read_pool
 _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
-def narrowed(table: pa.Table) -> pa.Table:
-    """The table with string and binary in place of their large kinds. Raises ArrowInvalid for 2 GiB in one array."""
-    for i, field in enumerate(table.schema):
-        type = narrow_type(field.type)
+def narrowed(table: pa.Table, but: Container[str] = ()) -> pa.Table:
+    """The table with string and binary in place of their large kinds, in all columns `but` these.
+
+    Raises ArrowInvalid for 2 GiB in one array.
+    """
+    fields, columns = list(table.schema), table.columns
+    for i, field in enumerate(fields):
+        type = None if field.name in but else narrow_type(field.type)
         if type is not None:
-            column = pc.cast(table.column(i), type, memory_pool=read_pool())
-            table = table.set_column(i, field.with_type(type), column)
-    return table
+            fields[i], columns[i] = field.with_type(type), pc.cast(columns[i], type, memory_pool=read_pool())
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def narrow_type(type: pa.DataType) -> pa.DataType | None:

@@ -42,8 +42,7 @@ def marked_schema(
     found = {known[name].path for name in variants if name in known} | {
         _field_of(group, fields).path for group in groups
     }
-    arrow = source.reader.schema_arrow
-    return pa.schema([_marked(a, f, found) for a, f in zip(arrow, fields)])
+    return pa.schema([_marked(a, f, found) for a, f in zip(source.schema, fields)])
 
 
 def _groups(source: ParquetSource) -> tuple[VariantGroup, ...]:

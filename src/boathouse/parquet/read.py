@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -278,7 +279,7 @@ class _Chunk:
 
 def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int]) -> Iterator[_Chunk]:
     rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    starts = np.concatenate(([0], np.cumsum(rows, dtype=np.int64))).tolist()
+    starts = list(accumulate(rows, initial=0))
     run: list[int] = []
     run_rows = run_bytes = 0
     for i in groups:

@@ -36,6 +36,8 @@ class ParquetSource:
 
     uri: str
     stream: pa.NativeFile
+    schema: pa.Schema
+    """As Arrow sees the file."""
     reader: pq.ParquetReader
     """Reads texts with offsets of 64 bits: without having to look out for 2 GiB, Arrow takes a quarter less time."""
     resolver: Resolver
@@ -47,6 +49,8 @@ class ParquetSource:
     """The columns at the top that `spreading` is for."""
     apart: bool = False
     """Whether `spreading` finds repeating texts below structs."""
+    wide: frozenset[str] = frozenset()
+    """The columns at the top whose texts may keep offsets of 64 bits, as parts of variants do."""
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -60,18 +64,19 @@ class ParquetSource:
 
         That holds for columns at the top, and for those of variants in `parts`, which is read below structs.
         """
-        if self.metadata.num_rows < _WORTH_ANOTHER_READER:
-            return self
         leaves = tuple(leaves)
+        source = replace(self, wide=frozenset(self.resolver.leaf_at(leaf).path[0] for leaf in parts))
+        if self.metadata.num_rows < _WORTH_ANOTHER_READER:
+            return source
         named = ((leaf, self._name(leaf, leaf in parts)) for leaf in leaves)
         names = [name for leaf, name in named if name is not None and self._repeats(leaf)]
         if not names:
-            return self
+            return source
         repeating = frozenset(name.partition(".")[0] for name in names)
         if not _is_local(self.stream):  # one reader for all, as neighbouring columns come with one request
             repeating = frozenset(self.resolver.leaf_at(leaf).path[0] for leaf in leaves)
         spreading = self._narrow(read_dictionary=names)
-        return replace(self, spreading=spreading, repeating=repeating, apart=any("." in name for name in names))
+        return replace(source, spreading=spreading, repeating=repeating, apart=any("." in name for name in names))
 
     def read(self, groups: Sequence[int], leaves: Sequence[int], use_threads: bool) -> pa.Table:
         """These row groups of leaf columns, by number: names with dots in them are ambiguous in the public call.
@@ -103,7 +108,7 @@ class ParquetSource:
         if reader is not self.reader or self.says_types:
             return table
         try:
-            return narrowed(table)
+            return narrowed(table, self.wide)
         except pa.ArrowInvalid:
             # 2 GiB and more in one array: Arrow itself knows where to divide them.
             return self._read(self._narrow(), groups, leaves, use_threads)
@@ -160,12 +165,13 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
         with damage("not a readable Parquet file", uri):
             reader = _reader(stream)
             says_types = b"ARROW:schema" in (reader.metadata.metadata or {})
-            fields = file_fields(reader.schema_arrow, matching.file_ids, narrow=not says_types)
+            schema = reader.schema_arrow
+            fields = file_fields(schema, matching.file_ids, narrow=not says_types)
     except BaseException:
         stream.close()
         raise
     resolver = Resolver(fields, matching, partial(_is_empty, reader.metadata))
-    return ParquetSource(uri, stream, reader, resolver, says_types)
+    return ParquetSource(uri, stream, schema, reader, resolver, says_types)
 
 
 def _reader(stream: pa.NativeFile, binary_type: pa.DataType | None = _WIDE, **options: object) -> pq.ParquetReader:

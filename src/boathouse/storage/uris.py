@@ -39,7 +39,7 @@ def absolute(place: str | os.PathLike[str]) -> str:
     text = os.fspath(place)
     if not text or "\0" in text:
         raise InvalidArgumentError("An empty path names no place.", where=text or None)
-    found = _SCHEME.match(text)
+    found = None if text[0] == "/" else _SCHEME.match(text)
     if found is None:
         return _local(os.path.abspath(text))
     scheme = found[1].lower()
