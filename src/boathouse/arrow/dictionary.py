@@ -108,9 +108,11 @@ class _Few:
     """Texts of a small dictionary: runs of two or four rows are taken at once out of all the runs there can be."""
 
     type: pa.DataType
-    lengths: pa.Array
-    """Of each value; where there are nulls, the last value stands for them and is empty."""
+    null: int
+    """The code of the last value, which is empty and stands for nulls where there are any."""
     runs: pa.Array
+    lengths: pa.Array
+    """Of the values of each run: int32 side by side."""
     bits: int
     """Of a row's code."""
     together: int
@@ -118,10 +120,9 @@ class _Few:
 
     def take(self, indices: pa.Array) -> pa.Array:
         rows = len(indices)
-        codes = self._codes(indices)
-        lengths = pc.take(self.lengths, pa.array(codes[:rows]), boundscheck=False, memory_pool=read_pool())
-        runs = pa.array(_packed(codes, self.bits, self.together))
+        runs = pa.array(_packed(self._codes(indices), self.bits, self.together))
         data = pc.take(self.runs, runs, boundscheck=False, memory_pool=read_pool()).buffers()[2]
+        lengths = pc.take(self.lengths, runs, boundscheck=False, memory_pool=read_pool())
         offsets = pa.allocate_buffer(4 * (rows + 1), read_pool())
         ends = np.frombuffer(offsets, np.int32)
         ends[0] = 0
@@ -136,7 +137,7 @@ class _Few:
         codes = _scratch(-(-len(indices) // self.together) * self.together)
         codes[len(indices) :] = 0
         if indices.null_count:
-            indices = indices.fill_null(pa.scalar(len(self.lengths) - 1, indices.type))
+            indices = indices.fill_null(pa.scalar(self.null, indices.type))
         codes[: len(indices)] = indices.to_numpy(zero_copy_only=False)
         return codes
 
@@ -149,24 +150,30 @@ def _few(values: pa.Array, lengths: Codes, indices: pa.Array) -> _Few | None:
         count = 1 << (bits * together)
         size = together * (count >> bits) * int(lengths.sum())  # each value as often in each place
         if count <= _MOST_RUNS and len(indices) >= _ROWS_PER_RUN * count and size <= _RUN_BYTES:
-            texts = values.cast(pa.binary()).to_pylist() + [b""] * nulls
-            return _runs(tuple(texts), values.type == pa.string(), bits, together)
+            _, offsets, data = values.buffers()
+            first = int(np.frombuffer(offsets, np.int32, 1, 4 * values.offset)[0])
+            text = b"" if data is None else data[first : first + int(lengths.sum())].to_pybytes()
+            return _runs(lengths.tobytes() + bytes(4 * nulls), text, values.type == pa.string(), bits, together)
     return None
 
 
 @lru_cache(maxsize=64)
-def _runs(texts: tuple[bytes, ...], utf8: bool, bits: int, together: int) -> _Few:
+def _runs(lengths: bytes, text: bytes, utf8: bool, bits: int, together: int) -> _Few:
     """All the runs of these values: the row groups and files of a table mostly have the same few."""
     type = pa.string() if utf8 else pa.binary()
-    values = pa.array(texts, pa.binary()).cast(type)
-    lengths = pa.array([len(text) for text in texts], pa.int32())
+    sizes = np.frombuffer(lengths, np.int32)
+    ends = np.cumsum(np.append(np.int32(0), sizes), dtype=np.int32)
+    values = pa.Array.from_buffers(type, len(sizes), [None, pa.py_buffer(ends), pa.py_buffer(text)])
     # A code that stands for no value gives the last one; nobody asks for it.
-    runs = values.take(pa.array(np.minimum(np.arange(1 << bits), len(values) - 1)))
+    codes = np.minimum(np.arange(1 << bits), len(sizes) - 1)
+    runs, each = values.take(pa.array(codes)), sizes[codes].reshape(-1, 1)
+    empty = pa.scalar("" if utf8 else b"", type)
     for _ in range(together.bit_length() - 1):
         first, then = np.tile(np.arange(len(runs)), len(runs)), np.repeat(np.arange(len(runs)), len(runs))
-        empty = pa.scalar(b"", pa.binary()).cast(type)
         runs = pc.binary_join_element_wise(runs.take(pa.array(first)), runs.take(pa.array(then)), empty)
-    return _Few(type, lengths, runs, bits, together)
+        each = np.hstack((each[first], each[then]))
+    held = pa.Array.from_buffers(pa.binary(4 * together), len(runs), [None, pa.py_buffer(np.ascontiguousarray(each))])
+    return _Few(type, len(sizes) - 1, runs, held, bits, together)
 
 
 def _packed(codes: npt.NDArray[np.uint8], bits: int, together: int) -> Codes:

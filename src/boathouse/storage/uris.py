@@ -39,6 +39,8 @@ def absolute(place: str | os.PathLike[str]) -> str:
     text = os.fspath(place)
     if not text or "\0" in text:
         raise InvalidArgumentError("An empty path names no place.", where=text or None)
+    if text.startswith("file:///"):  # what most calls are given
+        return _local(text[7:])
     found = None if text[0] == "/" else _SCHEME.match(text)
     if found is None:
         return _local(os.path.abspath(text))
