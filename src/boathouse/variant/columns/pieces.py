@@ -70,6 +70,13 @@ def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:
     return (np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, int(found[-1]))), found
 
 
+def is_ascii(array: pa.Array) -> bool:
+    """Whether a binary array that `join` made holds nothing else: then it is text, and need not be checked string by
+    string."""
+    data, _ = flat(array)
+    return not len(data) or int(data.max()) < 128
+
+
 def is_utf8(raw: bytes) -> bool:
     """Whether bytes are text."""
     try:

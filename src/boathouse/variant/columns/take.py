@@ -33,7 +33,7 @@ from boathouse.variant.columns import numbers
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bools, Ints, prefix, unsigned
 from boathouse.variant.columns.nodes import OBJECT, STRING, Nodes
-from boathouse.variant.columns.pieces import is_utf8, join
+from boathouse.variant.columns.pieces import as_text, is_ascii, is_utf8, join
 from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.metadata import parse_metadata
 from boathouse.variant.primitives import BINARY, EMPTY_METADATA, NULL, UUID
@@ -207,6 +207,8 @@ def _strings(nodes: Nodes) -> pa.Array:
     """Strings as string (large_string beyond 2 GiB), checked to be UTF-8."""
     start, end = _bodies(nodes)
     raw = byte_runs(nodes, start, end)
+    if is_ascii(raw):
+        return as_text(raw)
     kind = pa.large_string() if pa.types.is_large_binary(raw.type) else pa.string()
     try:
         return raw.cast(kind)
