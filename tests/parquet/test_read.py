@@ -264,9 +264,9 @@ def _reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, ...]]]
     seen: list[tuple[int, tuple[int, ...]]] = []
     inner = read_module._read
 
-    def watched(source: Any, chunk: Any, leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
+    def watched(source: Any, chunk: Any, leaves: tuple[int, ...], **how: Any) -> pa.Table:
         seen.extend((group, leaves) for group in chunk.groups)
-        return inner(source, chunk, leaves, use_threads)
+        return inner(source, chunk, leaves, **how)
 
     monkeypatch.setattr(read_module, "_read", watched)
     return seen

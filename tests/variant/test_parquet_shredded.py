@@ -91,9 +91,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     seen: dict[str, list[Any]] = {"leaves": [], "groups": []}
     read, kept = parquet_read._read, parquet_read._kept_groups
 
-    def spy(source: Any, chunk: Any, leaves: tuple[int, ...], use_threads: bool) -> Any:
+    def spy(source: Any, chunk: Any, leaves: tuple[int, ...], **how: Any) -> Any:
         seen["leaves"].append(tuple(source.metadata.schema.column(i).path for i in leaves))
-        return read(source, chunk, leaves, use_threads)
+        return read(source, chunk, leaves, **how)
 
     def spy_groups(*args: Any) -> list[int]:
         seen["groups"].append(kept(*args))

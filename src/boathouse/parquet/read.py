@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
@@ -96,7 +96,7 @@ def scan_source(
         source = source.quickest(plan.leaves, plan.parts)
         scan = _Scan(source.uri, plan, row_filter, deleted)
         for chunk in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
-            for first, rows, read in _reads(source, plan.leaves, chunk, use_threads):
+            for first, rows, read in _reads(source, plan, chunk, use_threads):
                 yield from scan.rows(first, rows, read, batch_rows)
     except BoathouseError as error:
         error.where = error.where or source.uri
@@ -172,11 +172,14 @@ class _Plan:
     leaves: tuple[int, ...] = field(init=False)
     parts: frozenset[int] = field(init=False)
     """Those of `leaves` of which variants are read in part."""
+    wide: frozenset[str] = field(init=False)
+    """The columns at the top of the file that these are in; their texts may keep offsets of 64 bits."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", tuple(sorted({leaf for n in self.nodes for leaf in n.leaves})))
-        parts = (leaf for n in self.nodes if isinstance(n, VariantParts) for leaf in n.leaves)
-        object.__setattr__(self, "parts", frozenset(parts))
+        parts = [(path[0], n.leaves) for path, n in zip(self.paths, self.nodes) if path and isinstance(n, VariantParts)]
+        object.__setattr__(self, "parts", frozenset(leaf for _, leaves in parts for leaf in leaves))
+        object.__setattr__(self, "wide", frozenset(name for name, _ in parts))
 
     def read_by(self, where: Expr) -> list[int]:
         """The numbers of the columns that `where` reads."""
@@ -294,17 +297,15 @@ def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int
         yield _Chunk(tuple(run), starts[run[0]], run_rows, run_bytes)
 
 
-def _reads(
-    source: ParquetSource, leaves: tuple[int, ...], chunk: _Chunk, use_threads: bool
-) -> Iterator[tuple[int, int, Read]]:
+def _reads(source: ParquetSource, plan: _Plan, chunk: _Chunk, use_threads: bool) -> Iterator[tuple[int, int, Read]]:
     """A chunk as one read, or as several where it is too large for memory: (first position, rows, read)."""
     if chunk.bytes <= _STREAM_BYTES:
-        yield chunk.first, chunk.rows, partial(_read, source, chunk, use_threads=use_threads)
+        yield chunk.first, chunk.rows, partial(_read, source, chunk, use_threads=use_threads, wide=plan.wide)
         return
     at = chunk.first
     size = max(1, chunk.rows * _CHUNK_BYTES // chunk.bytes)
     with damage("broken Parquet data", source.uri):
-        for batch in source.batches(size, chunk.groups, leaves, use_threads):
+        for batch in source.batches(size, chunk.groups, plan.leaves, use_threads):
             yield at, batch.num_rows, partial(_already_read, pa.Table.from_batches([batch]))
             at += batch.num_rows
     if at != chunk.first + chunk.rows:
@@ -315,11 +316,13 @@ def _already_read(table: pa.Table, leaves: tuple[int, ...]) -> pa.Table:
     return table
 
 
-def _read(source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
+def _read(
+    source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_threads: bool, wide: Container[str]
+) -> pa.Table:
     if not leaves:
         return _without_columns(chunk.rows)
     with damage("broken Parquet data", source.uri):
-        table = source.read(chunk.groups, leaves, use_threads)
+        table = source.read(chunk.groups, leaves, use_threads, wide)
     if table.num_rows != chunk.rows:
         raise CorruptTableError(f"{table.num_rows} rows where the footer says {chunk.rows}", where=source.uri)
     return table

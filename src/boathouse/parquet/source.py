@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -49,8 +49,6 @@ class ParquetSource:
     """The columns at the top that `spreading` is for."""
     apart: bool = False
     """Whether `spreading` finds repeating texts below structs."""
-    wide: frozenset[str] = frozenset()
-    """The columns at the top whose texts may keep offsets of 64 bits, as parts of variants do."""
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -65,23 +63,24 @@ class ParquetSource:
         That holds for columns at the top, and for those of variants in `parts`, which is read below structs.
         """
         leaves = tuple(leaves)
-        source = replace(self, wide=frozenset(self.resolver.leaf_at(leaf).path[0] for leaf in parts))
         if self.metadata.num_rows < _WORTH_ANOTHER_READER:
-            return source
+            return self
         named = ((leaf, self._name(leaf, leaf in parts)) for leaf in leaves)
         names = [name for leaf, name in named if name is not None and self._repeats(leaf)]
         if not names:
-            return source
+            return self
         repeating = frozenset(name.partition(".")[0] for name in names)
         if not _is_local(self.stream):  # one reader for all, as neighbouring columns come with one request
             repeating = frozenset(self.resolver.leaf_at(leaf).path[0] for leaf in leaves)
         spreading = self._narrow(read_dictionary=names)
-        return replace(source, spreading=spreading, repeating=repeating, apart=any("." in name for name in names))
+        return replace(self, spreading=spreading, repeating=repeating, apart=any("." in name for name in names))
 
-    def read(self, groups: Sequence[int], leaves: Sequence[int], use_threads: bool) -> pa.Table:
+    def read(
+        self, groups: Sequence[int], leaves: Sequence[int], use_threads: bool, wide: Container[str] = ()
+    ) -> pa.Table:
         """These row groups of leaf columns, by number: names with dots in them are ambiguous in the public call.
 
-        The columns come in no order.
+        The columns come in no order; texts of those that are `wide` may come with offsets of 64 bits.
         """
         repeating: list[int] = []
         others: list[int] = []
@@ -89,13 +88,20 @@ class ParquetSource:
             (repeating if self.resolver.leaf_at(leaf).path[0] in self.repeating else others).append(leaf)
         tables = []
         if others:
-            tables.append(self._read(self.reader, groups, others, use_threads))
+            tables.append(self._read(self.reader, groups, others, use_threads, wide))
         if repeating:
-            tables.append(self._read(self.spreading, groups, repeating, use_threads))
+            tables.append(self._read(self.spreading, groups, repeating, use_threads, wide))
         columns = {name: table.column(i) for table in tables for i, name in enumerate(table.column_names)}
         return tables[0] if len(tables) == 1 else pa.table(columns)
 
-    def _read(self, reader: pq.ParquetReader, groups: Sequence[int], leaves: list[int], use_threads: bool) -> pa.Table:
+    def _read(
+        self,
+        reader: pq.ParquetReader,
+        groups: Sequence[int],
+        leaves: list[int],
+        use_threads: bool,
+        wide: Container[str],
+    ) -> pa.Table:
         # A dictionary ends with its row group, and below structs Arrow cannot put chunks together.
         together = [[i] for i in groups] if reader is self.spreading and self.apart else [list(groups)]
         threads = use_threads and len(leaves) > 1  # Arrow gives each column to a thread, and waits for it
@@ -108,10 +114,10 @@ class ParquetSource:
         if reader is not self.reader or self.says_types:
             return table
         try:
-            return narrowed(table, self.wide)
+            return narrowed(table, wide)
         except pa.ArrowInvalid:
             # 2 GiB and more in one array: Arrow itself knows where to divide them.
-            return self._read(self._narrow(), groups, leaves, use_threads)
+            return self._read(self._narrow(), groups, leaves, use_threads, wide)
 
     def batches(
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool

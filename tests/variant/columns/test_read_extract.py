@@ -368,6 +368,20 @@ def test_wide_objects_in_any_order(order: Callable[[list[int]], list[int]]) -> N
 
 
 @pytest.mark.spec("V-088")
+@pytest.mark.parametrize("long", [0, 3000])
+def test_windows_of_ascii_and_of_other_text(long: int) -> None:
+    """Text in all of a window, or in some row, and values close together or far apart."""
+    texts = [f"{'é' if 8000 < i < 9000 else 'e'}{i}" for i in range(25_000)]
+    rows = [{"t": text, "x": "y" * (long if i % 2 else 0)} for i, text in enumerate(texts)]
+    data = to_column([Variant.from_python(row) for row in rows])
+    order = np.random.default_rng(1).permutation(len(texts))
+    for at in (np.arange(len(texts)), order, np.repeat(order[:50], 400)):
+        found = extract(data.take(pa.array(at)), "$.t", "string")
+        found.validate(full=True)
+        assert found.to_pylist() == [texts[i] for i in at]
+
+
+@pytest.mark.spec("V-088")
 def test_metadata_all_distinct() -> None:
     rows: list[Row] = [Variant.from_python({f"own{i}": 1, "id": i, "s": {"t": str(i)}}) for i in range(3000)]
     data = to_column(rows)
