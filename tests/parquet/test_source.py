@@ -15,13 +15,13 @@ import pytest
 
 import boathouse as bh
 from boathouse.arrow.schema import FIELD_ID, from_arrow_type, to_arrow_type
-from boathouse.errors import CorruptTableError
+from boathouse.errors import ColumnNotFoundError, CorruptTableError, MalformedVariant
 from boathouse.parquet import footer, source
 from boathouse.parquet.footer import annotate, annotated
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.parquet.resolve import file_fields
 from boathouse.types import STRING, Field, ListType
-from boathouse.variant import from_json
+from boathouse.variant import from_json, to_json
 
 KINDS = ["push", "create", "watch", None]
 ROWS = 9_000
@@ -151,23 +151,71 @@ def test_the_pool_that_is_read_into(pool: str | None) -> None:
     assert {done.stdout.strip()} == ({pool} if pool else have)
 
 
-@pytest.mark.parametrize("broken", [0, 1])
+def test_a_footer_that_is_known_is_not_parsed_again(
+    tmp_path: Path, readers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source._place.cache_clear()
+    texts = [f'{{"kind": "{KINDS[i % 3]}", "n": {i % 9}}}' for i in range(ROWS)]
+    path = shredded(tmp_path / "f.parquet", texts, ROWS)
+    columns = {"kind": "variant_get(v, '$.kind', 'string')"}
+    want = bh.read_parquet(path, columns=columns, variants=["v"])
+    assert len(readers) == 2
+    assert bh.read_parquet(path, columns=columns, variants=["v"]).equals(want)
+    assert len(readers) == 3 and readers[-1] is not None
+    whole = to_json(bh.read_parquet(path, variants=["v"]).column("v")).to_pylist()
+    assert [json.loads(text) for text in whole] == [json.loads(text) for text in texts]
+    assert pa.types.is_struct(bh.read_parquet(path).schema.field("v").type)  # not named: a struct as any other
+    other = shredded(tmp_path / "g.parquet", texts[::-1], ROWS)
+    path.write_bytes(other.read_bytes())
+    assert (
+        bh.read_parquet(path, columns=columns, variants=["v"]).column(0).to_pylist() == want.column(0).to_pylist()[::-1]
+    )
+    with pytest.raises(ColumnNotFoundError, match="no column `w`"):
+        bh.read_parquet(path, variants=["w"])
+    for kept in (0, 1 << 18):
+        monkeypatch.setattr(source, "_FOOTER_BYTES", kept)
+        monkeypatch.setattr(source, "_TAIL_BYTES", 64)  # so that the footer takes a second look
+        source._place.cache_clear()
+        for again in (False, True):
+            before = len(readers)
+            assert bh.read_parquet(path, columns=columns, variants=["v"]).num_rows == ROWS
+            assert len(readers) - before == (1 if again and kept else 2)
+
+
+@pytest.mark.parametrize("raw", [b"", b"PAR1", b"PAR1PAR1", b"PAR1" + bytes(40) + b"\xff\xff\xff\x7fPAR1", bytes(5000)])
+def test_what_has_no_footer(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "f.parquet"
+    path.write_bytes(raw)
+    with pytest.raises(CorruptTableError, match="not a readable Parquet file"):
+        bh.read_parquet(path)
+
+
+@pytest.mark.parametrize(
+    ("broken", "says_types", "error"),
+    [
+        (0, True, CorruptTableError),
+        (0, False, CorruptTableError),
+        (1, True, CorruptTableError),
+        (1, False, MalformedVariant),
+    ],
+)
 def test_an_index_outside_of_its_dictionary_is_damage(
-    tmp_path: Path, readers: list[Any], files: Any, broken: int
+    tmp_path: Path, readers: list[Any], files: Any, broken: int, says_types: bool, error: type[Exception]
 ) -> None:
     path = tmp_path / "f.parquet"
     group = [{"metadata": b"\1\0\0", "typed_value": KINDS[i % 3]} for i in range(800)]
     type = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("typed_value", pa.string())])
     table = pa.table({"a": [KINDS[i % 3] for i in range(800)], "v": pa.array(group, type)})
-    pq.write_table(table, path, compression="none")
+    pq.write_table(table, path, compression="none", store_schema=says_types)
     chunk = pq.read_metadata(path).row_group(0).column(0 if broken == 0 else 2)
     raw = bytearray(path.read_bytes())
     end = chunk.dictionary_page_offset + chunk.total_compressed_size
     raw[end - 20 : end - 10] = b"\xff" * 10  # three values take two bits
     path.write_bytes(raw)
     columns = ({"a": "a"}, {"v": "variant_get(v, '$', 'string')"})
-    with pytest.raises(CorruptTableError, match="index 3 in a dictionary of 3 values"):
+    with pytest.raises(error, match="index 3 in a dictionary of 3 values") as found:
         bh.read_parquet(path, columns=columns[broken], variants=["v"])
+    assert path.name in str(found.value)
     whole = bh.read_parquet(path, columns=columns[1 - broken], variants=["v"])
     assert whole.column(0).to_pylist() == [KINDS[i % 3] for i in range(800)]
     assert readers[1] is not None

@@ -145,6 +145,8 @@ def _files_at(path: str, stores: Stores) -> list[str]:
 
 def _united(schemas: Mapping[str, Schema]) -> Schema:
     """The columns of all files, in the order of first appearance. Raises SchemaMismatchError for two types of one."""
+    if len(schemas) == 1:
+        return next(iter(schemas.values()))
     fields: dict[str, Field] = {}
     homes: dict[str, str] = {}
     for uri, schema in schemas.items():

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
 
 
-@contextmanager
-def damage(what: str, uri: str) -> Iterator[None]:
+class damage:  # a class, not a generator: every file that is read enters it three times
     """Turns what pyarrow raises for broken bytes into CorruptTableError; errors of the store pass through."""
-    try:
-        yield
-    except (pa.ArrowInvalid, pa.ArrowIndexError, pa.ArrowNotImplementedError) as error:
-        raise CorruptTableError(f"{what}: {error}", where=uri) from error
-    except OSError as error:
-        # The Parquet reader's own complaints are plain OSErrors, as are some of pyarrow's stores.
-        if type(error) is not OSError or error.errno is not None or any(s in str(error) for s in _STORE_SAYS):
-            raise
-        raise CorruptTableError(f"{what}: {error}", where=uri) from error
+
+    __slots__ = ("uri", "what")
+
+    def __init__(self, what: str, uri: str) -> None:
+        self.what, self.uri = what, uri
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, _BROKEN) or (isinstance(error, OSError) and _is_readers_own(error)):
+            raise CorruptTableError(f"{self.what}: {error}", where=self.uri) from error
+
+
+_BROKEN = (pa.ArrowInvalid, pa.ArrowIndexError, pa.ArrowNotImplementedError)
+
+
+def _is_readers_own(error: OSError) -> bool:
+    """The Parquet reader's own complaints are plain OSErrors, as are some of pyarrow's stores."""
+    return type(error) is OSError and error.errno is None and not any(s in str(error) for s in _STORE_SAYS)
 
 
 _STORE_SAYS = ("AWS Error", "google::cloud", "Azure", "HTTP", "curl", "HDFS")

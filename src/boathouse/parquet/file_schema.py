@@ -25,7 +25,10 @@ def file_schema(source: ParquetSource, variants: Collection[str] = (), some: boo
     Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file has not, unless it may
     have but `some` of them.
     """
-    return from_arrow(marked_schema(source, _groups(source), variants, some))
+    known, key = source.footer.schemas, (tuple(variants), some)
+    if key not in known:
+        known[key] = from_arrow(marked_schema(source, _groups(source), variants, some))
+    return known[key]
 
 
 def marked_schema(
@@ -42,7 +45,7 @@ def marked_schema(
     found = {known[name].path for name in variants if name in known} | {
         _field_of(group, fields).path for group in groups
     }
-    return pa.schema([_marked(a, f, found) for a, f in zip(source.schema, fields)])
+    return pa.schema([_marked(a, f, found) for a, f in zip(source.footer.schema, fields)])
 
 
 def _groups(source: ParquetSource) -> tuple[VariantGroup, ...]:

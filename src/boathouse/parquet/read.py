@@ -199,6 +199,8 @@ class _Plan:
             # The parts of a variant have the file's type, which the schema does not say.
             type = None if made and isinstance(node, VariantParts) else self.schema.field(i).type
             return pa.chunked_array(made, type)
+        except pa.ArrowIndexError as error:
+            raise CorruptTableError(f"broken Parquet data: {error}", where=uri) from error
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(f"the file does not hold the table's types: {error}", where=uri) from error
 

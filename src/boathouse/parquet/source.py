@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,9 +14,11 @@ from boathouse.arrow.dictionary import require_bounds
 from boathouse.arrow.memory import read_pool
 from boathouse.arrow.narrow import narrowed
 from boathouse.parquet.damage import damage
-from boathouse.parquet.resolve import Matching, Resolver, file_fields
+from boathouse.parquet.footer import MAGIC, read_footer_bytes
+from boathouse.parquet.resolve import FileField, Matching, Resolver, file_fields
 from boathouse.parquet.stats import chunk_nulls
-from boathouse.parquet.variants import VALUE
+from boathouse.parquet.variants import METADATA, VALUE
+from boathouse.types import Schema
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
@@ -26,23 +28,38 @@ _TEXTS = frozenset((pa.string(), pa.binary(), pa.large_string(), pa.large_binary
 _WIDE = pa.large_binary()
 _WORTH_ANOTHER_READER = 1 << 16
 _LENGTH_BYTES = 3
+_FOOTER_BYTES, _TAIL_BYTES = 1 << 18, 1 << 15
 _LOCAL_BUFFER = 1 << 18
 """Read at once of a local file: with whole column chunks at once, their pages are never in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
+class Footer:
+    """What a file's footer says, parsed."""
+
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    """As Arrow sees the file."""
+    says_types: bool
+    """Whether the file says which Arrow types it is read as: large ones maybe, or dictionaries."""
+    fields: list[FileField]
+    """With the ids that are stored."""
+    schemas: dict[tuple[tuple[str, ...], bool], Schema]
+    """What `file_schema` made of it."""
+    empty: dict[int, bool]
+    """Leaf columns, and whether they surely hold nothing but null; those that were asked for."""
+
+
+@dataclass(frozen=True)
 class ParquetSource:
     """One open file: its footer and its fields."""
 
     uri: str
     stream: pa.NativeFile
-    schema: pa.Schema
-    """As Arrow sees the file."""
-    reader: pq.ParquetReader
-    """Reads texts with offsets of 64 bits: without having to look out for 2 GiB, Arrow takes a quarter less time."""
+    footer: Footer
     resolver: Resolver
-    says_types: bool
-    """Whether the file says which Arrow types it is read as: large ones maybe, or dictionaries."""
+    opened: pq.ParquetReader | None
+    """What the footer was read by; None if it was known."""
     spreading: pq.ParquetReader | None = None
     """Reads repeating texts as dictionaries."""
     repeating: frozenset[str] = frozenset()
@@ -52,10 +69,15 @@ class ParquetSource:
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        return self.reader.metadata
+        return self.footer.metadata
+
+    @cached_property
+    def reader(self) -> pq.ParquetReader:
+        """Reads texts with offsets of 64 bits: not having to look out for 2 GiB, Arrow takes a quarter less time."""
+        return _reader(self.stream, metadata=self.metadata) if self.opened is None else self.opened
 
     def close(self) -> None:
-        self.reader.close()
+        self.stream.close()
 
     def quickest(self, leaves: Iterable[int], parts: Collection[int] = ()) -> ParquetSource:
         """This file, open in the way that is quickest for these leaf columns: repeating texts come as dictionaries.
@@ -88,9 +110,11 @@ class ParquetSource:
             (repeating if self.resolver.leaf_at(leaf).path[0] in self.repeating else others).append(leaf)
         tables = []
         if others:
-            tables.append(self._read(self.reader, groups, others, use_threads, wide))
+            tables.append(
+                self._read(self.reader, groups, others, use_threads, None if self.footer.says_types else wide)
+            )
         if repeating:
-            tables.append(self._read(self.spreading, groups, repeating, use_threads, wide))
+            tables.append(self._read(self.spreading, groups, repeating, use_threads, None))
         columns = {name: table.column(i) for table in tables for i, name in enumerate(table.column_names)}
         return tables[0] if len(tables) == 1 else pa.table(columns)
 
@@ -100,24 +124,27 @@ class ParquetSource:
         groups: Sequence[int],
         leaves: list[int],
         use_threads: bool,
-        wide: Container[str],
+        wide: Container[str] | None,
     ) -> pa.Table:
+        """Texts come with offsets of 32 bits, unless columns are `wide`; all as they are read if that is None."""
         # A dictionary ends with its row group, and below structs Arrow cannot put chunks together.
         together = [[i] for i in groups] if reader is self.spreading and self.apart else [list(groups)]
         threads = use_threads and len(leaves) > 1  # Arrow gives each column to a thread, and waits for it
         tables = [reader.read_row_groups(some, leaves, use_threads=threads) for some in together]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        if reader is self.spreading or self.says_types:
+        if reader is self.spreading or self.footer.says_types:
+            # What was asked for as a dictionary is spread, and looked at then; metadata of variants stays one.
+            only = None if self.footer.says_types else METADATA
             for column in table.columns:
                 for chunk in column.chunks:
-                    _require_bounds(chunk)
-        if reader is not self.reader or self.says_types:
+                    _require_bounds(chunk, only)
+        if wide is None:
             return table
         try:
             return narrowed(table, wide)
         except pa.ArrowInvalid:
             # 2 GiB and more in one array: Arrow itself knows where to divide them.
-            return self._read(self._narrow(), groups, leaves, use_threads, wide)
+            return self._read(self._narrow(), groups, leaves, use_threads, None)
 
     def batches(
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool
@@ -169,15 +196,51 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
     stream = files.open_input(uri)
     try:
         with damage("not a readable Parquet file", uri):
-            reader = _reader(stream)
-            says_types = b"ARROW:schema" in (reader.metadata.metadata or {})
-            schema = reader.schema_arrow
-            fields = file_fields(schema, matching.file_ids, narrow=not says_types)
+            footer, reader = _footer(stream)
+            fields = footer.fields
+            if matching.file_ids is not None:
+                fields = file_fields(footer.schema, matching.file_ids, narrow=not footer.says_types)
     except BaseException:
         stream.close()
         raise
-    resolver = Resolver(fields, matching, partial(_is_empty, reader.metadata))
-    return ParquetSource(uri, stream, schema, reader, resolver, says_types)
+    resolver = Resolver(fields, matching, partial(_is_empty, footer))
+    return ParquetSource(uri, stream, footer, resolver, reader)
+
+
+def _footer(stream: pa.NativeFile) -> tuple[Footer, pq.ParquetReader | None]:
+    """The footer of a file, and the reader that was opened for it.
+
+    A local file that is read again is known by the bytes of its footer. Of a store's file, to ask for them by
+    themselves would be a request more.
+    """
+    known = _known(_thrift(stream)) if _is_local(stream) else []
+    if known:
+        return known[0], None
+    reader = _reader(stream)
+    says_types = b"ARROW:schema" in (reader.metadata.metadata or {})
+    schema = reader.schema_arrow
+    known.append(Footer(reader.metadata, schema, says_types, file_fields(schema, narrow=not says_types), {}, {}))
+    return known[0], reader
+
+
+def _thrift(stream: pa.NativeFile) -> bytes | None:
+    """The bytes of the footer; None if there are too many to be kept, or if there is no footer."""
+    size = stream.size()
+    tail = stream.read_at(min(size, _TAIL_BYTES), max(size - _TAIL_BYTES, 0))
+    length = int.from_bytes(tail[-8:-4], "little")
+    if tail[-4:] != MAGIC or length + 8 > size or length > _FOOTER_BYTES:
+        return None  # what is wrong, the reader explains better
+    return bytes(tail[-8 - length : -8]) if length + 8 <= len(tail) else read_footer_bytes(stream, size)
+
+
+def _known(thrift: bytes | None) -> list[Footer]:
+    """The parsed footer; or an empty list, for the caller to put it into."""
+    return [] if thrift is None else _place(thrift)
+
+
+@lru_cache(maxsize=16)
+def _place(thrift: bytes) -> list[Footer]:
+    return []
 
 
 def _reader(stream: pa.NativeFile, binary_type: pa.DataType | None = _WIDE, **options: object) -> pq.ParquetReader:
@@ -200,24 +263,30 @@ def _is_local(stream: pa.NativeFile) -> bool:
     return isinstance(stream, pa.OSFile)
 
 
-def _require_bounds(array: pa.Array) -> None:
-    """Raises ArrowIndexError for a wild index in a dictionary at any depth."""
-    if not _has_dictionary(array.type):
+def _require_bounds(array: pa.Array, only: str | None = None) -> None:
+    """Raises ArrowIndexError for a wild index in a dictionary at any depth; `only` in fields of that name."""
+    if not _has_dictionary(array.type, only):
         return
     if pa.types.is_struct(array.type):
         for i in range(array.type.num_fields):
-            _require_bounds(array.field(i))
+            _require_bounds(array.field(i), None if array.type.field(i).name == only else only)
     elif pa.types.is_dictionary(array.type):
         require_bounds(array.indices, len(array.dictionary))
     else:
-        _require_bounds(array.values)
+        _require_bounds(array.values, only)
 
 
-def _has_dictionary(type: pa.DataType) -> bool:
+def _has_dictionary(type: pa.DataType, only: str | None) -> bool:
     # To ask for a type's children is cheap; to ask for an array's makes each of them.
-    return pa.types.is_dictionary(type) or any(_has_dictionary(type.field(i).type) for i in range(type.num_fields))
+    if pa.types.is_dictionary(type):
+        return only is None
+    below = (type.field(i) for i in range(type.num_fields))
+    return any(_has_dictionary(f.type, None if f.name == only else only) for f in below)
 
 
-def _is_empty(metadata: pq.FileMetaData, leaf: int) -> bool:
-    chunks = [metadata.row_group(i).column(leaf) for i in range(metadata.num_row_groups)]
-    return all(chunk_nulls([c]) == c.num_values for c in chunks)
+def _is_empty(footer: Footer, leaf: int) -> bool:
+    if leaf not in footer.empty:
+        groups = [footer.metadata.row_group(i) for i in range(footer.metadata.num_row_groups)]
+        chunks = [group.column(leaf) for group in groups]
+        footer.empty[leaf] = all(chunk_nulls([c]) == c.num_values for c in chunks)
+    return footer.empty[leaf]

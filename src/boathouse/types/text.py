@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from boathouse.errors import SchemaError
 from boathouse.types.data_types import (
@@ -48,6 +49,7 @@ _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_0-9]+|[<>(),:]|\S)")
 _MAX_DEPTH = 200  # of nested types: the parser recurs
 
 
+@lru_cache(maxsize=1024)
 def parse_type(text: str) -> DataType:
     """The type that the text spells. Raises SchemaError."""
     parser = _Parser(text)

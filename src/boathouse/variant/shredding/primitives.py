@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.dictionary import spread
+from boathouse.errors import MalformedVariant
 from boathouse.types import (
     BinaryType,
     BooleanType,
@@ -77,9 +78,12 @@ def _decimal(precision: int) -> tuple[int, str]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Below extension and dictionary layers."""
+    """Below extension and dictionary layers. MalformedVariant for an index beyond its dictionary."""
     while isinstance(array, pa.ExtensionArray | pa.DictionaryArray):
-        array = array.storage if isinstance(array, pa.ExtensionArray) else spread(array)
+        try:
+            array = array.storage if isinstance(array, pa.ExtensionArray) else spread(array)
+        except pa.ArrowIndexError as error:
+            raise MalformedVariant(f"a typed column has the {error}") from error
     return array
 
 
