@@ -16,7 +16,13 @@ from boathouse.arrow import arithmetic, functions, kernels, literals
 from boathouse.arrow.cast import cast
 from boathouse.arrow.schema import from_arrow, to_arrow_type
 from boathouse.arrow.vector import Value, as_array, decoded
-from boathouse.errors import BoathouseError, ColumnNotFoundError, EvaluationError, ExpressionError
+from boathouse.errors import (
+    BoathouseError,
+    ColumnNotFoundError,
+    CorruptTableError,
+    EvaluationError,
+    ExpressionError,
+)
 from boathouse.expr.functions import FUNCTIONS
 from boathouse.expr.resolve import bind, bind_predicate
 from boathouse.expr.simplify import simplify
@@ -102,6 +108,9 @@ def _run(e: Expr, batch: pa.RecordBatch) -> Value:
         return _HANDLERS[type(e)](e, batch)
     except (pa.ArrowInvalid, OverflowError) as error:
         raise EvaluationError(f"{str(error).splitlines()[0]} in {e}") from error
+    except pa.ArrowIndexError as error:
+        # Of a dictionary that was read: its indices are looked at no earlier than here.
+        raise CorruptTableError(f"broken data: {error} in {e}") from error
 
 
 @lru_cache(4096)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.dictionary import spread
-from boathouse.errors import MalformedVariant
 from boathouse.types import (
     BinaryType,
     BooleanType,
@@ -78,12 +77,9 @@ def _decimal(precision: int) -> tuple[int, str]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Below extension and dictionary layers. MalformedVariant for an index beyond its dictionary."""
+    """Below extension and dictionary layers. Raises ArrowIndexError for an index beyond its dictionary."""
     while isinstance(array, pa.ExtensionArray | pa.DictionaryArray):
-        try:
-            array = array.storage if isinstance(array, pa.ExtensionArray) else spread(array)
-        except pa.ArrowIndexError as error:
-            raise MalformedVariant(f"a typed column has the {error}") from error
+        array = array.storage if isinstance(array, pa.ExtensionArray) else spread(array)
     return array
 
 
