@@ -8,6 +8,7 @@ BoathouseError
 ├── AlreadyExistsError (FileExistsError)       put-if-absent found a key, create found a table
 ├── AmbiguousFormatError (ValueError)          two formats under one root
 ├── CorruptTableError (ValueError)             metadata or data that breaks its specification
+│   └── MissingFileError                       a file that the version needs is gone: the table itself is there
 ├── MalformedVariant (ValueError)              bytes that are no variant: says the offset, and the row of a column
 ├── InvalidJsonError (ValueError)              text that is no JSON, or JSON that no variant can hold
 ├── UnsupportedFeatureError (NotImplementedError)   legal, and not offered here: names the feature
@@ -100,6 +101,11 @@ class AmbiguousFormatError(BoathouseError, ValueError):
 class CorruptTableError(BoathouseError, ValueError):
     code = "CORRUPT_TABLE"
     general = "restore the file from a copy, or open an older version"
+
+
+class MissingFileError(CorruptTableError):
+    code = "MISSING_FILE"
+    general = "restore the file from a copy, or open a version that does not need it"
 
 
 class _PlacedError(BoathouseError, ValueError):

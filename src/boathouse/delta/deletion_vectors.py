@@ -13,7 +13,7 @@ from boathouse.bits import z85
 from boathouse.bits.checksum import check_crc32
 from boathouse.bits.roaring import Bitmap, deserialize32, deserialize64, serialize64
 from boathouse.delta import paths
-from boathouse.errors import CorruptTableError, NotFoundError
+from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
 from boathouse.storage import Stores
 
 PORTABLE: Final = 1681511377
@@ -65,7 +65,7 @@ def _from_file(where: str, vector: Mapping[str, Any], stores: Stores) -> bytes:
     try:
         found = storage.get_range(key, offset, size + 8)
     except NotFoundError as error:
-        raise CorruptTableError("the deletion vector file is missing", where=where) from error
+        raise MissingFileError("the deletion vector file is missing", where=where) from error
     # A file of one vector may be named without an offset: then its version byte comes first.
     if vector.get("offset") is None and found[:1] == b"\x01" and _size_of(found) != size:
         found = storage.get_range(key, 1, size + 8)

@@ -18,7 +18,7 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.storage import Stores
 from boathouse.table.plan import ScanPlan, Tally
-from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
+from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
 from boathouse.types import Field
 
@@ -47,6 +47,7 @@ def plan(
         tuple(output),
         tuple(hidden),
         where,
+        version=version_words(snapshot.version, snapshot.location.uri),
     )
     tally = Tally()
     units = pa.Table.from_batches(list(snapshot.files((), where, None, tally)), schema_of(snapshot, ()))

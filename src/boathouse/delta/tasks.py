@@ -21,7 +21,16 @@ from boathouse.parquet.read import Matching, SourceColumn, scan_file
 from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema
 from boathouse.parquet.stats import LeafStats, StatsCollector, schema_leaves, to_struct
 from boathouse.parquet.write import CODEC, ParquetOptions, ParquetWriter
-from boathouse.table.tasks import POSITION, UNIT, FileWriter, ReadColumn, ReadSpec, ScanTask, WriteContext
+from boathouse.table.tasks import (
+    POSITION,
+    UNIT,
+    FileWriter,
+    ReadColumn,
+    ReadSpec,
+    ScanTask,
+    WriteContext,
+    data_files_of,
+)
 from boathouse.table.units import DATA_FILE, PARQUET, partition_type, stats_type
 from boathouse.table.units import outcomes_schema as outcomes_of
 from boathouse.types import PartitionSpec, Schema
@@ -52,7 +61,8 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     wanted = ["unit", "path", "size", "spec", "partition", "deletes"]
     units = task.units.select(wanted).combine_chunks()
     for i in range(units.num_rows):
-        yield from _read_unit(task.read, {n: units.column(n)[i] for n in wanted}, vectors)
+        with data_files_of(task.read.version):
+            yield from _read_unit(task.read, {n: units.column(n)[i] for n in wanted}, vectors)
 
 
 def _read_unit(spec: ReadSpec, unit: Mapping[str, pa.Scalar], vectors: Mapping[int, bytes]) -> Iterator[pa.RecordBatch]:

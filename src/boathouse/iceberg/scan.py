@@ -23,7 +23,7 @@ from boathouse.iceberg.values import Physical, initial_default, physical_list
 from boathouse.storage import Stores
 from boathouse.table.format import MapFunction
 from boathouse.table.plan import ScanPlan, Tally
-from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
+from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import PARQUET, VECTOR, deletes_schema
 from boathouse.types import Field, Partitioning, Schema
 
@@ -78,7 +78,8 @@ def read_spec(
     mapping = snapshot.properties.get(NAME_MAPPING)
     if mapping is not None:
         options["ids"] = NameMapping.parse(mapping, snapshot.token).paths
-    return ReadSpec("iceberg", data_files(stores), made, output, hidden, where, options)
+    version = version_words(snapshot.version, snapshot.location.uri)
+    return ReadSpec("iceberg", data_files(stores), made, output, hidden, where, options, version)
 
 
 def _constants(partitioning: Partitioning, schema: Schema) -> Mapping[tuple[str, ...], Mapping[int, int]]:

@@ -16,7 +16,17 @@ from boathouse.iceberg.values import initial_default
 from boathouse.parquet.convert import constant
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.parquet.resolve import Matching
-from boathouse.table.tasks import HIDDEN, POSITION, UNIT, FileWriter, ReadColumn, ReadSpec, ScanTask, WriteContext
+from boathouse.table.tasks import (
+    HIDDEN,
+    POSITION,
+    UNIT,
+    FileWriter,
+    ReadColumn,
+    ReadSpec,
+    ScanTask,
+    WriteContext,
+    data_files_of,
+)
 
 __all__ = ["matching", "open_writer", "outcomes_schema", "read"]
 
@@ -44,7 +54,8 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     partitions = task.units.column("partition").combine_chunks()
     for i, unit in enumerate(units):
         deleted = [deserialize64(vectors[d], where=unit["path"]) for d in unit["deletes"] or ()]
-        yield from _read_unit(task.read, unit, partitions, i, _union(deleted))
+        with data_files_of(task.read.version):
+            yield from _read_unit(task.read, unit, partitions, i, _union(deleted))
 
 
 def _union(bitmaps: list[Bitmap]) -> Bitmap | None:

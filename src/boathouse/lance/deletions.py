@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from boathouse.bits.entropy import current
 from boathouse.bits.roaring import Bitmap, deserialize32, serialize32
-from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.lance.messages import ARROW_ARRAY, BITMAP, DataFragment, DeletionFile
 from boathouse.storage import PutMode, Stores, join
 
@@ -42,9 +42,7 @@ def read_deletions(stores: Stores, root: str, fragment: DataFragment) -> Bitmap:
     try:
         data = storage.get(key)
     except NotFoundError as error:
-        raise CorruptTableError(
-            f"the deletion file of fragment {fragment.id} is missing", where=uri, advice="restore the file"
-        ) from error
+        raise MissingFileError(f"the deletion file of fragment {fragment.id} is missing", where=uri) from error
     found = deserialize32(data, where=uri) if file.file_type == BITMAP else _parse_arrow(data, uri)
     if file.num_deleted_rows and len(found) != file.num_deleted_rows:
         raise CorruptTableError(

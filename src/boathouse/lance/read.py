@@ -19,14 +19,14 @@ from boathouse.arrow.evaluate import mask
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
-from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import Node, tree
 from boathouse.lance.jsonb import to_text
 from boathouse.lance.options import BFLOAT16, FIELDS, JSON
-from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask
+from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask, data_files_of
 
 BATCH_BYTES = 4 << 20
 MIN_BATCH_ROWS, MAX_BATCH_ROWS = 1 << 10, 1 << 16
@@ -43,7 +43,7 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
         deleted = EMPTY
         for number in unit["deletes"] or ():
             deleted = deleted | deserialize64(inline[number], where=unit["path"])
-        with ExitStack() as stack:
+        with data_files_of(task.read.version), ExitStack() as stack:
             parts = _Parts(task.read.files, unit, nodes, stack)
             yield from _Fragment(task.read, unit, parts, deleted).batches()
 
@@ -96,13 +96,8 @@ def part_columns(part: Mapping[str, Any]) -> dict[int, int]:
 
 
 def open_part(files: DataFiles, part: Mapping[str, Any]) -> LanceFile:
-    """Opens a data file by its part of FILES. Raises CorruptTableError if it is missing."""
-    try:
-        return LanceFile.open(
-            files, part["path"], part["size"], columns=part_columns(part) if part["columns"] else None
-        )
-    except NotFoundError as error:
-        raise CorruptTableError("a data file is missing", where=part["path"], advice="restore the file") from error
+    """Opens a data file by its part of FILES. Raises NotFoundError if it is missing."""
+    return LanceFile.open(files, part["path"], part["size"], columns=part_columns(part) if part["columns"] else None)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Stores
 from boathouse.table.format import MapFunction
 from boathouse.table.plan import ScanPlan, Tally
-from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
+from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
 from boathouse.types import Schema
 
@@ -66,6 +66,7 @@ def read_spec(
         hidden=tuple(hidden),
         where=where,
         options={FIELDS: SchemaMessage(fields=snapshot.manifest.fields).encode()},
+        version=version_words(snapshot.version, snapshot.location.uri),
     )
 
 

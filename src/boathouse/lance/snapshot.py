@@ -32,6 +32,7 @@ from boathouse.storage import Stores, join
 from boathouse.table.format import MapFunction
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.plan import Tally
+from boathouse.table.tasks import data_files_of, version_words
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.data_types import children
 from boathouse.types.partitioning import UNPARTITIONED
@@ -102,7 +103,8 @@ class LanceSnapshot:
         if not fragment.files:
             raise CorruptTableError(f"fragment {fragment.id} has no data file", where=self.location.uri)
         uri = data_uri(self.manifest, fragment.files[0], self.location.uri)
-        return count_rows(self.stores, uri, fragment.files[0])
+        with data_files_of(version_words(self.version, self.location.uri)):
+            return count_rows(self.stores, uri, fragment.files[0])
 
     def repaired(self) -> LanceSnapshot:
         """With the true numbers of rows in every fragment, for a commit on a manifest whose numbers are not trusted."""

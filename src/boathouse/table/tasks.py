@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.types import DataType, PartitionSpec, Schema
 
@@ -44,7 +46,7 @@ class ReadSpec:
     """How units of one snapshot are read.
 
     `columns` holds all that is needed, also by `where`; `output` names those that leave, hidden ones after
-    them. `where` is bound to the columns and drops rows.
+    them. `where` is bound to the columns and drops rows. `version` says in words whose files they are.
     """
 
     format: str
@@ -54,6 +56,7 @@ class ReadSpec:
     hidden: tuple[str, ...] = ()
     where: Expr | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    version: str = "this version of the table"
 
     @property
     def schema(self) -> pa.Schema:
@@ -61,6 +64,25 @@ class ReadSpec:
         by_name = {c.name: c for c in self.columns}
         fields = [pa.field(n, to_arrow_type(by_name[n].type), by_name[n].nullable) for n in self.output]
         return pa.schema(fields + [pa.field(h, HIDDEN[h], False) for h in self.hidden])
+
+
+@contextmanager
+def data_files_of(version: str) -> Iterator[None]:
+    """Around reading data files: one that is gone is named together with the version. Raises MissingFileError."""
+    try:
+        yield
+    except NotFoundError as error:
+        raise missing_data_file(version, error.where) from error
+
+
+def missing_data_file(version: str, uri: str | None) -> MissingFileError:
+    """The error for a data file that is not there."""
+    return MissingFileError(f"{version} needs a data file that is missing", where=uri)
+
+
+def version_words(version: object, uri: str) -> str:
+    """A version of a table, for `ReadSpec.version`."""
+    return f"version {version} of the table at {uri}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -28,11 +29,11 @@ from boathouse.engines.spark.constants import (
     restored,
     table_of,
 )
-from boathouse.engines.spark.reader import read_parquet
+from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.shape import Shape, quoted, shape_of
 from boathouse.errors import CorruptTableError
 from boathouse.table.plan import ScanPlan, deletes_of
-from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec
+from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, missing_data_file
 
 CHECKED_FILES = 1000
 """Up to so many files, Spark's own list of a frame's inputs is compared with the plan's."""
@@ -77,12 +78,24 @@ def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.
     uris = group.units.column("path").to_pylist()
     stored = tuple(c for c in read.columns if c.name not in group.constants)
     shape = shape_of(read, stored)
-    frame = read_parquet(spark, uris, S.StructType(list(shape.fields)))
+    frame = _read(spark, read, uris, shape)
     _check_inputs(frame, uris)
     frame = _staged(frame, read, group, shape)
     if group.deleted:
         frame = _without_deleted(spark, frame, group.units, deletes)
     return frame.select(*_named(read, group))
+
+
+def _read(spark: SparkSession, read: ReadSpec, uris: Sequence[str], shape: Shape) -> DataFrame:
+    """The files as they are. Raises MissingFileError for the first that is gone."""
+    try:
+        return read_parquet(spark, uris, S.StructType(list(shape.fields)))
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        path = (error.getMessageParameters() or {}).get("path", "")
+        gone = next((u for u in uris if path in (input_file(u), u, literal(u))), path)
+        raise missing_data_file(read.version, gone) from error
 
 
 def _check_inputs(frame: DataFrame, uris: Sequence[str]) -> None:

@@ -1,0 +1,82 @@
+"""A data file that is gone: an error of its own, that says which table, version and file, and is not "no table"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import boathouse as bh
+from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
+
+
+@pytest.fixture(params=["delta", "iceberg", "lance"])
+def damaged(request, tmp_path) -> tuple[str, str, str]:
+    """A table whose second file is gone: its path, its newest version, and the file's name."""
+    uri = str(tmp_path / "t")
+    bh.write(pa.table({"id": [1, 2, 3]}), uri, format=request.param)
+    before = files(uri)
+    t = bh.open(uri)
+    t.append(pa.table({"id": [4, 5, 6]}))
+    (gone,) = files(uri) - before
+    gone.unlink()
+    return uri, str(t.version), gone.name
+
+
+def files(uri: str) -> set[Path]:
+    return {p for p in Path(uri).rglob("*") if p.suffix in (".parquet", ".lance") and "_delta_log" not in p.parts}
+
+
+def check(error: BaseException, damaged: tuple[str, str, str]) -> None:
+    uri, version, name = damaged
+    assert isinstance(error, MissingFileError) and isinstance(error, CorruptTableError)
+    assert not isinstance(error, NotFoundError | FileNotFoundError | LookupError)
+    text = str(error)
+    assert f"version {version} of the table at file://{uri}" in text and "missing" in text and name in text
+    assert error.code == "MISSING_FILE"
+
+
+def test_in_process(damaged):
+    t = bh.open(damaged[0])
+    for read in (
+        lambda: t.to_arrow(),
+        lambda: list(t.scan(where="id > 4").to_batches()),
+        lambda: t.delete("id in (2, 5)"),
+    ):
+        with pytest.raises(MissingFileError) as caught:
+            read()
+        check(caught.value, damaged)
+    assert bh.open(damaged[0]).version == t.version
+
+
+def test_the_rest_can_be_read(damaged):
+    before = bh.open(damaged[0]).history()[1].version
+    assert bh.open(damaged[0], version=before).to_arrow().num_rows == 3
+
+
+def test_except_not_found_around_no_table_yet_does_not_take_it(damaged):
+    def rows(uri: str) -> int:
+        try:
+            return bh.open(uri).to_arrow().num_rows
+        except NotFoundError:
+            return 0
+
+    assert rows(damaged[0] + "-not-there") == 0
+    with pytest.raises(MissingFileError):
+        rows(damaged[0])
+
+
+@pytest.mark.spark
+def test_on_spark(damaged, spark):
+    t = bh.open(damaged[0], spark=spark)
+    with pytest.raises(MissingFileError) as caught:
+        t.delete("id in (2, 5)")
+    check(caught.value, damaged)
+    if t.format == "lance":  # read by tasks, whose errors reach the caller as Spark's
+        with pytest.raises(Exception, match=f"version {damaged[1]} of the table at"):
+            t.to_spark(spark).collect()
+        return
+    with pytest.raises(MissingFileError) as caught:
+        t.to_spark(spark)
+    check(caught.value, damaged)
