@@ -142,7 +142,7 @@ def test_a_missing_data_file_is_corrupt(kit, numbers):
     kit.create(numbers)
     for path in (kit.root / "data").iterdir():
         path.unlink()
-    with pytest.raises(CorruptTableError, match="data file is missing"):
+    with pytest.raises(CorruptTableError, match="needs a data file that is missing"):
         kit.read()
 
 
