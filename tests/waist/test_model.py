@@ -208,18 +208,11 @@ class Life(RuleBasedStateMachine):
     @initialize(data=st.data())
     def create(self, data: Any) -> None:
         by = data.draw(st.sampled_from(PARTITIONS[self.format]))
-        self.zeros = "f" not in by
         schema = pa.schema([pa.field(n, t) for n, t in TYPES.items()])
         bh.create(self.uri, schema, format=self.format, partition_by=by)
         self.handles = [bh.open(self.uri, format=self.format) for _ in range(2)]
         if self.format != "iceberg":
             self.landed(self.handles[0].version)
-
-    def bag(self, rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
-        """Rows as values that compare by content; a partition holds both zeros as one."""
-        return bag(
-            rows if self.zeros else [{k: v + 0.0 if k == "f" and v == 0 else v for k, v in r.items()} for r in rows]
-        )
 
     def landed(self, version: int) -> None:
         if version not in self.past:
@@ -332,9 +325,9 @@ class Life(RuleBasedStateMachine):
         table = bh.open(self.uri, format=self.format)
         wanted = [r for r in self.now.rows if where.true(r)]
         assert table.scan(where=where.text).count() == len(wanted)
-        assert self.bag(table.scan(where=where.text).to_arrow().to_pylist()) == self.bag(wanted)
+        assert bag(table.scan(where=where.text).to_arrow().to_pylist()) == bag(wanted)
         found = table.scan(columns=["P", "id"], where=where.text).to_arrow()
-        assert self.bag(found.to_pylist()) == self.bag([{"p": r["p"], "id": r["id"]} for r in wanted])
+        assert bag(found.to_pylist()) == bag([{"p": r["p"], "id": r["id"]} for r in wanted])
 
     @rule(data=st.data())
     def travel(self, data: Any) -> None:
@@ -344,7 +337,7 @@ class Life(RuleBasedStateMachine):
         then = self.past[version]
         table = bh.open(self.uri, format=self.format, version=version)
         assert table.schema.names == then.columns
-        assert self.bag(table.to_arrow().to_pylist()) == self.bag(list(then.rows))
+        assert bag(table.to_arrow().to_pylist()) == bag(list(then.rows))
         assert table.count() == len(then.rows)
 
     @invariant()
@@ -353,7 +346,7 @@ class Life(RuleBasedStateMachine):
             return
         table = bh.open(self.uri, format=self.format)
         assert table.schema.names == self.now.columns
-        assert self.bag(table.to_arrow().to_pylist()) == self.bag(list(self.now.rows))
+        assert bag(table.to_arrow().to_pylist()) == bag(list(self.now.rows))
         assert table.count() == len(self.now.rows)
         assert [e.version for e in table.history()] == self.order[::-1]
         own = {k: table.properties.get(k) for k in ("owner", "my.key") if k in table.properties}
@@ -362,7 +355,7 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if self.handles and (self.order or self.format == "iceberg"):
-                assert self.bag(by_peer(self.uri, self.format)) == self.bag(list(self.now.rows))
+                assert bag(by_peer(self.uri, self.format)) == bag(list(self.now.rows))
         finally:
             TABLES.pop(f"file://{self.uri}", None)
             shutil.rmtree(self.folder)

@@ -53,10 +53,21 @@ def split(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> Iterato
         start = int(end)
 
 
+def same(key: PartitionKey) -> PartitionKey:
+    """What is equal for equal partitions alone: -0.0 is not 0.0, and NaN is NaN."""
+    return tuple(repr(v) if isinstance(v, float) else v for v in key)
+
+
 def _encode(values: pa.Array) -> tuple[np.ndarray, list[object]]:
-    """Small integers for values, with null, NaN and the two zeros each one group as Spark groups them."""
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.equal(values, 0), pa.scalar(0, values.type), values)
-    encoded = pc.dictionary_encode(values, null_encoding="encode")
+    """Small integers for values, with null and NaN each one group; the formats tell the two zeros apart."""
+    floating = pa.types.is_floating(values.type)
+    encoded = pc.dictionary_encode(_bits(values) if floating else values, null_encoding="encode")
     indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return indices, encoded.dictionary.to_pylist()
+    distinct = encoded.dictionary.view(values.type) if floating else encoded.dictionary
+    return indices, distinct.to_pylist()
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    """The bits of floats as integers, with one NaN."""
+    one_nan = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), values)
+    return one_nan.view(pa.int32() if values.type == pa.float32() else pa.int64())

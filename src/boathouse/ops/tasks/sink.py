@@ -19,7 +19,7 @@ from boathouse.arrow.evaluate import mask
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import ConstraintViolationError
 from boathouse.ops.outcomes import discard
-from boathouse.ops.tasks.routing import PartitionKey, split
+from boathouse.ops.tasks.routing import PartitionKey, same, split
 from boathouse.registry import tasks
 from boathouse.table.tasks import POSITION, UNIT, FileWriter, WriteContext
 from boathouse.table.units import DELETE_FILE
@@ -44,11 +44,12 @@ class PartitionedWriter:
         for key, rows in split(batch, self._context.spec, self._context.schema):
             self._write_partition(key, rows)
 
-    def _write_partition(self, key: PartitionKey, rows: pa.RecordBatch) -> None:
+    def _write_partition(self, values: PartitionKey, rows: pa.RecordBatch) -> None:
         context = self._context
+        key = same(values)
         offset = 0
         while offset < rows.num_rows:
-            writer, held = self._writer(key)
+            writer, held = self._writer(key, values)
             room = _SLICE_ROWS if context.target_rows is None else min(_SLICE_ROWS, context.target_rows - held)
             part = rows.slice(offset, room)
             writer.write(part)
@@ -58,14 +59,14 @@ class PartitionedWriter:
             if writer.bytes_written >= context.target_bytes or held == context.target_rows:
                 self._close(key)
 
-    def _writer(self, key: PartitionKey) -> tuple[FileWriter, int]:
+    def _writer(self, key: PartitionKey, values: PartitionKey) -> tuple[FileWriter, int]:
         if key in self._open:
             self._open.move_to_end(key)
             return self._open[key]
         if len(self._open) >= self._context.max_open_files:
             self._close(next(iter(self._open)))
-        values = {f.id: value for f, value in zip(self._context.spec, key, strict=True)}
-        self._open[key] = (self._module.open_writer(self._context, values), 0)
+        by_id = {f.id: value for f, value in zip(self._context.spec, values, strict=True)}
+        self._open[key] = (self._module.open_writer(self._context, by_id), 0)
         return self._open[key]
 
     def _close(self, key: PartitionKey) -> None:
