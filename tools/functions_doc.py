@@ -23,6 +23,23 @@ Operators: `=`, `==`, `!=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `AND`, `OR`, `NOT
 `ILIKE`, `IS [NOT] NULL`, `IS [NOT] TRUE`, `+`, `-`, `*`, `/`, `%`, `DIV`, `||`, `CASE`, `CAST(x AS type)`, `TRY_CAST`,
 `DATE '2026-11-20'`, `TIMESTAMP '...'`, `a.b` for members of structs.
 
+## Time zones
+
+A TIMESTAMP is an instant. Its date, its hour, its text, its place beside a DATE or a TIMESTAMP_NTZ, and what
+`TIMESTAMP '2024-03-10 00:00:00'` means, are those of a time zone, and that is
+
+- on Spark, and for every table that was opened with `spark=`, the session's `spark.sql.session.timeZone`;
+- in process UTC, or what `timezone=` names in `bh.open`, `bh.create` and `bh.write` (`--timezone` in the shell);
+- in a `replaceWhere` of `df.write.format("boathouse")` what the option `timeZone` names: Spark does not tell a Python
+  source the zone of its session, so a condition that depends on it is refused without the option.
+
+On Spark a `timezone=` that the session does not have is refused. A text or literal that names a zone
+(`TIMESTAMP '2024-03-10 00:00:00Z'`) means that one. A wall clock that exists twice is the earlier instant, one that is
+skipped moves on by the gap, as in Spark. Zones are those of the machine's tz database, or of the package `tzdata`.
+Partition values and statistics are in UTC in every zone.
+
+## What there is
+
 This list is closed: another name is refused, and the nearest ones are named. (On Spark, `t.to_spark()` gives a
 DataFrame, where everything that Spark knows may be used.) Arguments in brackets may be left out.
 

@@ -2,8 +2,10 @@
 
 Reads by rows through Spark's Python Data Source: the columns that are read are those of `.schema(...)`, all by
 default; `t.to_spark()` of the library reads natively and is the fast way. Options of a read: `versionAsOf`,
-`timestampAsOf`, `branch`, `tag`, `tableFormat`, `pushFilters`; of a write: `tableFormat`, `partitionBy` (names, with
-commas between), `mergeSchema`, `overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`, `userMetadata`. Options
+`timestampAsOf`, `branch`, `tag`, `tableFormat`, `pushFilters`, `timeZone`; of a write: `tableFormat`, `partitionBy`
+(names, with commas between), `mergeSchema`, `overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`,
+`userMetadata`, `timeZone`. Spark does not tell a Python source the zone of its session: `timeZone` does, for a
+`timestampAsOf` without an offset (else UTC) and for a `replaceWhere` that depends on it (else refused). Options
 called `storage.<name>` go to the store. The mode must be append or overwrite: Spark refuses others for every Python
 source. The Python that runs Spark's workers plans the read and commits the write: it needs boathouse installed, where
 the library's own API needs it in the user's Python only.

@@ -39,6 +39,11 @@ class _Captured(Exception):
 class _Engine(LocalEngine):
     """Knows the schema of rows that it does not have."""
 
+    @property
+    def timezone(self) -> str | None:
+        """Spark does not tell a Python source the zone of its session: a condition that needs one is refused."""
+        return None
+
     def source(self, data: Any) -> Any:
         return data
 

@@ -23,7 +23,7 @@ def expression(filter: D.Filter, schema: Schema) -> Expr | None:
     """The filter bound to the schema; None for one that has no equal here, which Spark then applies alone."""
     try:
         made = _unbound(filter)
-        return None if made is None else bind_predicate(made, schema)
+        return None if made is None else bind_predicate(made, schema, None)
     except BoathouseError:
         return None
 

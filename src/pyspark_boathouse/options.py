@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from boathouse.api.table import Table
 
 _STORAGE = "storage."
-_READ = frozenset({"path", "versionasof", "timestampasof", "branch", "tag", "tableformat", "pushfilters"})
+_READ = frozenset({"path", "versionasof", "timestampasof", "branch", "tag", "tableformat", "pushfilters", "timezone"})
 _WRITE = frozenset(
     {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
-     "usermetadata"}
+     "usermetadata", "timezone"}
 )  # fmt: skip
 
 
@@ -30,6 +30,7 @@ class ReadOptions:
     timestamp: str | None = None
     ref: str | None = None
     push_filters: bool = False
+    timezone: str | None = None
     storage: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -45,12 +46,21 @@ class ReadOptions:
             given.get("timestampasof"),
             given.get("branch", given.get("tag")),
             _flag(given, "pushfilters"),
+            given.get("timezone"),
             storage,
         )
 
     def open(self) -> Table:
         """The table, pinned where a version is asked for."""
-        return bh.open(self.path, self.format, self.version, self.timestamp, self.ref, self.storage or None)
+        return bh.open(
+            self.path,
+            self.format,
+            self.version,
+            self.timestamp,
+            self.ref,
+            self.storage or None,
+            timezone=self.timezone,
+        )
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,7 @@ class WriteTarget:
             "merge_schema": _flag(given, "mergeschema"),
             "overwrite_schema": _flag(given, "overwriteschema"),
             "storage_options": storage or None,
+            "timezone": given.get("timezone"),
         }
         if arguments["where"] is not None and not overwrite:
             raise InvalidArgumentError("replaceWhere needs mode overwrite", advice='add .mode("overwrite")')

@@ -2,9 +2,11 @@
 
 # ruff: noqa: E501
 
+import datetime as dt
 import math
 import random
 import struct
+from contextlib import contextmanager
 from decimal import Decimal
 
 import pyarrow as pa
@@ -190,21 +192,42 @@ def show(spark, batch: pa.Table) -> None:
     columns = {
         f.name: f"cast({f.name} as timestamp_ntz) as {f.name}" for f in batch.schema if f.type == pa.timestamp("us")
     }
-    frame = spark.createDataFrame(batch).selectExpr(*[columns.get(n, n) for n in batch.column_names])
-    frame.createOrReplaceTempView("nasty")
-    types = dict(frame.dtypes)
+    with session_zone(spark, "UTC"):
+        frame = spark.createDataFrame(batch).selectExpr(*[columns.get(n, n) for n in batch.column_names])
+        frame.createOrReplaceTempView("nasty")
+        types = dict(frame.dtypes)
     assert all(types[n] == "timestamp_ntz" for n in columns)
 
 
-def compare(spark, batch: pa.Table, expressions: list[str]) -> list[str]:
-    """What differs between ours and Spark's: type or values."""
+@contextmanager
+def session_zone(spark, zone: str):
+    """The session's time zone while the block runs."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        yield zone
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"]
+
+
+@pytest.fixture(params=ZONES)
+def zone(spark, request):
+    with session_zone(spark, request.param) as name:
+        yield name
+
+
+def compare(spark, batch: pa.Table, expressions: list[str], zone: str = "UTC") -> list[str]:
+    """What differs between ours, bound in `zone`, and Spark's in its session's: type or values."""
     schema = from_arrow(batch.schema)
     show(spark, batch)
     ours = {}
     failed = []
     for sql in expressions:
         try:
-            ours[sql] = evaluate(bind(parse(sql), schema), batch)
+            ours[sql] = evaluate(bind(parse(sql), schema, zone), batch)
         except BoathouseError as error:
             failed.append(f"{sql}: {error}")
     problems = failed
@@ -217,11 +240,16 @@ def compare(spark, batch: pa.Table, expressions: list[str]) -> list[str]:
             continue
         for i, sql in enumerate(chunk):
             mine, other = ours[sql], theirs.column(i + 1)
-            if mine.type != other.type and not pa.types.is_null(other.type):
+            if in_utc(mine.type) != in_utc(other.type) and not pa.types.is_null(other.type):
                 problems.append(f"{sql}: ours is {mine.type}, Spark's {other.type}")
             elif canonical(mine) != canonical(other):
                 problems.append(f"{sql}:\n   ours  {mine}\n   spark {other.combine_chunks()}".replace(",\n ", ","))
     return problems
+
+
+def in_utc(type: pa.DataType) -> pa.DataType:
+    """Spark hands instants over in its session's zone."""
+    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(type) and type.tz else type
 
 
 def chunks(items: list, size: int):
@@ -241,17 +269,71 @@ def batch() -> pa.Table:
     return nasty()
 
 
-def test_comparisons(spark, batch):
+def test_comparisons(spark, batch, zone):
     both = [f"{a} {op} {b}" for a, b in PAIRS for op in OPS] + [f"{b} {op} {a}" for a, b in PAIRS for op in ("<", ">=")]
-    assert compare(spark, batch, both) == []
+    assert compare(spark, batch, both, zone) == []
 
 
-def test_conditions(spark, batch):
-    assert compare(spark, batch, CONDITIONS) == []
+def test_conditions(spark, batch, zone):
+    assert compare(spark, batch, CONDITIONS, zone) == []
 
 
-def test_values(spark, batch):
-    assert compare(spark, batch, VALUES) == []
+def test_values(spark, batch, zone):
+    assert compare(spark, batch, VALUES, zone) == []
+
+
+def hours() -> pa.Table:
+    """Instants and wall clocks around the changes of clocks that the zones above have and had, one an odd minute."""
+    changes = [1_710_054_000, 1_730_613_600, 1_712_415_600, 1_728_142_200, -1_633_276_800, 2_214_282_600, 4_099_140_000]
+    long_ago = [-2_717_650_800, -3_645_237_208, -1_167_642_600, -62_135_596_800 - 86_400 * 400, -5_000_000_000]
+    around = [-86_400, -5_400, -3_600, -1_800, -1, 0, 1, 900, 1_800, 3_599, 3_600, 5_400, 7_200, 86_399]
+    seconds = [c + a for c in changes + long_ago for a in around] + [2**40, -(2**41)]
+    us = [s * US + s % 3 * 1_500 for s in seconds]
+    epoch = dt.datetime(1970, 1, 1)
+    texts = [str(epoch + dt.timedelta(microseconds=u)) if abs(u) < 60_000_000_000 * US else None for u in us]
+    texts[-2:] = ["2024-03-10 02:30:00", "2024-11-03 01:30"]
+    return pa.table(
+        {
+            "k": pa.array(range(len(us)), pa.int32()),
+            "ts": pa.array(us, pa.int64()).view(pa.timestamp("us", "UTC")),
+            # Clocks that are skipped, and that exist twice, in each of the zones.
+            "ntz": pa.array([u - o * 1_800 * US for u, o in zip(us, [10, 8, 0, -11, -21, -22] * 100)], pa.int64()).view(pa.timestamp("us")),
+            "d": pa.array([s // 86_400 for s in seconds], pa.int32()).view(pa.date32()),
+            "s": pa.array(texts),
+        }
+    )  # fmt: skip
+
+
+ZONED = [
+    "cast(ts as date)", "cast(ts as string)", "cast(ts as timestamp_ntz)", "cast(ntz as timestamp)", "cast(d as timestamp)",
+    "to_timestamp(s)", "cast(s as timestamp)", "to_date(ts)", "hour(ts)", "minute(ts)", "second(ts)", "hour(ntz)", "year(ts)",
+    "day(ts)", "dayofweek(ts)", "datediff(ts, d)", "last_day(ts)", "trunc(ts, 'month')", "ts || ''", "coalesce(d, ts)",
+    *(f"date_trunc('{u}', ts)" for u in ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "millisecond")),
+    "ts = ntz", "ntz < ts", "d <= ts", "ts > d", "d = ts", "ts >= '2024-03-10'", "ts >= timestamp'2024-03-10 00:00:00'",
+    "ts < timestamp'2024-11-03 01:30:00'", "ts between '2024-03-10 02:30:00' and '2024-11-03 01:59:59.5'",
+    "ts in (timestamp'2024-03-10 03:00:00', '2024-11-03 01:00')", "cast(ts as date) = date'2024-03-10'", "ts = s",
+    "date_trunc('day', ts) = timestamp'2024-03-10'", "cast(ts as string) like '2024-03-%'", "ts < d + 1",
+    "d = timestamp'2024-03-10 00:00:00'", "d < timestamp'2024-03-10 02:30:00'", "ntz = timestamp'2024-03-10 02:30:00'",
+    "ts >= timestamp'2024-03-10 00:00:00 Asia/Tokyo'", "ts = timestamp'2024-03-10 05:00:00Z'", "timestamp'2024-06-01' = date'2024-06-01'",
+    "hour(timestamp'2024-07-01 00:30:00')", "hour('2024-07-01 00:30:00')", "cast(timestamp'2024-07-01 22:00:00Z' as date)",
+    "cast(timestamp_ntz'2024-03-10 02:30:00' as timestamp)", "cast(date'2024-03-10' as timestamp)",
+]  # fmt: skip
+
+
+def test_time_zones(spark, zone):
+    """Everything that depends on the session's zone, around changes of the clocks."""
+    assert compare(spark, hours(), ZONED, zone) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["America/Toronto", "Asia/Manila", "Pacific/Apia", "Africa/Monrovia", "America/Havana", "Europe/Dublin",
+     "Pacific/Kwajalein", "Africa/Casablanca", "Asia/Kathmandu", "+05:45", "-18:00", "PST", "UTC+3"],
+)  # fmt: skip
+def test_time_zones_with_odd_histories(spark, name):
+    with session_zone(spark, name):
+        assert compare(spark, hours(), ZONED, name) == []
 
 
 def test_generated(spark, batch):
@@ -278,9 +360,10 @@ def test_both_raise(spark, batch):
         assert alone(spark, sql), f"Spark computes {sql}"
 
 
-def test_printed_text_means_the_same(spark, batch):
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"], indirect=True)
+def test_printed_text_means_the_same(spark, batch, zone):
     """`str` of a bound expression is Spark SQL that Spark reads back with the same meaning."""
     schema = from_arrow(batch.schema)
-    printed = [str(bind(parse(sql), schema)) for sql in [*CONDITIONS, *VALUES]]
-    assert compare(spark, batch, list(dict.fromkeys(printed))) == []
-    assert all(to_arrow_type(bind(parse(p), schema).type) for p in printed)
+    printed = [str(bind(parse(sql), schema, zone)) for sql in [*CONDITIONS, *VALUES]]
+    assert compare(spark, batch, list(dict.fromkeys(printed)), zone) == []
+    assert all(to_arrow_type(bind(parse(p), schema, zone).type) for p in printed)

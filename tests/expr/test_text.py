@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from boathouse.bits.zones import zone
 from boathouse.expr.text import fit_decimal, parse_timestamp
 
 TEN = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC
@@ -27,8 +28,8 @@ TEN = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC
     ],
 )
 def test_a_zone_follows_seconds(text, micros):
-    found = parse_timestamp(text)
-    assert (None if found is None else found[0]) == micros
+    found = parse_timestamp(text, zone("UTC"))
+    assert found == micros
 
 
 @pytest.mark.parametrize("text", ["-0", "-0.00", "-0.001", "-0E+5"])

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from boathouse.bits import zones
 from boathouse.bits.names import Names
 from boathouse.errors import BoathouseError, InvalidArgumentError
 
@@ -73,3 +74,8 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name}={value!r} is neither True nor False", advice="pass True or False")
     return value
+
+
+def time_zone(name: str | None) -> str | None:
+    """`timezone=` as it was given; None where it was not. Raises InvalidArgumentError for one that is not known."""
+    return None if name is None else zones.zone(name).name

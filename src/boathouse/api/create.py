@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.checks import errors_at, flag, texts
+from boathouse.api.checks import errors_at, flag, texts, time_zone
 from boathouse.api.engines import engine_for
 from boathouse.api.found import formats_at, locate, not_found
 from boathouse.api.open import open as open_table
@@ -41,15 +41,17 @@ def create(
     storage_options: Mapping[str, str] | None = None,
     spark: Any = None,
     profile: str | None = None,
+    timezone: str | None = None,
     **options: Any,
 ) -> Table:
     """Creates an empty table.
 
     `schema` is a boathouse Schema, an Arrow schema, a Spark StructType or DDL text (`id bigint, day date`).
-    The table gets the lowest protocol that holds it. Raises AlreadyExistsError, UnsupportedTypeError,
-    UnsupportedFeatureError.
+    The table gets the lowest protocol that holds it. `timezone` is what conditions on it are meant in, as in `open`.
+    Raises AlreadyExistsError, UnsupportedTypeError, UnsupportedFeatureError.
     """
     with errors_at(path_text(uri)):
+        zone = time_zone(timezone)
         location, stores = locate(path_text(uri)), Stores(storage_options)
         table_format = registry.load(format)
         logical = as_schema(schema)
@@ -62,7 +64,7 @@ def create(
             raise InvalidArgumentError("an empty table is not created dry", advice="leave dry_run out")
         _check_free(location, stores)
         snapshot, _ = _create.create(table_format, location, stores, table, given)
-        return Table(Handle(location, stores, table_format, snapshot), spark)
+        return Table(Handle(location, stores, table_format, snapshot), spark, zone)
 
 
 def _check_free(location: Location, stores: Stores) -> None:
@@ -83,17 +85,20 @@ def write(
     merge_schema: bool = False,
     overwrite_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    timezone: str | None = None,
     **options: Any,
 ) -> WriteResult:
     """Writes data to a table, creating it where there is none (then in `format`, `delta` by default).
 
     `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
-    for which it is true. Raises AlreadyExistsError (mode error), and what append and overwrite raise.
+    for which it is true; `timezone` is the zone it is meant in, where the data are not a Spark DataFrame (then it is
+    the session's). Raises AlreadyExistsError (mode error), and what append and overwrite raise.
     """
     with errors_at(path_text(uri)):
         if mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"mode={mode!r}", advice="it is one of error, append, overwrite, ignore")
         given, replaced = write_options(options), flag("overwrite_schema", overwrite_schema)
+        time_zone(timezone)
         location, stores = locate(path_text(uri)), Stores(storage_options)
         check_read_only(str(location))
         if not formats_at(location, stores):
@@ -114,7 +119,7 @@ def write(
             raise already_there(location)
         if mode == "ignore":
             return WriteResult("write", None, skipped="there is a table already")
-        table = open_table(uri, format=format, storage_options=storage_options)
+        table = open_table(uri, format=format, storage_options=storage_options, timezone=timezone)
         by = partition_by if partition_by and replaced else None
         if mode == "append" or by is None:
             _check_partitioning(table, partition_by)

@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from boathouse.bits import zones
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
 from boathouse.table.engine import Engine
@@ -36,6 +37,23 @@ def spark_engine(spark: Any) -> Engine:
     """The Spark engine of a session, classic or Connect."""
     module = import_module("boathouse.engines.spark.engine")
     return module.SparkEngine(spark)
+
+
+def zone_of(engine: Engine, timezone: str | None, spark: Any) -> str | None:
+    """The time zone that conditions are meant in on an engine, for a table opened with `timezone=` and `spark=`.
+
+    On Spark the session's; in process `timezone`, else the session's if there is one, else UTC. Raises
+    InvalidArgumentError where Spark's session has another zone than the one asked for.
+    """
+    if engine.name != "spark":
+        return timezone or (engine if spark is None else spark_engine(spark)).timezone
+    zone = engine.timezone
+    if timezone is not None and zone is not None and not zones.zone(timezone).same_as(zones.zone(zone)):
+        raise InvalidArgumentError(
+            f"timezone={timezone!r}, but the Spark session means conditions in {zone!r}",
+            advice=f"leave timezone= out, or set spark.sql.session.timeZone to {timezone}",
+        )
+    return zone
 
 
 def session(spark: Any = None) -> Any:

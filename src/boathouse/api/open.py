@@ -6,7 +6,8 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from boathouse.api.checks import errors_at
+from boathouse.api.checks import errors_at, time_zone
+from boathouse.api.engines import LOCAL, zone_of
 from boathouse.api.found import formats_at, locate
 from boathouse.api.named import named_or_path
 from boathouse.api.opening import open_handle, path_text
@@ -23,18 +24,23 @@ def open(
     storage_options: Mapping[str, str] | None = None,
     spark: Any = None,
     allow_mixed_writers: bool = False,
+    timezone: str | None = None,
 ) -> Table:
     """Opens a table by path, its format detected; pinned to a version if `version` or `timestamp` is given.
 
     With `spark`, `uri` may be a name in Spark's metastore (`sales.orders`); a table at a path of that name goes first.
-    `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is ISO text or a datetime, and
-    means UTC where it has no offset: the newest version not after it. `ref` is a branch or tag. With `spark`,
+    `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is ISO text or a datetime: the newest
+    version not after it. `ref` is a branch or tag. `timezone` is the zone that conditions, and a `timestamp` without
+    an offset, are meant in: without it the session's with `spark`, else UTC (docs/functions.md). With `spark`,
     operations without data run there. `allow_mixed_writers` lets this handle write although a library that cannot
     put-if-absent here was seen to write too (docs/writers.md). Raises TableNotFoundError (saying what is at the path),
-    VersionNotFoundError, AmbiguousFormatError, CorruptTableError, UnsupportedFeatureError.
+    VersionNotFoundError, InvalidArgumentError, AmbiguousFormatError, CorruptTableError, UnsupportedFeatureError.
     """
     place = uri if spark is None else named_or_path(uri, spark, storage_options)
-    return Table(open_handle(place, format, version, timestamp, ref, storage_options, allow_mixed_writers), spark)
+    named = time_zone(timezone)
+    zone = zone_of(LOCAL, named, spark) if timestamp is not None else None
+    handle = open_handle(place, format, version, timestamp, ref, storage_options, allow_mixed_writers, zone or "UTC")
+    return Table(handle, spark, named)
 
 
 def detect(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from boathouse.api.checks import errors_at
 from boathouse.api.found import choose, locate
+from boathouse.bits import zones
 from boathouse.errors import InvalidArgumentError, TableNotFoundError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
@@ -24,10 +25,11 @@ def open_handle(
     ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     allow_mixed_writers: bool = False,
+    zone: str = "UTC",
 ) -> Handle:
     """What `boathouse.open` opens; it says what the arguments mean and what is raised."""
     with errors_at(path_text(uri)):
-        at = _version(version, timestamp, ref)
+        at = _version(version, timestamp, ref, zone)
         location, stores = locate(path_text(uri)), Stores(storage_options)
         try:
             chosen = choose(location, stores, format)
@@ -40,7 +42,7 @@ def open_handle(
     return Handle(location, stores, chosen, snapshot, pinned, allow_mixed_writers)
 
 
-def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str | None) -> At:
+def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str | None, zone: str) -> At:
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("version= and timestamp= exclude each other", advice="pass one of them")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
@@ -49,7 +51,7 @@ def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str 
         )
     if ref is not None and (not isinstance(ref, str) or not ref):
         raise InvalidArgumentError(f"ref={ref!r} is not a name", advice="pass the name of a branch or tag")
-    return At(version, None if timestamp is None else timestamp_ms(timestamp), ref)
+    return At(version, None if timestamp is None else timestamp_ms(timestamp, zone), ref)
 
 
 def path_text(uri: object) -> str:
@@ -60,8 +62,8 @@ def path_text(uri: object) -> str:
     return text
 
 
-def timestamp_ms(value: str | dt.datetime) -> int:
-    """Milliseconds since the epoch; without an offset UTC is meant."""
+def timestamp_ms(value: str | dt.datetime, zone: str = "UTC") -> int:
+    """Milliseconds since the epoch; without an offset `zone` is meant."""
     if isinstance(value, str):
         try:
             value = dt.datetime.fromisoformat(value.strip())
@@ -71,6 +73,7 @@ def timestamp_ms(value: str | dt.datetime) -> int:
             ) from error
     if not isinstance(value, dt.datetime):
         raise InvalidArgumentError(f"timestamp {value!r} is not a time", advice="pass ISO text or a datetime")
+    millisecond = dt.timedelta(milliseconds=1)
     if value.tzinfo is None:
-        value = value.replace(tzinfo=dt.UTC)
-    return (value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+        return zones.zone(zone).instant((value - dt.datetime(1970, 1, 1)) // millisecond, 1000)
+    return (value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // millisecond

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.api.checks import errors_at, located, names
-from boathouse.api.engines import LOCAL, session, spark_engine
+from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.api.explain import Explanation
 from boathouse.engines.local import read_table
 from boathouse.expr.parse import parse
@@ -22,15 +22,30 @@ from boathouse.table.plan import ScanPlan
 class Scan:
     """Rows of one version of a table: nothing is read before one of the methods is called."""
 
-    def __init__(self, handle: Handle, columns: Sequence[str] | None, where: str | Expr | None, spark: Any) -> None:
+    def __init__(
+        self,
+        handle: Handle,
+        columns: Sequence[str] | None,
+        where: str | Expr | None,
+        spark: Any,
+        timezone: str | None = None,
+    ) -> None:
         schema = handle.snapshot.schema
         self._handle = handle
+        self._spark = spark
+        self._timezone = timezone
         with errors_at(self.uri):
             wanted = None if columns is None else [schema.field(c).name for c in names("columns", columns)]
             self._columns = None if wanted is None else names("columns", wanted)
-            parsed = parse(where) if isinstance(where, str) else where
-            self._where = None if parsed is None else bind_predicate(parsed, schema)
-        self._spark = spark
+            self._parsed = parse(where) if isinstance(where, str) else where
+            self._where = self._bound(LOCAL)
+
+    def _bound(self, engine: Engine) -> Expr | None:
+        """The predicate in the time zone that it is meant in on this engine."""
+        if self._parsed is None:
+            return None
+        zone = zone_of(engine, self._timezone, self._spark)
+        return bind_predicate(self._parsed, self._handle.snapshot.schema, zone)
 
     @property
     def uri(self) -> str:
@@ -40,7 +55,8 @@ class Scan:
     def plan(self, engine: Engine = LOCAL) -> ScanPlan:
         """Which units are read for this scan."""
         h = self._handle
-        return h.format.plan(h.snapshot, h.stores, self._columns, self._where, (), engine.map)
+        where = self._where if engine is LOCAL else self._bound(engine)
+        return h.format.plan(h.snapshot, h.stores, self._columns, where, (), engine.map)
 
     @located
     def to_arrow(self) -> pa.Table:

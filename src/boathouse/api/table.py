@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from boathouse.api.checks import flag, located, texts
 from boathouse.api.detail import detail, files_table, summary_lines
-from boathouse.api.engines import engine_for
+from boathouse.api.engines import engine_for, zone_of
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
 from boathouse.errors import InvalidArgumentError, SchemaError
@@ -23,6 +23,7 @@ from boathouse.ops import overwrite as _overwrite
 from boathouse.ops import set_properties as _set_properties
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.table.engine import Engine
 from boathouse.table.format import HistoryEntry, Snapshot
 from boathouse.table.location import At, Version
 from boathouse.types import DataType, Partitioning, Schema
@@ -38,9 +39,10 @@ class Table:
     newest version, and raise CommitConflictError, CommitUnknownError, SchemaMismatchError, ReadOnlyError.
     """
 
-    def __init__(self, handle: Handle, spark: Any = None) -> None:
+    def __init__(self, handle: Handle, spark: Any = None, timezone: str | None = None) -> None:
         self._handle = handle
         self._spark = spark
+        self._timezone = timezone
 
     @property
     def format(self) -> str:
@@ -90,7 +92,7 @@ class Table:
 
     def scan(self, columns: Sequence[str] | None = None, where: str | Expr | None = None) -> Scan:
         """Some columns of the rows for which `where`, Spark SQL text, is true; lazy."""
-        return Scan(self._handle, columns, where, self._spark)
+        return Scan(self._handle, columns, where, self._spark, self._timezone)
 
     def to_arrow(self) -> pa.Table:
         """The whole table in process."""
@@ -136,13 +138,16 @@ class Table:
             raise SchemaError("partition_by= needs overwrite_schema=True", advice="pass it too, or leave both out")
         by = None if partition_by is None else partition_fields(partition_by, engine.schema(rel))
         return self._moved(
-            _overwrite.overwrite(self._handle, rel, engine, where, write_options(options), overwrite_schema, by)
+            _overwrite.overwrite(
+                self._zoned(engine, where), rel, engine, where, write_options(options), overwrite_schema, by
+            )
         )
 
     @located
     def delete(self, where: str | Expr | None = None, **options: Any) -> WriteResult:
         """Deletes the rows for which `where` is true; without it every row."""
-        return self._moved(_delete.delete(self._handle, where, engine_for(None, self._spark), write_options(options)))
+        engine = engine_for(None, self._spark)
+        return self._moved(_delete.delete(self._zoned(engine, where), where, engine, write_options(options)))
 
     @located
     def add_column(self, name: str, type: Any, **options: Any) -> WriteResult:
@@ -176,6 +181,12 @@ class Table:
         if not h.pinned:
             self._handle = replace(h, snapshot=h.format.load(h.location, h.stores, At(ref=h.snapshot.ref)))
         return self
+
+    def _zoned(self, engine: Engine, where: str | Expr | None) -> Handle:
+        """The handle with the time zone that a condition is meant in on this engine."""
+        if where is None:
+            return self._handle
+        return replace(self._handle, zone=zone_of(engine, self._timezone, self._spark))
 
     def _moved(self, done: tuple[Snapshot, WriteResult]) -> WriteResult:
         self._handle = replace(self._handle, snapshot=done[0])

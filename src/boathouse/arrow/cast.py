@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from boathouse.arrow.arithmetic import rescale
 from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Bools, build, either, floats, integers, nulls, per_distinct
+from boathouse.bits.zones import Zone
 from boathouse.errors import EvaluationError
 from boathouse.expr import text
 from boathouse.expr.simplify import cast_literal
@@ -40,8 +42,8 @@ _YEAR_1 = -62_135_596_800
 _YEAR_10000 = 253_402_300_800
 
 
-def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False) -> pa.Array:
-    """CAST(array AS to); `safe` is TRY_CAST: null where CAST raises.
+def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zone: Zone | None = None) -> pa.Array:
+    """CAST(array AS to); `safe` is TRY_CAST: null where CAST raises. `zone` is needed as `expr.zoned` says.
 
     Raises EvaluationError on overflow and malformed text.
     """
@@ -51,7 +53,11 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False) ->
     if isinstance(source, NullType):
         return pa.nulls(len(array), arrow)
     if isinstance(source, StringType):
-        return _from_text(array, to, safe)
+        return _from_text(array, to, safe, zone)
+    if zone is not None and isinstance(source, TimestampType) and source.utc:
+        array, source = _clocks(array, source, zone), replace(source, utc=False)
+        if source == to:
+            return array
     match to:
         case StringType():
             return _to_text(array, source)
@@ -67,7 +73,7 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False) ->
             days, mask = integers(array)
             return build(days // (86_400 * _per_second(source)), mask, arrow)
         case TimestampType():
-            return _to_timestamp(array, source, to, safe)
+            return _to_timestamp(array, source, to, safe, zone)
         case BinaryType() if isinstance(source, FixedType | UUIDType):
             return array.cast(arrow)
     raise EvaluationError(f"{source} cannot be cast to {to}")
@@ -163,14 +169,31 @@ def _to_decimal(array: pa.Array, source: DataType, to: DecimalType, safe: bool) 
     return per_distinct(one, array, to_arrow_type(to))
 
 
-def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bool) -> pa.Array:
+def _clocks(array: pa.Array, source: TimestampType, zone: Zone) -> pa.Array:
+    """Instants as the wall clocks of a zone."""
+    arrow = to_arrow_type(replace(source, utc=False))
+    if zone.utc:
+        return array.view(arrow)
+    units, mask = integers(array)
+    return build(zone.to_local(units, _per_second(source)), mask, arrow)
+
+
+def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bool, zone: Zone | None) -> pa.Array:
     target = text.UNITS_PER_SECOND[to.unit]
     if isinstance(source, DateType):
         days, mask = integers(array)
-        factor = 86_400 * target
-        limit = (2**63 - 1) // factor
-        return _checked(days * factor, mask, (days > limit) | (days < -limit - 1), to, safe)
+        # Beside a zone one day less: midnight may be a day away from UTC's.
+        limit = (2**63 - 1) // (86_400 * target) - (zone is not None)
+        bad = (days > limit) | (days < -limit - (zone is None))
+        days = np.where(bad, 0, days)
+        return _checked(
+            days * 86_400 * target if zone is None else zone.start_of_day(days, target), mask, bad, to, safe
+        )
     assert isinstance(source, TimestampType)
+    if zone is not None and to.utc and not source.utc:
+        units, mask = integers(array)
+        instants = zone.to_instant(units, _per_second(source))
+        array, source = build(instants, mask, to_arrow_type(replace(source, utc=True))), replace(source, utc=True)
     have = text.UNITS_PER_SECOND[source.unit]
     if have == target:
         return array.view(to_arrow_type(to))
@@ -182,9 +205,9 @@ def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bo
     return _checked(units * factor, mask, (units > limit) | (units < -limit), to, safe)
 
 
-def _from_text(array: pa.Array, to: DataType, safe: bool) -> pa.Array:
+def _from_text(array: pa.Array, to: DataType, safe: bool, zone: Zone | None) -> pa.Array:
     def one(word: str) -> object:
-        literal = cast_literal(Literal(word, type=StringType()), to)
+        literal = cast_literal(Literal(word, type=StringType()), to, zone)
         if literal is None:
             if safe:
                 return None

@@ -44,6 +44,7 @@ from boathouse.expr.tree import (
     columns,
     rebuild,
 )
+from boathouse.expr.zoned import zone_of
 from boathouse.types import DataType, FloatType, VariantType
 
 
@@ -267,8 +268,8 @@ def _coalesce(e: Function, batch: pa.RecordBatch) -> Value:
 def _cast(e: Cast, batch: pa.RecordBatch) -> Value:
     value = _run(e.arg, batch)
     if isinstance(value, pa.Scalar):
-        return cast(as_array(value, 1), _type(e.arg), e.to, e.safe)[0]
-    return cast(value, _type(e.arg), e.to, e.safe)
+        return cast(as_array(value, 1), _type(e.arg), e.to, e.safe, zone_of(e))[0]
+    return cast(value, _type(e.arg), e.to, e.safe, zone_of(e))
 
 
 def _arithmetic(e: Arithmetic, batch: pa.RecordBatch) -> Value:
@@ -283,8 +284,12 @@ def _arithmetic(e: Arithmetic, batch: pa.RecordBatch) -> Value:
 def _function(e: Function, batch: pa.RecordBatch) -> Value:
     if e.name == "coalesce":
         return _coalesce(e, batch)
+    values = [_run(a, batch) for a in e.args]
+    if e.name in functions.ZONED:
+        zoned, zone = functions.ZONED[e.name], zone_of(e)
+        return _spread(lambda a: zoned(a, _type(e), zone), values, e)
     kernel = functions.KERNELS[e.name]
-    return _spread(lambda a: kernel(a, _type(e)), [_run(a, batch) for a in e.args], e)
+    return _spread(lambda a: kernel(a, _type(e)), values, e)
 
 
 def _like(e: Like, batch: pa.RecordBatch) -> Value:

@@ -1,4 +1,4 @@
-"""The kernels behind expr.functions.FUNCTIONS, one a name: `kernel(args, result type) -> array`.
+"""The kernels behind expr.functions.FUNCTIONS, one a name: `kernel(args, result type[, zone]) -> array`.
 
 At least one argument is an array, all have the types that `bind` coerced them to.
 """
@@ -15,10 +15,12 @@ import pyarrow.compute as pc
 from boathouse.arrow import arithmetic, kernels, numbers, times, variants
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Value, as_array, per_distinct, per_row
+from boathouse.bits.zones import Zone
 from boathouse.errors import EvaluationError
 from boathouse.types import DataType
 
 Kernel = Callable[[list[Value], DataType], Value]
+ZonedKernel = Callable[[list[Value], DataType, Zone | None], Value]
 _INT_MAX = 2**31 - 1
 
 
@@ -195,3 +197,6 @@ KERNELS: dict[str, Kernel] = {
     **times.KERNELS,
     **variants.KERNELS,
 }
+
+# Those whose result may depend on a time zone; it is None where it does not.
+ZONED: dict[str, ZonedKernel] = {**times.ZONED, **variants.ZONED}

@@ -12,9 +12,12 @@ import pyarrow.compute as pc
 from boathouse.arrow.cast import cast
 from boathouse.arrow.evaluate import plain
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.arrow.vector import Bools
+from boathouse.arrow.vector import Bools, build, either, integers
+from boathouse.bits.zones import Zone
 from boathouse.errors import EvaluationError, UnsupportedTypeError
+from boathouse.expr.text import UNITS_PER_SECOND
 from boathouse.expr.tree import Cast, Column, Expr
+from boathouse.expr.zoned import zone_of
 from boathouse.types import DataType, DateType, DecimalType, FloatType, IntegerType, TimestampType
 
 
@@ -42,7 +45,7 @@ def interval(e: Expr, member: Callable[[Column], pa.StructArray | None], rows: p
         return None if stats is None or e.type is None else _of_stats(stats, e.type, rows)
     if isinstance(e, Cast) and not e.safe and e.arg.type is not None and _monotonic(e.arg.type, e.to):
         inner = interval(e.arg, member, rows)
-        return None if inner is None else _cast(inner, e.arg.type, e.to)
+        return None if inner is None else _cast(inner, e.arg.type, e.to, zone_of(e))
     return None
 
 
@@ -58,12 +61,31 @@ def _monotonic(source: DataType, to: DataType) -> bool:
     return False
 
 
-def _cast(inner: Interval, source: DataType, to: DataType) -> Interval | None:
+def _cast(inner: Interval, source: DataType, to: DataType, zone: Zone | None) -> Interval | None:
     try:
-        lower, upper = (cast(b, source, to) for b in (inner.lower, inner.upper))
+        lower, upper = (cast(b, source, to, zone=zone) for b in (inner.lower, inner.upper))
     except EvaluationError:
         return None
-    return replace(inner, lower=lower, upper=upper)
+    if zone is None or not _turns_back(source, to, zone):
+        return replace(inner, lower=lower, upper=upper)
+    # No clock was ever set by more than a day.
+    return replace(inner, lower=_moved(lower, -1), upper=_moved(upper, 1), exact=np.zeros(len(lower), np.bool_))
+
+
+def _turns_back(source: DataType, to: DataType, zone: Zone) -> bool:
+    """Whether a greater value can become a smaller one: an instant after a clock was set back, a skipped clock."""
+    if isinstance(source, DateType) or zone.fixed:
+        return False
+    return zone.dates_fall if isinstance(to, DateType) else True
+
+
+def _moved(bounds: pa.Array, days: int) -> pa.Array:
+    """Bounds some days off; null, which sets no limit, beyond the type."""
+    values, mask = integers(bounds)
+    step = days if pa.types.is_date32(bounds.type) else days * 86_400 * UNITS_PER_SECOND[bounds.type.unit]
+    limit = 2**31 - 1 if pa.types.is_date32(bounds.type) else 2**63 - 1
+    beyond = values > limit - step if days > 0 else values < -limit - 1 - step
+    return build(np.where(beyond, 0, values + np.where(beyond, 0, step)), either(mask, beyond), bounds.type)
 
 
 def _of_stats(stats: pa.StructArray, type: DataType, rows: pa.Array) -> Interval:

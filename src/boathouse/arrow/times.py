@@ -1,8 +1,9 @@
-"""Date and time functions over physical integers; TIMESTAMP is taken apart in UTC."""
+"""Date and time functions over physical integers; TIMESTAMP is taken apart on the wall clock of a zone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import pyarrow as pa
 from boathouse.arrow import calendar
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Bools, Value, as_array, build, either, integers
+from boathouse.bits.zones import Zone
 from boathouse.errors import EvaluationError
 from boathouse.types import DataType
 
@@ -19,7 +21,9 @@ _DATE_UNITS = {
     "year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter",
     "month": "month", "mon": "month", "mm": "month", "week": "week",
 }  # fmt: skip
-_TIME_UNITS = {"day": 86_400, "dd": 86_400, "hour": 3600, "minute": 60, "second": 1}
+_TIME_UNITS = {"day": 86_400, "dd": 86_400, "hour": 3600, "minute": 60}
+# How many a second has: no zone's offset is finer.
+_PARTS = {"second": 1, "millisecond": 1_000, "microsecond": 1_000_000}
 
 
 def _per_second(type: pa.DataType) -> int:
@@ -34,11 +38,12 @@ def _of_date(fn: Callable[[Ints], Ints]) -> Callable[[list[Value], DataType], Va
     return run
 
 
-def _of_time(divisor: int, modulus: int) -> Callable[[list[Value], DataType], Value]:
-    def run(args: list[Value], type: DataType) -> Value:
+def _of_time(divisor: int, modulus: int) -> Callable[[list[Value], DataType, Zone | None], Value]:
+    def run(args: list[Value], type: DataType, zone: Zone | None) -> Value:
         units, mask = integers(args[0])
         seconds = units // _per_second(args[0].type)
-        return build(seconds // divisor % modulus, mask, to_arrow_type(type))
+        clocks = seconds if zone is None else zone.to_local(seconds, 1)
+        return build(clocks // divisor % modulus, mask, to_arrow_type(type))
 
     return run
 
@@ -84,21 +89,24 @@ def _trunc(args: list[Value], type: DataType) -> Value:
     return _fitted(calendar.truncate_days(days, unit), mask, type)
 
 
-def _date_trunc(args: list[Value], type: DataType) -> Value:
+def _date_trunc(args: list[Value], type: DataType, zone: Zone | None) -> Value:
+    assert zone is not None  # its argument is always a TIMESTAMP
     word = str(args[0].as_py()).lower() if not isinstance(args[0], pa.Array) else str(args[0][0].as_py()).lower()
     array = as_array(args[1], 1)
     arrow = to_arrow_type(type)
     units, mask = integers(array)
     scale = _per_second(array.type)
-    if word in ("microsecond", "millisecond"):
-        step = scale // (1_000 if word == "millisecond" else 1_000_000)
-        return build(units - units % max(step, 1), mask, arrow)
+    if word in _PARTS:
+        step = max(scale // _PARTS[word], 1)
+        return build(units - units % step, mask, arrow)
     if word in _TIME_UNITS:
-        return build(units - units % (_TIME_UNITS[word] * scale), mask, arrow)
+        step = _TIME_UNITS[word] * scale
+        return build(zone.truncate(units, lambda clocks: clocks - clocks % step, scale), mask, arrow)
     if word not in _DATE_UNITS:
         return pa.nulls(len(array), arrow)
     day = 86_400 * scale
-    return build(calendar.truncate_days(units // day, _DATE_UNITS[word]) * day, mask, arrow)
+    first = partial(calendar.truncate_days, unit=_DATE_UNITS[word])
+    return build(zone.truncate(units, lambda clocks: first(clocks // day) * day, scale), mask, arrow)
 
 
 KERNELS: dict[str, Callable[[list[Value], DataType], Value]] = {
@@ -110,13 +118,16 @@ KERNELS: dict[str, Callable[[list[Value], DataType], Value]] = {
     "weekday": _of_date(calendar.weekday),
     "dayofyear": _of_date(calendar.day_of_year),
     "weekofyear": _of_date(calendar.iso_week),
-    "hour": _of_time(3600, 24),
-    "minute": _of_time(60, 60),
-    "second": _of_time(1, 60),
     "date_add": _date_add,
     "date_sub": _date_less,
     "datediff": _date_less,
     "last_day": _of_date(calendar.last_day),
     "trunc": _trunc,
+}
+
+ZONED: dict[str, Callable[[list[Value], DataType, Zone | None], Value]] = {
+    "hour": _of_time(3600, 24),
+    "minute": _of_time(60, 60),
+    "second": _of_time(1, 60),
     "date_trunc": _date_trunc,
 }

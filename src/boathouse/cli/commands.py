@@ -25,6 +25,7 @@ Ref = Annotated[str | None, typer.Option("--ref", help="A branch or tag.")]
 Option = Annotated[list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="A storage option.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Where = Annotated[str | None, typer.Option("--where", help="A predicate in Spark SQL.")]
+Zone = Annotated[str | None, typer.Option("--timezone", help="The time zone that --where is meant in; UTC.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Column names with commas between.")]
 
 
@@ -51,9 +52,10 @@ def _open(
     timestamp: str | None = None,
     ref: str | None = None,
     option: list[str] | None = None,
+    timezone: str | None = None,
 ) -> Table:
     # `boathouse.open` is loaded with the first table: --help needs neither Arrow nor a format.
-    return boathouse.open(path, format, version, timestamp, ref, storage_options(option))
+    return boathouse.open(path, format, version, timestamp, ref, storage_options(option), timezone=timezone)
 
 
 def _handle(path: str, format: str | None, *where: Any) -> Handle:
@@ -133,10 +135,10 @@ def _partition(row: dict[str, Any]) -> str:
 def head(
     path: Path, limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 10, columns: Columns = None,
     where: Where = None, format: Format = None, version: Version = None, timestamp: Timestamp = None,
-    ref: Ref = None, option: Option = None, json: Json = False,
+    ref: Ref = None, timezone: Zone = None, option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """The first rows."""
-    table = _open(path, format, version, timestamp, ref, option)
+    table = _open(path, format, version, timestamp, ref, option, timezone)
     scan = table.scan(_names(columns), where)
     with spinner("reading"):
         found = (row for batch in scan.to_batches() for row in batch.slice(0, limit).to_pylist())
@@ -154,10 +156,10 @@ def _names(columns: str | None) -> list[str] | None:
 
 def count(
     path: Path, where: Where = None, format: Format = None, version: Version = None, timestamp: Timestamp = None,
-    ref: Ref = None, option: Option = None, json: Json = False,
+    ref: Ref = None, timezone: Zone = None, option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """How many rows; with --where, those for which the predicate is true."""
-    scan = _open(path, format, version, timestamp, ref, option).scan(None, where)
+    scan = _open(path, format, version, timestamp, ref, option, timezone).scan(None, where)
     with spinner("counting"):
         rows = scan.count()
     show.as_json({"rows": rows}) if json else typer.echo(rows)
@@ -165,8 +167,9 @@ def count(
 
 def plan(
     path: Path, where: Where = None, columns: Columns = None, format: Format = None, version: Version = None,
-    timestamp: Timestamp = None, ref: Ref = None, option: Option = None, json: Json = False,
+    timestamp: Timestamp = None, ref: Ref = None, timezone: Zone = None, option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """What a filter reads and skips, and why."""
-    explanation = _open(path, format, version, timestamp, ref, option).scan(_names(columns), where).explain()
+    table = _open(path, format, version, timestamp, ref, option, timezone)
+    explanation = table.scan(_names(columns), where).explain()
     show.as_json(explanation.to_dict()) if json else typer.echo(str(explanation))

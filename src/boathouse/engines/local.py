@@ -41,6 +41,10 @@ class LocalEngine:
 
     name = "local"
 
+    @property
+    def timezone(self) -> str | None:
+        return "UTC"
+
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         return [text for text in sql if not _parses(text)]
 

@@ -37,6 +37,7 @@ from boathouse.expr.tree import (
     Not,
     Or,
 )
+from boathouse.expr.zoned import UTC, depends_on_zone, in_zone
 from boathouse.types import (
     BINARY,
     BOOLEAN,
@@ -72,17 +73,28 @@ _EXAMPLE = "variant_get(v, '$.a.b', 'int')"
 _EXTRACT = f"extract a value first: {_EXAMPLE}"
 
 
-def bind(expr: Expr, schema: Schema) -> Expr:
-    """`expr` typed and resolved against `schema`, then simplified; binding twice changes nothing.
+def bind(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
+    """`expr` typed and resolved against `schema`, in a time zone, then simplified; binding twice changes nothing.
 
-    Raises ColumnNotFoundError (with the nearest names) and ExpressionError (types that do not go together).
+    What was bound before keeps the zone that it was bound in. `zone` None is one that nobody knows.
+    Raises ColumnNotFoundError (with the nearest names) and ExpressionError (types that do not go together; a zone
+    that is needed and not known), InvalidArgumentError (`zone` is not the name of one).
     """
-    return simplify(_bind(expr, schema))
+    typed = _bind(expr, schema)
+    if zone is not None:
+        return simplify(in_zone(typed, zone))
+    out = simplify(typed)
+    if depends_on_zone(out):
+        raise ExpressionError(
+            f"what {expr} means depends on the time zone, which is not known here",
+            advice="name the zone that it is meant in, as Spark's spark.sql.session.timeZone does: timezone=",
+        )
+    return out
 
 
-def bind_predicate(expr: Expr, schema: Schema) -> Expr:
+def bind_predicate(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
     """`bind`, and the result must be BOOLEAN (or NULL, which no row satisfies)."""
-    out = bind(expr, schema)
+    out = bind(expr, schema, zone)
     if isinstance(out.type, NullType):
         return Literal(None, type=BOOLEAN)
     if not isinstance(out.type, BooleanType):
@@ -160,11 +172,12 @@ def _bind(e: Expr, schema: Schema) -> Expr:
                 return Function("try_variant_get" if safe else "variant_get", where, type=to)
             if inner.type is None or not can_cast(inner.type, to):
                 raise ExpressionError(f"{inner.type} cannot be cast to {to}: {e}")
-            return Cast(inner, to, safe, type=to)
+            return replace(e, arg=inner, type=to)
         case Case():
             return _case(e, schema)
         case Function(name, args):
-            return _function(e, name, [_bind(a, schema) for a in args])
+            made = _function(e, name, [_bind(a, schema) for a in args])
+            return replace(made, zone=e.zone) if e.zone is not None and isinstance(made, Function) else made
     raise ExpressionError(f"unknown expression {e!r}")
 
 

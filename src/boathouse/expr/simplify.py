@@ -7,6 +7,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
+from boathouse.bits.zones import Zone
 from boathouse.expr import text
 from boathouse.expr.tree import (
     FALSE,
@@ -26,6 +29,7 @@ from boathouse.expr.tree import (
     Or,
     rebuild,
 )
+from boathouse.expr.zoned import cast_needs_zone, needs_zone, zone_of
 from boathouse.types import (
     BOOLEAN,
     BinaryType,
@@ -66,17 +70,23 @@ def _step(e: Expr) -> Expr:
             return TRUE if value is None else FALSE
         case Like():
             return _like(e)
-        case Cast(arg, to, safe):
+        case Cast(arg, to):
             if arg.type == to:
                 return arg
             if isinstance(arg, Literal):
-                folded = cast_literal(arg, to)
-                if folded is None and safe and isinstance(arg.type, StringType):
-                    return Literal(None, type=to)
-                return folded if folded is not None else e
+                return _cast_of_literal(e, arg)
         case Case():
             return _case(e)
     return e
+
+
+def _cast_of_literal(e: Cast, arg: Literal) -> Expr:
+    if e.zone is None and needs_zone(e):
+        return e
+    folded = cast_literal(arg, e.to, zone_of(e))
+    if folded is None and e.safe and isinstance(arg.type, StringType):
+        return Literal(None, type=e.to)
+    return folded if folded is not None else e
 
 
 def _not(arg: Expr) -> Expr:
@@ -174,12 +184,22 @@ def _unwrap(left: Expr, right: Literal) -> tuple[Expr, Literal] | None:
             fit = text.fit_decimal(value, p, s)
             narrow = fit if fit == value else None
         case (DateType(), TimestampType(unit=unit)) if isinstance(value, int):
-            day, rest = divmod(value, 86_400 * text.UNITS_PER_SECOND[unit])
-            narrow = day if rest == 0 else None
+            narrow = _date_of(value, text.UNITS_PER_SECOND[unit], zone_of(left))
     if narrow is None:
         return None
     pair = _unwrap(inner, Literal(narrow, type=source))  # type: ignore[arg-type]
     return pair or (inner, Literal(narrow, type=source))  # type: ignore[arg-type]
+
+
+def _date_of(value: int, per_second: int, zone: Zone | None) -> int | None:
+    """The one date whose first instant (without a zone: whose midnight) is `value`."""
+    clock = value if zone is None else zone.clock(value, per_second)
+    day, rest = divmod(clock, 86_400 * per_second)
+    if zone is None or rest:
+        return None if rest else day
+    # A whole day may be skipped: then two dates begin at one instant.
+    around = zone.start_of_day(np.array([day - 1, day, day + 1]), 1) == value // per_second
+    return day if around.tolist() == [False, True, False] else None
 
 
 def _as_int(value: object, type: IntegerType) -> int | None:
@@ -246,18 +266,23 @@ def _case(e: Case) -> Expr:
     return e.otherwise if e.otherwise is not None else Literal(None, type=e.type)
 
 
-def cast_literal(e: Literal, to: DataType) -> Literal | None:
-    """CAST of a constant; None where it fails or is left to the evaluator."""
+def cast_literal(e: Literal, to: DataType, zone: Zone | None = None) -> Literal | None:
+    """CAST of a constant; None where it fails, is left to the evaluator, or needs a zone and there is none."""
     if e.value is None:
         return Literal(None, type=to)
     if e.type == to:
         return e
     assert e.type is not None
-    value = _from_text(e.value, to) if isinstance(e.value, str) else _from_value(e.value, e.type, to)
+    if isinstance(e.value, str):
+        value = _from_text(e.value, to, zone)
+    elif zone is None and cast_needs_zone(e.type, to):
+        value = None
+    else:
+        value = _from_value(e.value, e.type, to, zone)
     return None if value is None else Literal(value, type=to)  # type: ignore[arg-type]
 
 
-def _from_text(word: str, to: DataType) -> object:
+def _from_text(word: str, to: DataType, zone: Zone | None) -> object:
     match to:
         case BooleanType():
             return text.parse_boolean(word)
@@ -270,12 +295,8 @@ def _from_text(word: str, to: DataType) -> object:
         case DateType():
             return text.parse_date(word)
         case TimestampType(utc, unit) if unit in ("us", "ns"):
-            parsed = text.parse_timestamp(word)
-            if parsed is None:
-                return None
-            # Spark drops a zone when text becomes TIMESTAMP_NTZ: the wall clock stays as written.
-            us = parsed[0] if utc or not parsed[1] else text.wall_clock(word)
-            return us if unit == "us" else us * 1000
+            us = text.parse_timestamp(word, zone) if utc else text.parse_timestamp_ntz(word)
+            return us if us is None or unit == "us" else us * 1000
         case BinaryType():
             return word.encode()
         case UUIDType():
@@ -284,7 +305,7 @@ def _from_text(word: str, to: DataType) -> object:
     return None
 
 
-def _from_value(value: object, source: DataType, to: DataType) -> object:
+def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None) -> object:
     match source, to:
         case (BooleanType(), _):
             return None
@@ -296,14 +317,14 @@ def _from_value(value: object, source: DataType, to: DataType) -> object:
         case (IntegerType() | DecimalType(), DecimalType(precision, scale)) if isinstance(value, int | Decimal):
             return text.fit_decimal(Decimal(value), precision, scale)
         case (DateType(), TimestampType(unit="us")) if isinstance(value, int):
-            us = value * text.DAY_US
+            us = value * text.DAY_US if zone is None else int(zone.start_of_day(np.array([value]), 1)[0]) * 1_000_000
             return us if -(2**63) <= us < 2**63 else None
-        case (TimestampType(unit="us"), TimestampType(unit="us")):
-            return value
-        case (TimestampType(unit="us"), TimestampType(unit="ns")) if isinstance(value, int):
-            return value * 1000 if abs(value) < 2**63 // 1000 else None
+        case (TimestampType(unit="us"), TimestampType(utc=utc, unit="us" | "ns" as unit)) if isinstance(value, int):
+            us = value if zone is None else zone.instant(value, 1_000_000) if utc else zone.clock(value, 1_000_000)
+            us = us if unit == "us" else us * 1000
+            return us if -(2**63) <= us < 2**63 else None
         case (TimestampType(unit="us"), DateType()) if isinstance(value, int):
-            return value // text.DAY_US
+            return (value if zone is None else zone.clock(value, 1_000_000)) // text.DAY_US
         case (BinaryType(), BinaryType()) | (UUIDType(), BinaryType()):
             return value
     return None

@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError
 from boathouse.errors import ExpressionError
 from boathouse.expr import functions
 from boathouse.expr.simplify import cast_literal
+from boathouse.expr.text import parse_clock
 from boathouse.expr.tree import (
     And,
     Arithmetic,
@@ -262,6 +263,8 @@ class _Reader:
             if folded is not None:
                 return folded
             # `200Y` and DATE'x' fail here; CAST('x' AS INT) would fail at run time, so it may as well fail now.
+            if to == TIMESTAMP and isinstance(arg.value, str) and parse_clock(arg.value) is not None:
+                return Cast(arg, to)  # in the zone that it is bound in
             if isinstance(arg.value, str) or (isinstance(arg.value, int) and isinstance(to, IntegerType)):
                 raise self.refuse(f"{arg} is no {to}")
         return Cast(arg, to, safe)

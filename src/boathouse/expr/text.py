@@ -1,18 +1,18 @@
 """Spark's text forms of values, in plain Python: what a CAST from and to STRING accepts and prints.
 
 The parsers return None where Spark's ANSI cast would fail. Dates are days, timestamps micros since the epoch;
-text without a zone is read in UTC, the only zone this library evaluates in.
+clocks are micros of a wall clock, counted as if it were in UTC.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 import struct
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from boathouse.bits.zones import Zone, zone
+from boathouse.errors import InvalidArgumentError
 from boathouse.types import (
     BinaryType,
     BooleanType,
@@ -39,7 +39,6 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?\s*([^\s\d:.].*)?)?)?)?)?)?",
     re.S | re.A,
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.A)
 _INTEGER = re.compile(r"[+-]?\d+", re.A)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
@@ -75,55 +74,44 @@ def parse_date(text: str) -> int | None:
     return days if days is not None and -(2**31) <= days < 2**31 else None
 
 
-def parse_timestamp(text: str) -> tuple[int, bool] | None:
-    """(micros, whether the text names a zone). Digits of the fraction beyond the sixth are cut off, as in Spark."""
+def parse_clock(text: str) -> tuple[int, str | None] | None:
+    """(wall clock, the zone that the text names). Digits of the fraction beyond the sixth are cut off, as in Spark."""
     m = _TIMESTAMP.fullmatch(text.strip(_SPACE))
     if m is None:
         return None
-    sign, year, month, day, hour, minute, second, fraction, zone = m.groups()
+    sign, year, month, day, hour, minute, second, fraction, named = m.groups()
     days = days_from_civil(int(sign + year), int(month or 1), int(day or 1))
     h, mi, s = int(hour or 0), int(minute or 0), int(second or 0)
     if days is None or h > 23 or mi > 59 or s > 59:
         return None
     us = days * DAY_US + ((h * 60 + mi) * 60 + s) * 1_000_000 + int(((fraction or "") + "000000")[:6])
-    if zone is not None:
-        offset = _zone_offset(zone.strip(), us)
-        if offset is None:
+    return (us, None if named is None else named.strip())
+
+
+def parse_timestamp(text: str, local: Zone | None) -> int | None:
+    """The instant of a text, in the zone that it names, else in `local` (None: text without a zone is refused)."""
+    found = parse_clock(text)
+    if found is None:
+        return None
+    clock, named = found
+    if named is not None:
+        try:
+            local = zone(named)
+        except InvalidArgumentError:
             return None
-        us -= offset * 1_000_000
-    return (us, zone is not None) if -(2**63) <= us < 2**63 else None
+    return None if local is None else _in_64_bits(local.instant(clock, 1_000_000))
 
 
-def wall_clock(text: str) -> int:
-    """Micros of a timestamp text with its zone dropped: what TIMESTAMP_NTZ takes from it."""
-    m = _TIMESTAMP.fullmatch(text.strip(_SPACE))
-    assert m is not None
-    zone = m.group(9)
-    bare = text.strip(_SPACE).removesuffix(zone) if zone else text
-    parsed = parse_timestamp(bare)
-    assert parsed is not None
-    return parsed[0]
-
-
-def _zone_offset(zone: str, local_us: int) -> int | None:
-    """Seconds east of UTC of a zone's name or offset at a local time."""
-    if zone in ("Z", "UTC", "GMT", "UT"):
-        return 0
-    if m := _OFFSET.fullmatch(zone):
-        h, mi, s = int(m[2]), int(m[3] or 0), int(m[4] or 0)
-        total = h * 3600 + mi * 60 + s
-        return None if total > 18 * 3600 or mi > 59 or s > 59 else total if m[1] == "+" else -total
-    try:
-        info = ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+def parse_timestamp_ntz(text: str) -> int | None:
+    """The wall clock of a text; a zone that it names is dropped, as in Spark."""
+    found = parse_clock(text)
+    if found is None or (found[1] is not None and parse_timestamp(text, None) is None):
         return None
-    y, mo, d = civil_from_days(local_us // DAY_US)
-    if not 1 <= y <= 9999:
-        return None
-    seconds = local_us % DAY_US // 1_000_000
-    local = dt.datetime(y, mo, d, seconds // 3600, seconds // 60 % 60, seconds % 60, tzinfo=info)
-    offset = local.utcoffset()
-    return None if offset is None else int(offset.total_seconds())
+    return _in_64_bits(found[0])
+
+
+def _in_64_bits(value: int) -> int | None:
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def parse_boolean(text: str) -> bool | None:
@@ -188,7 +176,7 @@ def format_date(days: int) -> str:
 
 
 def format_timestamp(us: int) -> str:
-    """`yyyy-MM-dd HH:mm:ss[.ffffff]` in UTC, zeros at the fraction's end cut off."""
+    """`yyyy-MM-dd HH:mm:ss[.ffffff]` of a wall clock, zeros at the fraction's end cut off."""
     days, rest = divmod(us, DAY_US)
     seconds, micros = divmod(rest, 1_000_000)
     text = f"{format_date(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

@@ -185,11 +185,12 @@ class Arithmetic(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """`safe` is TRY_CAST: null where CAST fails."""
+    """`safe` is TRY_CAST: null where CAST fails. `zone` is given by `bind` where the result depends on a time zone."""
 
     arg: Expr
     to: DataType
     safe: bool = False
+    zone: str | None = field(default=None, kw_only=True)
 
     def __str__(self) -> str:
         return f"{'TRY_' if self.safe else ''}CAST({self.arg} AS {str(self.to).upper()})"
@@ -216,10 +217,11 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Function(Expr):
-    """A function of functions.FUNCTIONS, by its lower-case name."""
+    """A function of functions.FUNCTIONS, by its lower-case name. `zone` as in Cast."""
 
     name: str
     args: tuple[Expr, ...]
+    zone: str | None = field(default=None, kw_only=True)
 
     def __str__(self) -> str:
         if self.name == "negative" and len(self.args) == 1:

@@ -30,7 +30,7 @@ def delete(
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
         if previous is not None:
             previous.discard()
-        bound = bind_predicate(predicate, snapshot.schema)
+        bound = bind_predicate(predicate, snapshot.schema, handle.zone)
         context = context_of(handle, snapshot, write_id, options)
         taken = take_out(handle, snapshot, engine, bound, context)
         done = Planned(

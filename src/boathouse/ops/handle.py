@@ -14,7 +14,10 @@ from boathouse.table.location import Location
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A table at one of its versions. `pinned` handles were opened at a version and refuse writes."""
+    """A table at one of its versions. `pinned` handles were opened at a version and refuse writes.
+
+    `zone` is the time zone that conditions are meant in; None where nobody knows it.
+    """
 
     location: Location
     stores: Stores
@@ -22,6 +25,7 @@ class Handle:
     snapshot: Snapshot
     pinned: bool = False
     allow_mixed_writers: bool = False
+    zone: str | None = "UTC"
 
     def check_writable(self) -> None:
         """Raises before any request if writes are off, or this table may not be written."""

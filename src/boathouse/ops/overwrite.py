@@ -94,7 +94,7 @@ def _overwrite_where(
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
         if previous is not None:
             previous.discard()
-        bound = bind_predicate(predicate, snapshot.schema)
+        bound = bind_predicate(predicate, snapshot.schema, handle.zone)
         context = context_of(handle, snapshot, write_id, options)
         conform(to_arrow(engine.schema(rel)).empty_table(), context.schema, str(handle.location))
         if options.dry_run:

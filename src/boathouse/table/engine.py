@@ -30,6 +30,10 @@ class Engine(Protocol):
 
     name: str
 
+    @property
+    def timezone(self) -> str | None:
+        """The time zone that conditions are meant in where the user names none; None where nobody knows it."""
+
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         """Those of the expressions that this engine cannot evaluate; asked before anything is written."""
 

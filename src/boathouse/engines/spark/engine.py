@@ -33,6 +33,11 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
+    @property
+    def timezone(self) -> str:
+        """The session's, as it is set now."""
+        return str(self.spark.conf.get("spark.sql.session.timeZone"))
+
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         """Spark evaluates what it parses, with functions that it knows; names are resolved when the frame is made."""
         return [text for text in sql if not self._known(text)]

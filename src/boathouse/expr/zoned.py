@@ -1,0 +1,69 @@
+"""Where the meaning of an expression depends on a time zone, and its binding to one.
+
+TIMESTAMP is an instant; its date, its hour, its text and its place among TIMESTAMP_NTZ and DATE are those of a zone.
+Spark takes the session's. Here the nodes that need one carry its name, so that an expression means the same
+wherever it is evaluated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from boathouse.bits import zones
+from boathouse.errors import ExpressionError
+from boathouse.expr.tree import Cast, Expr, Function, Literal, rebuild, walk
+from boathouse.types import DataType, DateType, StringType, TimestampType
+
+UTC = "UTC"
+
+
+def in_zone(e: Expr, zone: str) -> Expr:
+    """`e` (typed) with `zone` on every node that needs one and has none. Raises InvalidArgumentError."""
+    return _stamped(e, UTC if zones.zone(zone).utc else zone)
+
+
+def _stamped(e: Expr, zone: str) -> Expr:
+    out = rebuild(e, lambda child: _stamped(child, zone))
+    if isinstance(out, Cast | Function) and out.zone is None and needs_zone(out):
+        return replace(out, zone=zone)
+    return out
+
+
+def depends_on_zone(e: Expr) -> bool:
+    """Whether some node of `e` (typed) needs a zone and has none."""
+    return any(isinstance(n, Cast | Function) and n.zone is None and needs_zone(n) for n in walk(e))
+
+
+def needs_zone(e: Cast | Function) -> bool:
+    """Whether the result of this node depends on a time zone."""
+    if isinstance(e, Cast):
+        return e.arg.type is not None and cast_needs_zone(e.arg.type, e.to, e.arg)
+    match e.name:
+        case "hour" | "minute" | "second" | "date_trunc":
+            return any(isinstance(a.type, TimestampType) and a.type.utc for a in e.args)
+        case "variant_get" | "try_variant_get":
+            return isinstance(e.type, StringType | DateType | TimestampType)
+    return False
+
+
+def cast_needs_zone(source: DataType, to: DataType, arg: Expr | None = None) -> bool:
+    """Whether CAST between the types depends on a zone; a null literal has none."""
+    if isinstance(arg, Literal) and arg.value is None:
+        return False
+    match source, to:
+        case (TimestampType(utc=a), TimestampType(utc=b)):
+            return a != b
+        case (TimestampType(utc=True), DateType() | StringType()):
+            return True
+        case (DateType() | StringType(), TimestampType(utc=True)):
+            return True
+    return False
+
+
+def zone_of(e: Cast | Function) -> zones.Zone | None:
+    """The zone of a node; None for one that needs none. Raises ExpressionError where it has not been given one."""
+    if e.zone is not None:
+        return zones.zone(e.zone)
+    if needs_zone(e):
+        raise ExpressionError(f"the time zone is not known in which {e} is meant", advice="pass timezone=")
+    return None
