@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from boathouse.delta.schema import parse_schema, without_mapping
-from boathouse.errors import CorruptTableError
+from boathouse.delta.schema import check_mapping, parse_schema, without_mapping
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.types import Schema
+from boathouse.types.data_types import children
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,7 @@ class Protocol:
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], where: str) -> Protocol:
-        try:
-            reader, writer = int(raw["minReaderVersion"]), int(raw["minWriterVersion"])
-        except (KeyError, TypeError, ValueError) as error:
-            text = "the protocol action has no minReaderVersion and minWriterVersion"
-            raise CorruptTableError(text, where=where) from error
+        reader, writer = (_version(raw, key, where) for key in ("minReaderVersion", "minWriterVersion"))
         return cls(reader, writer, _names(raw, "readerFeatures", where), _names(raw, "writerFeatures", where), raw)
 
 
@@ -41,19 +38,32 @@ class Metadata:
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], where: str) -> Metadata:
-        """Raises CorruptTableError."""
-        for key, kind in (("id", str), ("schemaString", str)):
+        """Raises CorruptTableError, and UnsupportedFeatureError for files that are not Parquet."""
+        for key, kind in (("id", str), ("format", Mapping), ("schemaString", str), ("partitionColumns", list | tuple)):
             if not isinstance(raw.get(key), kind):
                 raise CorruptTableError(f"the metaData action has no {key}", where=where)
-        _names(raw, "partitionColumns", where)
         if not isinstance(raw.get("configuration") or {}, Mapping):
-            raise CorruptTableError("the configuration of the metaData action is no map", where=where)
+            raise CorruptTableError("the configuration of the metaData action is not a map", where=where)
+        provider = raw["format"].get("provider")
+        if not isinstance(provider, str):
+            raise CorruptTableError("the format of the metaData action has no provider", where=where)
+        if provider.lower() != "parquet":
+            raise UnsupportedFeatureError(f"the data files are {provider}: only Parquet is offered", where=where)
         found = cls(dict(raw), where)
-        names = found.schema.names
-        missing = [c for c in found.partition_columns if c not in names]
-        if missing:
-            raise CorruptTableError(f"partition columns {missing} are not in the schema", where=where)
+        found._check_columns(_names(raw, "partitionColumns", where))
         return found
+
+    def _check_columns(self, partition: tuple[str, ...]) -> None:
+        names = self.schema.names
+        if missing := [c for c in partition if c not in names]:
+            raise CorruptTableError(f"partition columns {missing} are not in the schema", where=self.where)
+        if len(set(partition)) < len(partition):
+            raise CorruptTableError(f"a partition column is named twice: {list(partition)}", where=self.where)
+        for name in partition:
+            if children(type := self.schema.field(name).type):
+                raise CorruptTableError(f"the partition column `{name}` is {type}", where=self.where)
+        if self.column_mapping != "none":
+            check_mapping(self.schema, self.column_mapping == "id", self.where)
 
     @property
     def id(self) -> str:
@@ -98,8 +108,15 @@ def _names(raw: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     """A list of texts, absent or null being empty."""
     found = raw.get(key) or []
     if not isinstance(found, list | tuple) or not all(isinstance(n, str) for n in found):
-        raise CorruptTableError(f"{key} is no list of names: {found!r}", where=where)
+        raise CorruptTableError(f"{key} is not a list of names: {found!r}", where=where)
     return tuple(found)
+
+
+def _version(raw: Mapping[str, Any], key: str, where: str) -> int:
+    found = raw.get(key)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise CorruptTableError(f"the protocol action has no {key}", where=where)
+    return found
 
 
 def text_of(value: object) -> str:

@@ -6,7 +6,6 @@ little to open.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
+from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError
 
 TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
@@ -55,6 +55,8 @@ REMOVE: Final = pa.schema(
     ]
 )
 _FILES: Final = (b'{"add":', b'{"remove":')
+_STATE: Final = frozenset(("protocol", "metaData", "txn", "sidecar", "checkpointMetadata", "domainMetadata"))
+"""Actions besides those on files that a reader must not miss."""
 _CHUNK: Final = 16_384
 
 
@@ -84,19 +86,28 @@ class Entry:
                     if (action := document.get(kind)) is not None:
                         if not isinstance(action, dict) or not isinstance(action.get("path"), str):
                             raise CorruptTableError(f"an {kind} action has no path", where=self.uri)
-                        _check_vector(action.get("deletionVector"), self.uri)
+                        check_vector(action.get("deletionVector"), self.uri)
                         yield kind == "add", action
 
 
-def _check_vector(vector: Any, uri: str) -> None:
-    """Raises CorruptTableError for a descriptor without the texts that name a vector."""
+def check_vector(vector: Any, uri: str) -> None:
+    """Raises CorruptTableError for the descriptor of a deletion vector that lacks something or is out of range."""
     if vector is None or vector == {}:
         return
-    names = ("storageType", "pathOrInlineDv")
-    if not isinstance(vector, dict) or not all(isinstance(vector.get(n), str) for n in names):
-        raise CorruptTableError(f"{vector!r} describes no deletion vector", where=uri)
-    if not isinstance(vector.get("sizeInBytes"), int):
-        raise CorruptTableError("a deletion vector has no sizeInBytes", where=uri)
+    if not isinstance(vector, dict):
+        raise CorruptTableError(f"{vector!r} is not a deletion vector", where=uri)
+    for name in ("storageType", "pathOrInlineDv"):
+        if not isinstance(vector.get(name), str):
+            raise CorruptTableError(f"a deletion vector has no {name}", where=uri)
+    for name in ("sizeInBytes", "cardinality"):
+        if not _natural(vector.get(name)):
+            raise CorruptTableError(f"a deletion vector has no {name}", where=uri)
+    if vector.get("offset") is not None and not _natural(vector["offset"]):
+        raise CorruptTableError(f"a deletion vector has the offset {vector['offset']!r}", where=uri)
+
+
+def _natural(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> Entry:
@@ -118,6 +129,11 @@ def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> En
         for kind, action in document.items():
             if kind not in ("add", "remove", "cdc") and isinstance(action, dict):
                 actions.setdefault(kind, []).append(action)
+            elif kind in _STATE and action is not None:
+                raise CorruptTableError(f"the {kind} action in line {number} is not an object", where=uri)
+    for kind in ("protocol", "metaData"):
+        if len(actions.get(kind, ())) > 1:
+            raise CorruptTableError(f"the log entry has {len(actions[kind])} {kind} actions", where=uri)
     return Entry(version, uri, modified_ms, actions, tuple(lines))
 
 
@@ -136,16 +152,9 @@ def _document(number: int, line: bytes, uri: str) -> dict[str, Any]:
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError:
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise CorruptTableError(
-                f"line {number} of the log entry is no JSON: {error}",
-                where=uri,
-                advice="restore the file from a copy, or open an older version",
-            ) from error
+        found = json_value(line, uri, f"line {number} of the log entry")
     if not isinstance(found, dict):
-        raise CorruptTableError(f"line {number} of the log entry is no action", where=uri)
+        raise CorruptTableError(f"line {number} of the log entry is not an action", where=uri)
     return found
 
 
@@ -158,6 +167,6 @@ def actions_table(actions: list[dict[str, Any]], schema: pa.Schema, uri: str) ->
             if f.type == TEXT_MAP:
                 values = [None if v is None else list(v.items()) for v in values]
             columns.append(pa.array(values, f.type))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, OverflowError, UnicodeEncodeError) as error:
         raise CorruptTableError(f"an action holds a value of the wrong type: {error}", where=uri) from error
     return pa.Table.from_arrays(columns, schema=schema)

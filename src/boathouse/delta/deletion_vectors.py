@@ -11,9 +11,9 @@ import numpy as np
 
 from boathouse.bits import z85
 from boathouse.bits.checksum import check_crc32
-from boathouse.bits.roaring import Bitmap, deserialize32, deserialize64, serialize64
+from boathouse.bits.roaring import MAX_CARDINALITY, Bitmap, deserialize32, deserialize64, serialize64
 from boathouse.delta import paths
-from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
+from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.storage import Stores
 
 PORTABLE: Final = 1681511377
@@ -104,11 +104,15 @@ def _native(data: bytes, where: str) -> Bitmap:
     """The count of bitmaps, then each with its size before it; the n-th holds the rows from n * 2**32."""
     try:
         (count,) = struct.unpack_from("<i", data)
-        at, positions = 4, []
+        at, positions, rows = 4, [], 0
         for high in range(count):
-            (size,) = struct.unpack_from("<i", data, at)
+            (size,) = struct.unpack_from("<I", data, at)
+            if at + 4 + size > len(data):
+                raise CorruptTableError("a deletion vector in the native form is cut", where=where)
             bitmap = deserialize32(data[at + 4 : at + 4 + size], where=where)
             positions.append(bitmap.positions() + (high << 32))
+            if (rows := rows + len(bitmap)) > MAX_CARDINALITY:
+                raise UnsupportedFeatureError(f"a deletion vector of more than {MAX_CARDINALITY:,} rows", where=where)
             at += 4 + size
     except struct.error as error:
         raise CorruptTableError(f"a deletion vector in the native form is cut: {error}", where=where) from error

@@ -23,6 +23,7 @@ from boathouse.delta.partition_values import decode_column
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats import StatsColumn, decode_stats, row_counts, stats_column
 from boathouse.delta.tail import Tail, file_keys
+from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr, Path, all_of, conjuncts
 from boathouse.expr.tree import columns as columns_of
 from boathouse.table.location import Location
@@ -116,6 +117,7 @@ class Lister:
     by_bounds: Pruner | None
     words: tuple[str, str]
     tally: Tally
+    checkpoint: str
 
     @classmethod
     def of(cls, snapshot: Version, asked: Sequence[Path], where: Expr | None, tally: Tally) -> Lister:
@@ -134,6 +136,7 @@ class Lister:
             None if rest is None or where is None else prune.Pruner(where, list(used)),
             (f"partition {first}", f"bounds {rest}"),
             tally,
+            snapshot.checkpoint.uri if snapshot.checkpoint else snapshot.location.uri,
         )
 
     def partition_texts(self, values: pa.Array) -> list[pa.Array]:
@@ -147,7 +150,9 @@ class Lister:
         skipped too: their paths are not read.
         """
         assert self.by_partition is not None
-        coded = [t.dictionary_encode(null_encoding="encode") for t in self.partition_texts(values)]
+        texts = self.partition_texts(values)
+        self.check_stated(values, texts, valid)
+        coded = [t.dictionary_encode(null_encoding="encode") for t in texts]
         codes = np.zeros(len(values), np.int64)
         for c in coded:
             if len(codes) and codes.max() > 1 << 31:  # many columns of many values: the product would overflow
@@ -165,6 +170,12 @@ class Lister:
         texts = self.partition_texts(values)
         return [decode_column(t, f.type, self.root) for t, f in zip(texts, self.partition)]
 
+    def check_stated(self, values: pa.Array, texts: list[pa.Array], valid: Mask | None = None) -> None:
+        """Raises CorruptTableError for an add of the checkpoint without a value of each partition column."""
+        for f, column in zip(self.partition, texts):
+            if column.null_count and not _stated(values, physical_name(f), column, valid):
+                raise CorruptTableError(f"an add action has no partition value of `{f.name}`", where=self.checkpoint)
+
     def _exact(self, values: list[pa.Array]) -> pa.StructArray:
         columns = [exact_stats(v, pa.nulls(len(v), pa.int64())) for v in values]
         return pa.StructArray.from_arrays(columns, names=[str(i) for i in range(len(columns))])
@@ -176,7 +187,10 @@ class Lister:
             units, adds, keys = units.filter(keep), adds.filter(keep), keys.filter(keep)
         if not adds.num_rows:
             return
-        values = self._values(adds.column("partitionValues"))
+        maps = adds.column("partitionValues")
+        if self.by_partition is None:  # else they were looked at when partitions were chosen
+            self.check_stated(maps, self.partition_texts(maps))
+        values = self._values(maps)
         rows = row_counts(adds.column("stats"))
         if self.by_bounds is not None:
             mask = as_mask(self.by_bounds.may_match(self._stats(self.used, adds.column("stats"), values, rows), rows))
@@ -247,6 +261,17 @@ def map_columns(maps: pa.MapArray, names: Sequence[str]) -> list[pa.Array]:
             columns = {n: items if at is None else items.take(at) for n, at in zip(order, lanes)}
             return [columns[n] for n in names]
     return [pc.map_lookup(maps, pa.scalar(n), "first") for n in names]
+
+
+def _stated(maps: pa.MapArray, name: str, column: pa.Array, valid: Mask | None) -> bool:
+    """Whether the maps without a value of `name` hold the name, with null; only `valid` ones count."""
+    missing = pc.is_null(column)
+    without = maps.filter(missing if valid is None else pc.and_(missing, pa.array(valid)))
+    if not len(without):
+        return True
+    first, last = without.offsets[0].as_py(), without.offsets[-1].as_py()
+    held = pc.equal(without.keys.slice(first, last - first), name)
+    return not without.null_count and pc.sum(held).as_py() == len(without)
 
 
 def _distinct(codes: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Any, Any]:

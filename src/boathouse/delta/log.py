@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from boathouse.bits.text import json_value
 from boathouse.delta.canonical import checksum
 from boathouse.errors import CorruptTableError, NotFoundError, TableNotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Storage, Stores
@@ -16,6 +16,7 @@ HINT = "_last_checkpoint"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*(?:json|parquet)")
 _UUID = re.compile(r"(\d{20})\.checkpoint\.([0-9a-fA-F-]{36})\.(json|parquet)")
 
 
@@ -35,6 +36,9 @@ class Listing:
     commits: dict[int, ObjectInfo]
     checkpoints: tuple[Checkpoint, ...]
     start: int = 0
+    partial: ObjectInfo | None = None
+    """A file of the newest checkpoint that is not whole: empty, or one of parts of which others are missing."""
+    partial_version: int = -1
 
     @property
     def newest(self) -> int:
@@ -94,14 +98,15 @@ class Log:
         except NotFoundError:
             return None
         try:
-            document = json.loads(text)
+            document = json_value(text, self.uri(HINT))
             stored = document.get("checksum")
             if stored is not None and stored != checksum(text):
                 return None
             version = document["version"]
-        except (ValueError, KeyError, AttributeError, TypeError, CorruptTableError):
+        except (KeyError, AttributeError, TypeError, CorruptTableError):
             return None
-        return version if isinstance(version, int) and not isinstance(version, bool) and version >= 0 else None
+        known = isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 1 << 63
+        return version if known else None
 
     def exists(self) -> bool:
         """Whether a log with at least one commit or checkpoint is here."""
@@ -119,12 +124,14 @@ def read_listing(found: Iterable[ObjectInfo], start: int = 0) -> Listing:
     commits: dict[int, ObjectInfo] = {}
     single: list[Checkpoint] = []
     parts: dict[tuple[int, int], dict[int, ObjectInfo]] = {}
+    partial: tuple[int, ObjectInfo | None] = (-1, None)
     for info in found:
         name = info.key.rpartition("/")[2]
         if match := _COMMIT.fullmatch(name):
             commits[int(match[1])] = info
         elif info.size == 0:
-            continue
+            if match := _CHECKPOINT.match(name):
+                partial = max(partial, (int(match[1]), info), key=lambda p: p[0])
         elif match := _CLASSIC.fullmatch(name):
             single.append(Checkpoint(int(match[1]), (info,)))
         elif match := _PART.fullmatch(name):
@@ -132,10 +139,12 @@ def read_listing(found: Iterable[ObjectInfo], start: int = 0) -> Listing:
         elif match := _UUID.fullmatch(name):
             single.append(Checkpoint(int(match[1]), (info,), True))
     for (version, count), files in parts.items():
-        if sorted(files) == list(range(1, count + 1)):
+        if len(files) == count and min(files) == 1 and max(files) == count:
             single.append(Checkpoint(version, tuple(files[i] for i in range(1, count + 1))))
+        else:
+            partial = max(partial, (version, min(files.values(), key=lambda f: f.key)), key=lambda p: p[0])
     single.sort(key=lambda c: (c.version, not c.uuid_named, -len(c.files)), reverse=True)
-    return Listing(commits, tuple(single), start)
+    return Listing(commits, tuple(single), start, partial[1], partial[0])
 
 
 def segment(listing: Listing, version: int | None, where: str, skip: frozenset[Checkpoint] = frozenset()) -> Segment:
@@ -145,24 +154,31 @@ def segment(listing: Listing, version: int | None, where: str, skip: frozenset[C
     """
     newest = listing.newest
     wanted = newest if version is None else version
+    if listing.partial is not None and listing.partial_version > newest and version in (None, listing.partial_version):
+        raise CorruptTableError(
+            f"the log ends at version {newest}, but a checkpoint of version {listing.partial_version} was begun here, "
+            "which comes after the entry of its version",
+            where=f"{where}/{LOG}/{listing.partial.key.rpartition('/')[2]}",
+            advice=f"restore the file or the entries up to that version; or open version {newest}",
+        )
     if not 0 <= wanted <= newest:
         raise VersionNotFoundError(
             f"version {wanted} does not exist, the newest is {newest}", where=where, advice="ask for an older version"
         )
     checkpoint = next((c for c in listing.checkpoints if c.version <= wanted and c not in skip), None)
     first = checkpoint.version + 1 if checkpoint else 0
-    missing = [v for v in range(first, wanted + 1) if v not in listing.commits]
-    if missing:
+    missing = next((v for v in range(first, wanted + 1) if v not in listing.commits), None)
+    if missing is not None:
         raise _gap(listing, checkpoint, missing, wanted, version is not None, where)
     commits = tuple((v, listing.commits[v]) for v in range(first, wanted + 1))
     return Segment(wanted, checkpoint, commits)
 
 
 def _gap(
-    listing: Listing, checkpoint: Checkpoint | None, missing: list[int], wanted: int, asked: bool, where: str
+    listing: Listing, checkpoint: Checkpoint | None, missing: int, wanted: int, asked: bool, where: str
 ) -> VersionNotFoundError | CorruptTableError:
     oldest = min((c.version for c in listing.checkpoints), default=None)
-    if asked and checkpoint is None and oldest is not None and missing[0] == 0:
+    if asked and checkpoint is None and oldest is not None and missing == 0:
         return VersionNotFoundError(
             f"version {wanted} is no longer there: the log begins at the checkpoint of version {oldest}",
             where=where,
@@ -170,7 +186,7 @@ def _gap(
         )
     since = f"after the checkpoint of version {checkpoint.version}" if checkpoint else "and there is no checkpoint"
     return CorruptTableError(
-        f"the log lacks version {missing[0]} ({missing[0]:020d}.json) {since}, so version {wanted} cannot be read",
+        f"the log lacks version {missing} ({missing:020d}.json) {since}, so version {wanted} cannot be read",
         where=where,
         advice="restore the missing file, or open an older version",
     )

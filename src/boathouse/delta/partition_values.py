@@ -71,7 +71,7 @@ def parse(text: str | None, type: DataType, where: str) -> Any:
     try:
         return _parser(type)(text)
     except (ValueError, InvalidOperation, OverflowError) as error:
-        raise CorruptTableError(f"the partition value {text!r} is no {type}", where=where) from error
+        raise CorruptTableError(f"the partition value {text!r} is not a {type}", where=where) from error
 
 
 def _parser(type: DataType) -> Callable[[str], Any]:
@@ -114,7 +114,13 @@ def fit_decimal(value: Decimal, precision: int, scale: int) -> Decimal:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise ValueError(f"{value} is no decimal")
+    if not any(digits):
+        return Decimal((sign, (0,), -scale))
     shift = exponent + scale
+    if value.adjusted() >= precision - scale:
+        raise ValueError(f"{value} has more than {precision} digits")
+    if shift < -len(digits):
+        raise ValueError(f"{value} has more than {scale} digits after the point")
     number = int("".join(map(str, digits)))
     if shift >= 0:
         number *= 10**shift
@@ -151,7 +157,10 @@ def timestamp_us(text: str) -> int:
         raise ValueError(text)
     fraction = int((match[7] or "0").ljust(6, "0")[:6])
     seconds = hour * 3600 + minute * 60 + second - _offset(match[8])
-    return days_of(int(match[1]), int(match[2]), int(match[3])) * _DAY_US + seconds * 1_000_000 + fraction
+    found = days_of(int(match[1]), int(match[2]), int(match[3])) * _DAY_US + seconds * 1_000_000 + fraction
+    if not -(1 << 63) <= found < 1 << 63:
+        raise ValueError(f"{text} is beyond what a timestamp holds")
+    return found
 
 
 def _offset(zone: str | None) -> int:

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.errors import CorruptTableError
+from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.storage import uris
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _HIVE = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
-_ODD = re.compile(r"^/|[%:]")
+_ODD = re.compile(r"^/|[%:\0]")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 
@@ -34,15 +34,24 @@ def key_of(path: str, root: str) -> str:
         raw = unquote(path, errors="strict")
     except UnicodeDecodeError as error:
         raise CorruptTableError(f"the path {path!r} is not percent-encoded UTF-8", where=root) from error
+    if "\0" in raw:
+        raise CorruptTableError(f"the path {path!r} holds a NUL", where=root)
     if _SCHEME.match(path):
-        found = uris.absolute(raw)
+        found = _absolute(raw, root)
     elif raw.startswith("/"):
         scheme, authority, _ = uris.split(root)
-        found = uris.absolute(f"{scheme}://{authority}{raw}" if scheme != "file" else raw)
+        found = _absolute(f"{scheme}://{authority}{raw}" if scheme != "file" else raw, root)
     else:
         return raw
     inside = uris.relative(found, root)
     return found if inside is None else inside
+
+
+def _absolute(raw: str, root: str) -> str:
+    try:
+        return uris.absolute(raw)
+    except InvalidArgumentError as error:
+        raise CorruptTableError(f"the path {raw!r} cannot be opened: {error.message}", where=root) from error
 
 
 def uri_of(key: str, root: str) -> str:
@@ -52,7 +61,9 @@ def uri_of(key: str, root: str) -> str:
 
 def keys_of(paths: pa.Array, root: str) -> pa.Array:
     """`key_of` for a column; only paths with something to decode are touched one by one."""
-    if not (_holds(paths, "%") or _holds(paths, ":") or pc.any(pc.starts_with(paths, "/")).as_py()):
+    if not (
+        _holds(paths, "%") or _holds(paths, ":") or _holds(paths, "\0") or pc.any(pc.starts_with(paths, "/")).as_py()
+    ):
         return paths
     return pa.array([key_of(p, root) if _ODD.search(p) else p for p in paths.to_pylist()], pa.string())
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from boathouse.errors import CorruptTableError, SchemaError, UnsupportedTypeError
+from boathouse.bits.text import json_value
+from boathouse.errors import CorruptTableError, SchemaError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.types import (
     BINARY,
     BOOLEAN,
@@ -31,9 +32,12 @@ from boathouse.types import (
     Schema,
     StructType,
 )
+from boathouse.types.data_types import children
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
+MAX_DEPTH = 100
+"""Levels of nesting that are read: engines recurse into types."""
 _NAMES: Mapping[str, DataType] = {
     "string": STRING, "long": INT64, "integer": INT32, "short": INT16, "byte": INT8, "float": FLOAT,
     "double": DOUBLE, "boolean": BOOLEAN, "binary": BINARY, "date": DATE, "timestamp": TIMESTAMP,
@@ -45,23 +49,54 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 def parse_schema(text: str, where: str) -> Schema:
     """A schemaString. Raises CorruptTableError, and UnsupportedTypeError for a type that is not known."""
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise CorruptTableError(f"the schemaString is no JSON: {error}", where=where) from error
+    document = json_value(text, where, "the schemaString")
     if not isinstance(document, dict) or document.get("type") != "struct":
-        raise CorruptTableError("the schemaString is no struct", where=where)
+        raise CorruptTableError("the schemaString is not a struct", where=where)
     try:
-        fields = _fields(document, where)
-    except (KeyError, TypeError, AttributeError, SchemaError) as error:
+        fields = _fields(document, where, 1)
+    except KeyError as error:
+        raise CorruptTableError(f"the schemaString cannot be read: {error} is missing", where=where) from error
+    except (TypeError, AttributeError, SchemaError) as error:
         if isinstance(error, UnsupportedTypeError):
             raise
         raise CorruptTableError(f"the schemaString cannot be read: {error}", where=where) from error
+    return Schema(fields)
+
+
+def check_mapping(schema: Schema, by_id: bool, where: str) -> None:
+    """The names that files know columns by: each field has its own. Raises CorruptTableError."""
+    _check_names(schema.fields, "", where)
+    if not by_id:
+        return
+    ids: dict[int, str] = {}
+    for path, f in schema.walk():
+        name = ".".join(path)
+        if f.id is None and PHYSICAL_NAME in f.metadata:
+            raise CorruptTableError(f"column `{name}` has no {FIELD_ID}, by which it is mapped", where=where)
+        if f.id is not None and (other := ids.setdefault(f.id, name)) != name:
+            raise CorruptTableError(f"the columns `{other}` and `{name}` have one {FIELD_ID}, {f.id}", where=where)
+
+
+def _check_names(fields: Iterable[Field], above: str, where: str) -> None:
     seen: dict[str, str] = {}
     for f in fields:
-        if (other := seen.setdefault(f.name.lower(), f.name)) is not f.name:
-            raise CorruptTableError(f"the schema has the columns {other!r} and {f.name!r}", where=where)
-    return Schema(fields)
+        path = above + f.name
+        name = f.metadata.get(PHYSICAL_NAME)
+        if not isinstance(name, str) or not name:
+            raise CorruptTableError(f"column `{path}` has no {PHYSICAL_NAME}, by which it is mapped", where=where)
+        if (other := seen.setdefault(name, path)) is not path:
+            raise CorruptTableError(f"the columns `{other}` and `{path}` have one {PHYSICAL_NAME}, {name}", where=where)
+        for inner, prefix in _structs(f.type, path):
+            _check_names(inner.fields, f"{prefix}.", where)
+
+
+def _structs(type: DataType, path: str) -> Iterator[tuple[StructType, str]]:
+    """The nearest structs at or below a type."""
+    if isinstance(type, StructType):
+        yield type, path
+        return
+    for f in children(type):
+        yield from _structs(f.type, f"{path}.{f.name}")
 
 
 def without_mapping(schema: Schema) -> Schema:
@@ -82,25 +117,36 @@ def _unmapped(f: Field) -> Field:
     return Field(f.name, type, f.nullable, None, f.doc, kept)
 
 
-def _fields(struct: Mapping[str, Any], where: str) -> tuple[Field, ...]:
-    return tuple(_field(f, where) for f in struct["fields"])
+def _fields(struct: Mapping[str, Any], where: str, depth: int) -> tuple[Field, ...]:
+    fields = tuple(_field(f, where, depth) for f in struct["fields"])
+    seen: dict[str, str] = {}
+    for f in fields:
+        if (other := seen.setdefault(f.name.lower(), f.name)) is not f.name:
+            raise CorruptTableError(f"the schema has the columns {other!r} and {f.name!r}", where=where)
+    return fields
 
 
-def _field(document: Mapping[str, Any], where: str) -> Field:
+def _field(document: Mapping[str, Any], where: str, depth: int) -> Field:
     metadata = document.get("metadata") or {}
-    id = metadata.get(FIELD_ID)
+    id, name, nullable = metadata.get(FIELD_ID), document["name"], document.get("nullable", True)
+    if not isinstance(name, str):
+        raise CorruptTableError(f"a field of the schema is called {name!r}, which is not a name", where=where)
+    if not isinstance(nullable, bool):
+        raise CorruptTableError(f"`nullable` of the field {name!r} is {nullable!r}", where=where)
     return Field(
-        document["name"],
-        parse_type(document["type"], where),
-        bool(document.get("nullable", True)),
-        int(id) if isinstance(id, int) else None,
+        name,
+        parse_type(document["type"], where, depth),
+        nullable,
+        id if isinstance(id, int) and not isinstance(id, bool) else None,
         metadata.get("comment") if isinstance(metadata.get("comment"), str) else None,
         metadata,
     )
 
 
-def parse_type(document: Any, where: str) -> DataType:
-    """A type in schema JSON."""
+def parse_type(document: Any, where: str, depth: int = 1) -> DataType:
+    """A type in schema JSON, `depth` levels below the table's."""
+    if depth > MAX_DEPTH:
+        raise UnsupportedFeatureError(f"the schema is more than {MAX_DEPTH} levels deep", where=where)
     if isinstance(document, str):
         if (found := _NAMES.get(document)) is not None:
             return found
@@ -113,13 +159,14 @@ def parse_type(document: Any, where: str) -> DataType:
         )
     kind = document.get("type")
     if kind == "struct":
-        return StructType(_fields(document, where))
+        return StructType(_fields(document, where, depth + 1))
     if kind == "array":
-        element = parse_type(document["elementType"], where)
+        element = parse_type(document["elementType"], where, depth + 1)
         return ListType(Field("element", element, bool(document["containsNull"])))
     if kind == "map":
-        value = Field("value", parse_type(document["valueType"], where), bool(document["valueContainsNull"]))
-        return MapType(Field("key", parse_type(document["keyType"], where), False), value)
+        of_values = parse_type(document["valueType"], where, depth + 1)
+        value = Field("value", of_values, bool(document["valueContainsNull"]))
+        return MapType(Field("key", parse_type(document["keyType"], where, depth + 1), False), value)
     raise UnsupportedTypeError(f"the Delta type {kind!r} is not offered", where=where, advice="upgrade boathouse")
 
 

@@ -15,6 +15,7 @@ from boathouse.delta.commits import Entry, parse_entry
 from boathouse.delta.features import check_read
 from boathouse.delta.files import list_files
 from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
+from boathouse.delta.schema import physical_name
 from boathouse.delta.tail import Tail, replay
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.expr.tree import Expr
@@ -67,14 +68,18 @@ class DeltaSnapshot:
     def tail(self) -> Tail:
         """The entries replayed."""
         base = (self.checkpoint.entry,) if self.checkpoint and self.checkpoint.entry else ()
-        return replay([*base, *self.entries], self.location.uri)
+        names = [physical_name(self.schema.field(n)) for n in self.metadata.partition_columns]
+        return replay([*base, *self.entries], self.location.uri, names)
 
     @cached_property
     def transactions(self) -> Mapping[str, int]:
         """The last version of every application."""
         found: dict[str, int] = {}
         for action in self.all_of("txn"):
-            found[action["appId"]] = action["version"]
+            app, version = action.get("appId"), action.get("version")
+            if not isinstance(app, str) or not isinstance(version, int) or isinstance(version, bool):
+                raise CorruptTableError(f"{action} is not an application's transaction", where=self.location.uri)
+            found[app] = version
         return found
 
     def all_of(self, kind: str) -> Iterator[dict[str, Any]]:
@@ -178,7 +183,7 @@ def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
     new = tuple(read_entry(log, v, listing.commits[v].modified_ms) for v in versions)
     found = Segment(newest, None, tuple((v, listing.commits[v]) for v in versions))
     before = {"protocol": [dict(planned.protocol.raw)], "metaData": [dict(planned.metadata.raw)]}
-    base = OpenCheckpoint(planned.version, before, ())
+    base = OpenCheckpoint(planned.version, planned.metadata.where, before, ())
     made = _assemble_from(log, planned.location, listing, found, new, base)
     return replace(made, entries=(*planned.entries, *new), checkpoint=planned.checkpoint)
 
@@ -208,22 +213,23 @@ def _assemble_from(
     where = log.root
     if protocol is None:
         raise CorruptTableError(f"no entry up to version {found.version} holds a protocol action", where=where)
-    parsed = Protocol.parse(protocol, where)
+    parsed = Protocol.parse(*protocol)
     check_read(parsed, where)
     if metadata is None:
         raise CorruptTableError(f"no entry up to version {found.version} holds a metaData action", where=where)
-    meta = Metadata.parse(metadata, where)
+    meta = Metadata.parse(*metadata)
     timestamp = _timestamp(log, listing, found, entries, meta)
     commit = listing.commits.get(found.version)
     return DeltaSnapshot(location, found.version, timestamp, parsed, meta, entries, checkpoint, commit)
 
 
-def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str) -> dict[str, Any] | None:
+def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str) -> tuple[dict[str, Any], str] | None:
+    """The last action of a kind, and the file that holds it."""
     for entry in reversed(entries):
         if (action := entry.last(kind)) is not None:
-            return action
+            return action, entry.uri
     found = checkpoint.small.get(kind) if checkpoint else None
-    return found[-1] if found else None
+    return (found[-1], checkpoint.uri) if checkpoint and found else None
 
 
 def commit_times(listing: Listing) -> dict[int, int]:

@@ -19,9 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.bits.text import json_value
 from boathouse.delta.partition_values import physical_array, timestamp_us
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats_json import NAN_COUNT
+from boathouse.errors import CorruptTableError
 from boathouse.table.units import column_stats_type
 from boathouse.types import (
     BooleanType,
@@ -121,10 +123,10 @@ def _document(text: str | None, exact: bool = False) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(text, parse_float=Decimal) if exact else orjson.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
-            found = json.loads(text)
-        except ValueError:
+            found = json_value(text, None)
+        except CorruptTableError:
             return None
     return found if isinstance(found, dict) else None
 
@@ -186,7 +188,7 @@ def _nulls(document: dict[str, Any], path: tuple[str, ...], rows: int | None) ->
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
 
 
 Reader = Callable[[Any, bool], tuple[Any, bool]]
@@ -232,7 +234,7 @@ def _string(value: Any, upper: bool) -> tuple[str | None, bool]:
     return value, len(value) < STRING_PREFIX
 
 
-def _timestamp(value: Any, upper: bool) -> tuple[int, bool]:
+def _timestamp(value: Any, upper: bool) -> tuple[int | None, bool]:
     found = timestamp_us(value)
     fraction = _FRACTION.search(value)
     exact = fraction is not None and len(fraction[1]) > 3
@@ -240,9 +242,8 @@ def _timestamp(value: Any, upper: bool) -> tuple[int, bool]:
     if (offset := _OFFSET.search(value)) is not None and int(offset[1]) % 15:
         slack += 60_000_000  # a local mean time whose seconds the writer may have dropped
         exact = False
-    if upper:
-        return found + slack, exact
-    return found - (slack if found < 0 or slack > _MS_REST else 0), exact
+    found += slack if upper else -slack if found < 0 or slack > _MS_REST else 0
+    return (found, exact) if -(1 << 63) <= found < 1 << 63 else (None, False)
 
 
 def _decimal(value: Any, upper: bool, precision: int, scale: int) -> tuple[Decimal | None, bool]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from boathouse.delta import paths
 from boathouse.delta.commits import ADD, REMOVE, Entry, actions_table
 from boathouse.delta.deletion_vectors import unique_id
+from boathouse.errors import CorruptTableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,18 @@ def file_keys(files: pa.Array, vectors: pa.Array) -> pa.Array:
     return pa.array(found, pa.string())
 
 
-def replay(entries: Sequence[Entry], root: str) -> Tail:
-    """The last action on each file wins."""
+def _check_partition(action: Mapping[str, Any], names: Sequence[str], where: str) -> None:
+    values = action.get("partitionValues")
+    for name in names:
+        if not isinstance(values, dict) or name not in values:
+            raise CorruptTableError(f"the add action of {action['path']} has no value of `{name}`", where=where)
+
+
+def replay(entries: Sequence[Entry], root: str, partition: Sequence[str] = ()) -> Tail:
+    """The last action on each file wins. Raises CorruptTableError for a file that lacks a value of `partition`."""
     adds: dict[str, dict[str, Any]] = {}
     removes: dict[str, dict[str, Any]] = {}
+    added_by: dict[str, str] = {}
     where = root
     for entry in entries:
         where = entry.uri
@@ -60,6 +69,11 @@ def replay(entries: Sequence[Entry], root: str) -> Tail:
             key = file_key(action, root)
             (removes if is_add else adds).pop(key, None)
             (adds if is_add else removes)[key] = action
+            if is_add and partition:
+                added_by[key] = where
+    if partition:
+        for key, action in adds.items():
+            _check_partition(action, partition, added_by[key])
     return Tail(
         actions_table(list(adds.values()), ADD, where),
         actions_table(list(removes.values()), REMOVE, where),

@@ -17,7 +17,7 @@ from boathouse.delta.features import lowest_protocol
 from boathouse.delta.log import Log
 from boathouse.delta.schema import field_json, schema_json
 from boathouse.delta.snapshot import DeltaSnapshot, follow, load, read_entry
-from boathouse.delta.write import check_names, check_properties, check_storage, check_types, writable
+from boathouse.delta.write import check_names, check_properties, check_storage, check_types, new_metadata, writable
 from boathouse.delta.write import create as new_table
 from boathouse.errors import (
     BoathouseError,
@@ -119,15 +119,9 @@ def _created(change: Change, now: int) -> list[Action]:
     if not isinstance(create, CreateTable):
         raise TableNotFoundError("the table is gone", where=change.location.uri)
     schema, spec = new_table(change.location, create)
-    metadata = {
-        "id": str(entropy.current().uuid4()),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema_json(schema),
-        "partitionColumns": [f.name for f in spec],
-        "configuration": {k: text_of(v) for k, v in create.properties.items()},
-        "createdTime": now,
-    }
-    return [{"protocol": lowest_protocol(schema)}, {"metaData": metadata}]
+    id = str(entropy.current().uuid4())
+    metadata = new_metadata(id, schema, [f.name for f in spec], create.properties)
+    return [{"protocol": lowest_protocol(schema)}, {"metaData": {**metadata, "createdTime": now}}]
 
 
 def _edited_metadata(change: Change, newest: DeltaSnapshot) -> Mapping[str, Any] | None:

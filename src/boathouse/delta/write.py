@@ -66,11 +66,24 @@ def create(
     _check_variant(schema, where)
     if snapshot is None:
         check_properties(table.properties, where)
-        metadata = Metadata.parse({"id": "", "schemaString": schema_json(schema)}, where)
+        metadata = Metadata.parse(new_metadata("", schema, (), {}), where)
         check_write(Protocol.parse(lowest_protocol(schema), where), metadata, where)
     else:
         check_types(schema, snapshot)
     return schema, spec
+
+
+def new_metadata(
+    id: str, schema: Schema, partition_columns: Iterable[str], configuration: Mapping[str, object]
+) -> dict[str, Any]:
+    """The metaData action of a new table."""
+    return {
+        "id": id,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema_json(schema),
+        "partitionColumns": list(partition_columns),
+        "configuration": {k: text_of(v) for k, v in configuration.items()},
+    }
 
 
 def check_names(fields: Iterable[Any], above: str, where: str) -> None:

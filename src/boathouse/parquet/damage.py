@@ -21,6 +21,8 @@ class damage:  # a class, not a generator: every file that is read enters it thr
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, UnicodeDecodeError):
+            raise CorruptTableError(f"{self.what}: text that is not UTF-8", where=self.uri) from error
         if isinstance(error, _BROKEN) or (isinstance(error, OSError) and _is_readers_own(error)):
             raise CorruptTableError(f"{self.what}: {error}", where=self.uri) from error
 

@@ -18,6 +18,7 @@ from boathouse.arrow.dictionary import pieces
 from boathouse.arrow.evaluate import mask
 from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.utf8 import require_utf8
 from boathouse.bits.roaring import Bitmap
 from boathouse.errors import BoathouseError, CorruptTableError, SchemaMismatchError
 from boathouse.expr.tree import Expr
@@ -196,6 +197,8 @@ class _Plan:
             for name in path[1:]:
                 chunks = [_member(chunk, name) for chunk in chunks]
             made = [node.apply(piece) for chunk in chunks for piece in _spread(chunk)]
+            for piece in made:
+                require_utf8(piece, uri, f"column `{self.schema.field(i).name}`")
             # The parts of a variant have the file's type, which the schema does not say.
             type = None if made and isinstance(node, VariantParts) else self.schema.field(i).type
             return pa.chunked_array(made, type)
