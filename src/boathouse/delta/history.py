@@ -70,7 +70,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _number(value: Any) -> Any:
     """A metric, which is written as text, as the number that it is."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
+    return int(value) if isinstance(value, str) and len(value) < 20 and value.isdecimal() else value
 
 
 def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
