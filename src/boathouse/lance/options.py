@@ -12,6 +12,6 @@ NATIVE = pa.struct([pa.field("fragment", pa.binary(), False)])
 """Of FILES: the DataFragment message as it is in the manifest."""
 OUTCOME_NATIVE = pa.struct([pa.field("version", pa.string(), False)])
 """Of OUTCOMES: the version of the data file."""
-JSON, BFLOAT16 = "lance.json", "lance.bfloat16"
-"""Extensions that are read as text and as 32-bit floats, and not written."""
+BFLOAT16 = "lance.bfloat16"
+"""Read as 32-bit floats, and not written; so is JSON, which is read as text."""
 NO_PARTITION = pa.struct([])

@@ -23,9 +23,9 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
-from boathouse.lance.file.schema import Node, tree
+from boathouse.lance.file.schema import JSON, Node, tree
 from boathouse.lance.jsonb import to_text
-from boathouse.lance.options import BFLOAT16, FIELDS, JSON
+from boathouse.lance.options import BFLOAT16, FIELDS
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask, data_files_of
 
 BATCH_BYTES = 4 << 20
@@ -187,10 +187,10 @@ class _Fragment:
 
     def _plain(self, name: str, node: Node, column: pa.ChunkedArray) -> pa.Array:
         """A column in its plain type: dictionaries, large layouts and zones are Lance's own."""
-        if node.field.extension_name == JSON:
+        if node.extension == JSON:
             texts = [None if v is None else to_text(v, where=self.unit["path"]) for v in column.to_pylist()]
             return pa.array(texts, pa.string())
-        if node.field.extension_name == BFLOAT16:
+        if node.extension == BFLOAT16:
             return floats_of(column)
         return plain_array(column, self.types[name])
 

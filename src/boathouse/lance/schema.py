@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from boathouse.arrow.schema import from_arrow_type, to_arrow, to_arrow_type
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.file.messages import Dictionary
 from boathouse.lance.file.messages import Field as LanceField
-from boathouse.lance.file.schema import EXTENSION_NAME, Node, arrow_type, fields_of, leaf_type, logical_type, tree
-from boathouse.lance.options import BFLOAT16, JSON
+from boathouse.lance.file.schema import EXTENSION_NAME, JSON, Node, arrow_type, fields_of, leaf_type, logical_type, tree
+from boathouse.lance.options import BFLOAT16
 from boathouse.types import (
     FLOAT,
     STRING,
     UUID,
     DataType,
+    DecimalType,
     Field,
     FixedSizeListType,
     ListType,
@@ -45,10 +48,10 @@ def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where
 def _field(node: Node, path: str) -> Field:
     own = node.field
     metadata: dict[str, object] = {key: _text(value) for key, value in own.metadata.items()}
-    if own.extension_name and EXTENSION_NAME not in metadata:
-        metadata[EXTENSION_NAME] = own.extension_name
+    if node.extension and (EXTENSION_NAME not in metadata or node.extension in _CONVERTED):
+        metadata[EXTENSION_NAME] = node.extension
     type = _type(node, path)
-    leaf = not node.children and not isinstance(type, UUIDType) and own.extension_name not in _CONVERTED
+    leaf = not node.children and not isinstance(type, UUIDType) and node.extension not in _CONVERTED
     unusual = leaf and _usual(type, path) != own.logical_type
     if unusual or own.logical_type.startswith("large_list"):
         metadata[SPELLING] = own.logical_type
@@ -57,15 +60,17 @@ def _field(node: Node, path: str) -> Field:
 
 def _type(node: Node, path: str) -> DataType:
     own = node.field
-    if own.extension_name in _CONVERTED:
+    if node.extension in _CONVERTED:
         if own.parent_id >= 0:
             raise UnsupportedFeatureError(
-                f"column `{path}` is of the type {own.extension_name}, which is read at the top level only"
+                f"column `{path}` is of the type {node.extension}, which is read at the top level only"
             )
-        return _CONVERTED[own.extension_name]
-    if own.extension_name == UUID_EXTENSION and own.logical_type == "fixed_size_binary:16":
+        return _CONVERTED[node.extension]
+    if node.extension == UUID_EXTENSION and own.logical_type == "fixed_size_binary:16":
         return UUID
-    if not node.children or node.is_blob:
+    if own.logical_type.startswith("decimal:"):
+        return _decimal(leaf_type(own.logical_type), path)
+    if (not node.children and own.logical_type != "struct") or node.is_blob:
         return from_arrow_type(arrow_type(node), path)
     below = [_field(child, f"{path}.{child.name}") for child in node.children]
     if own.logical_type == "struct":
@@ -78,6 +83,13 @@ def _type(node: Node, path: str) -> DataType:
     if own.logical_type.startswith("fixed_size_list:"):
         return FixedSizeListType(below[0], int(own.logical_type.rpartition(":")[2]))
     return ListType(below[0])
+
+
+def _decimal(kind: pa.DataType, path: str) -> DataType:
+    """Scales below 0 mean whole numbers with zeros at the end: a decimal without fraction holds them."""
+    if kind.scale >= 0:
+        return from_arrow_type(kind, path)
+    return DecimalType(kind.precision - kind.scale, 0)
 
 
 def _usual(type: DataType, path: str) -> str:
@@ -159,7 +171,8 @@ def _fits(spelling: str, type: DataType) -> bool:
     if isinstance(type, StructType | MapType):
         return False
     try:
-        return from_arrow_type(leaf_type(spelling)) == type
+        kind = leaf_type(spelling)
+        return (_decimal(kind, spelling) if pa.types.is_decimal(kind) else from_arrow_type(kind)) == type
     except (UnsupportedFeatureError, UnsupportedTypeError, ValueError):
         return False
 

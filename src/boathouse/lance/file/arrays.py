@@ -16,16 +16,29 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.lance.file import messages as m
-from boathouse.lance.file.assemble import Packed, typed
+from boathouse.lance.file.assemble import Packed, dictionary_of, typed
 from boathouse.lance.file.columns import naming, split
 from boathouse.lance.file.container import Container
-from boathouse.lance.file.decode_values import decompress, undo_fsst
+from boathouse.lance.file.decode_values import budget, decompress, undo_fsst
 from boathouse.lance.file.pages import Wanted
-from boathouse.lance.file.plain import Bits, Bytes, Fixed, Ints, Plain, Var, Vectors, buffer, unpack_bits, validity
+from boathouse.lance.file.plain import (
+    Bits,
+    Bytes,
+    Fixed,
+    Ints,
+    Nulls,
+    Plain,
+    Var,
+    Vectors,
+    buffer,
+    unpack_bits,
+    validity,
+)
 from boathouse.lance.file.schema import Node, arrow_type
 from boathouse.lance.file.segments import Broken, NotRead, unsigned
 
 Mask = npt.NDArray[np.bool_]
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _NEAR = 2048  # wanted rows nearer than this are decoded together
 
 
@@ -105,22 +118,32 @@ class _Page:
 
     def _flat(self, flat: m.ArrayFlat, start: int, stop: int) -> Plain:
         bits, compression = flat.bits_per_value, flat.compression
-        if bits == 1 and compression is None:
+        if bits == 1 and (compression is None or compression.scheme in ("", "none")):
             first = start // 8
             return Bits(unpack_bits(self.piece(flat.buffer, first, (stop + 7) // 8 - first), start % 8, stop - start))
         if bits % 8 or not bits:
             raise NotRead(f"flat values of {bits} bits")
         width = bits // 8
-        if compression is not None and compression.scheme:
-            return Fixed(self._inflated(flat, compression.scheme)[start * width : stop * width].reshape(-1, width))
+        if compression is not None and compression.scheme not in ("", "none"):
+            raw = self._inflated(flat, compression.scheme, stop * width)[start * width : stop * width]
+            return Fixed(raw.reshape(-1, width))
         return Fixed(self.piece(flat.buffer, start * width, (stop - start) * width).reshape(-1, width))
 
-    def _inflated(self, flat: m.ArrayFlat, scheme: str) -> Bytes:
+    def _inflated(self, flat: m.ArrayFlat, scheme: str, wanted: int) -> Bytes:
+        """The first `wanted` bytes of a compressed buffer, or more. pylance up to 0.30 puts no length before zstd."""
         if scheme not in ("zstd", "lz4"):
             raise NotRead(f"compression {scheme!r}")
         raw = self.piece(flat.buffer, 0, self.size(flat.buffer))
+        left = budget(len(raw))
+        if scheme == "zstd" and raw[:4].tobytes() == _ZSTD_MAGIC:
+            left.take(wanted)
+            stream = pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
+            try:
+                return np.frombuffer(stream.read(wanted), np.uint8)
+            except OSError as error:
+                raise Broken(f"a compressed block: {error}") from error
         codec, prefix = (pa.Codec("zstd"), 8) if scheme == "zstd" else (pa.Codec("lz4_raw"), 4)
-        return np.frombuffer(decompress(raw.data, codec, prefix), np.uint8)
+        return np.frombuffer(decompress(raw.data, codec, prefix, left), np.uint8)
 
     def _vectors(self, lists: m.ArrayFixedSizeList, start: int, stop: int) -> _Values:
         dim = lists.dimension
@@ -128,7 +151,7 @@ class _Page:
             raise Broken("fixed-size lists of 0 items")
         inner = self.values(lists.items, start * dim, stop * dim)
         if inner.values is None:
-            raise NotRead("fixed-size lists of nulls alone")
+            return _Values(Vectors(dim, Nulls((stop - start) * dim)))
         if isinstance(inner.values, Packed):
             return inner  # the members of the structs in the list
         return _Values(Vectors(dim, inner.values, inner.valid))
@@ -162,8 +185,10 @@ class _Page:
     def _dictionary(self, coded: m.ArrayDictionary, start: int, stop: int) -> _Values:
         keys = self.values(coded.indices, start, stop)
         items = self.values(coded.items, 0, coded.num_items)
-        if items.values is None or isinstance(items.values, Packed) or isinstance(keys.values, Packed):
-            raise NotRead("a dictionary without values")
+        if isinstance(items.values, Packed) or isinstance(keys.values, Packed):
+            raise NotRead("a dictionary of structs")
+        if items.values is None:  # every word is null
+            return _Values(None)
         return _Values(keys.values, keys.valid, items.values, items.valid)
 
     def _packed(self, packed: m.ArrayPackedStruct, start: int, stop: int) -> _Values:
@@ -194,8 +219,9 @@ class ArrayReader:
 
     def _column(self, node: Node) -> list[_Page] | None:
         index = self._columns.get(node.id)
-        if index is None or index < 0:
-            return None
+        return None if index is None or index < 0 else self._pages_of(index, node)
+
+    def _pages_of(self, index: int, node: Node) -> list[_Page]:
         if index not in self._pages:
             with naming(self._container.source.uri, f"column {index} (`{node.name}`)"):
                 metadata = self._container.column(index)
@@ -236,11 +262,36 @@ class ArrayReader:
         for i, part in split(rows, firsts, stops):
             assert isinstance(part, range)
             with naming(self._container.source.uri, f"column {self._columns[node.id]} (`{node.name}`), page {i}"):
-                out.append(self._list(node, pages, i, part) if is_list else _leaf(node, pages[i], part))
+                if is_list:
+                    out.append(self._list(node, pages, i, part))
+                elif pages[i].encoding.list is not None:
+                    out.append(self._listed_bytes(node, pages, i, part))
+                else:
+                    out.append(_leaf(node, pages[i], part))
         return out
 
-    def _list(self, node: Node, pages: list[_Page], index: int, part: range) -> pa.Array:
-        """Offsets count from the first item of their page."""
+    def _listed_bytes(self, node: Node, pages: list[_Page], index: int, part: range) -> pa.Array:
+        """Strings as pylance 0.12 wrote them: lists whose items, bytes, are the next column."""
+        offsets, valid, items, total = self._items(pages, index, part)
+        data = self._pages_of(self._columns[node.id] + 1, node)
+        stops = np.cumsum([page.length for page in data], dtype=np.int64).tolist()
+        if (stops[-1] if stops else 0) != total:
+            raise Broken(f"{stops[-1] if stops else 0} bytes of strings where {total} are expected")
+        parts = []
+        for i, piece in split(items, [stop - page.length for stop, page in zip(stops, data)], stops):
+            assert isinstance(piece, range)
+            found = data[i].values(data[i].encoding, piece.start, piece.stop).values
+            if not isinstance(found, Fixed) or found.width != 1:
+                raise Broken("strings whose items are not bytes")
+            parts.append(found.data.reshape(-1))
+        raw = np.concatenate(parts) if parts else np.empty(0, np.uint8)
+        return typed(Var(offsets - offsets[0], raw), arrow_type(node), valid)
+
+    def _items(self, pages: list[_Page], index: int, part: range) -> tuple[Ints, Mask | None, range, int]:
+        """Offsets of lists and which are valid, their items, and how many items the column has.
+
+        Offsets count from the first item of their page.
+        """
         lists = [page.encoding.list for page in pages]
         if any(one is None for one in lists):
             raise NotRead("a list page of another encoding")
@@ -251,10 +302,13 @@ class ArrayReader:
         if int(offsets[-1]) > mine.num_items:
             raise Broken(f"lists of {int(offsets[-1])} items in a page of {mine.num_items}")
         base = sum(counts[:index])
-        items = range(base + int(offsets[0]), base + int(offsets[-1]))
+        return offsets, valid, range(base + int(offsets[0]), base + int(offsets[-1])), sum(counts)
+
+    def _list(self, node: Node, pages: list[_Page], index: int, part: range) -> pa.Array:
+        offsets, valid, items, total = self._items(pages, index, part)
         child = node.children[0]
         kind = arrow_type(node)
-        inner = _whole(self._read(child, items, sum(counts)), arrow_type(child))
+        inner = _whole(self._read(child, items, total), arrow_type(child))
         ends: npt.NDArray[Any] = offsets - offsets[0]
         ends = ends if pa.types.is_large_list(kind) else ends.astype(np.int32)
         mask = validity(valid)
@@ -305,6 +359,4 @@ def _look_up(keys: Plain, found: _Values, items: Plain, kind: pa.DataType) -> pa
         raise Broken(f"a key beyond a dictionary of {len(items)}")
     words = typed(items, kind.value_type if is_dictionary else kind, found.items_valid)
     index = pa.array(np.where(present, raw, 0), mask=~present)
-    if not is_dictionary:
-        return words.take(index)
-    return pa.DictionaryArray.from_arrays(index.cast(kind.index_type), words)
+    return dictionary_of(index, words, kind) if is_dictionary else words.take(index)

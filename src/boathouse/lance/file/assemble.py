@@ -12,9 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.lance.file import messages as m
-from boathouse.lance.file.plain import Bits, Fixed, Ints, Plain, Var, Vectors, buffer, byte_width, to_arrow, validity
+from boathouse.lance.file.plain import (
+    Bits,
+    Fixed,
+    Ints,
+    Nulls,
+    Plain,
+    Var,
+    Vectors,
+    buffer,
+    byte_width,
+    to_arrow,
+    validity,
+)
 from boathouse.lance.file.schema import Node, arrow_field, arrow_type
 from boathouse.lance.file.segments import Broken, NotRead
 from boathouse.lance.file.shred import Levels
@@ -225,11 +238,20 @@ def _look_up(keys: Plain, dictionary: Plain, kind: pa.DataType, valid: Mask | No
         words = typed(dictionary, kind.value_type, None)
         raw = indices.astype(kind.index_type.to_pandas_dtype())
         plain = pa.Array.from_buffers(kind.index_type, len(raw), [mask, buffer(raw)], 0 if mask is None else -1)
-        return pa.DictionaryArray.from_arrays(plain, words)
+        return dictionary_of(plain, words, kind)
     raw_keys = pa.Array.from_buffers(
         pa.int64(), len(indices), [mask, buffer(indices.astype(np.int64))], 0 if mask is None else -1
     )
     return typed(dictionary, kind, None).take(raw_keys)
+
+
+def dictionary_of(keys: pa.Array, words: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A dictionary column whose words are never null: keys of a null word are null, so that pages can be joined."""
+    if words.null_count:
+        there = words.is_valid()
+        places = pc.if_else(there, pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1), None)
+        keys, words = places.take(keys), words.drop_null()
+    return pa.DictionaryArray.from_arrays(keys.cast(kind.index_type), words)
 
 
 def typed(values: Plain, kind: pa.DataType, valid: Mask | None) -> pa.Array:
@@ -262,6 +284,8 @@ def _check(values: Plain, kind: pa.DataType) -> None:
         if len(values.items) % values.dimension:
             raise Broken(f"{len(values.items)} items for lists of {values.dimension}")
         _check(values.items, kind.value_type)
+    elif isinstance(values, Nulls):
+        pass
     elif isinstance(values, Var):
         if not (t.is_string(kind) or t.is_binary(kind) or t.is_large_string(kind) or t.is_large_binary(kind)):
             raise Broken(f"strings for {kind}")

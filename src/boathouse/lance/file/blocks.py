@@ -10,6 +10,7 @@ import pyarrow as pa
 from boathouse.bits import fastlanes
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.decode_values import (
+    budget,
     codec,
     decompress,
     name_of,
@@ -56,7 +57,7 @@ def decode_block(encoding: m.CompressiveEncoding | None, data: Bytes, count: int
         return _variable(encoding.variable, data, count)
     if encoding.general is not None:
         engine, prefix = codec(encoding.general.compression)
-        raw = np.frombuffer(decompress(data.data, engine, prefix), np.uint8)
+        raw = np.frombuffer(decompress(data.data, engine, prefix, budget(len(data))), np.uint8)
         return decode_block(encoding.general.values, raw, count)
     if encoding.inline_bitpacking is not None:
         return _inline(encoding.inline_bitpacking, data, count)
@@ -94,10 +95,20 @@ def _variable(variable: m.Variable, data: Bytes, count: int) -> Var:
     """The width of offsets, where the bytes begin, count + 1 offsets from 0, the bytes."""
     width = offset_width(variable)
     head = unsigned(data[: width * 2], width).tolist()
-    if len(head) != 2 or head[0] != width * 8 or head[1] != width * (count + 3) or head[1] > len(data):
-        raise Broken(f"a block of {count} strings with the head {head}")
-    offsets = unsigned(data[width * 2 : head[1]], width).astype(np.int64)
-    body = data[head[1] :]
+    if head == [width * 8, width * (count + 3)]:
+        first = width * 2
+    else:  # pylance 0.36: the width in one byte, then count and start
+        first = 1 + width * 2
+        if data[:1].tolist() != [width * 8] or unsigned(data[1:first], width).tolist() != [
+            count,
+            width * (count + 3) + 1,
+        ]:
+            raise Broken(f"a block of {count} strings with the head {head}")
+    stop = first + width * (count + 1)
+    if stop > len(data):
+        raise Broken(f"a block of {count} strings that is cut off")
+    offsets = unsigned(data[first:stop], width).astype(np.int64)
+    body = data[stop:]
     if offsets[0] != 0 or (np.diff(offsets) < 0).any() or int(offsets[-1]) > len(body):
         raise Broken("string offsets that go back or beyond their block")
     return Var(offsets, body[: int(offsets[-1])], width)

@@ -40,12 +40,18 @@ class Source:
     def __init__(self, file: Input, uri: str, size: int | None) -> None:
         self.uri = uri
         self._file = file
+        self.recorded = size or None
         self.size = size if size else self._size_of(file)
 
     @staticmethod
     def _size_of(file: Input) -> int:
         size = file.size
         return int(size() if callable(size) else size)
+
+    def measure(self) -> bool:
+        """Asks for the size instead of believing the one given; whether it is another."""
+        before, self.size = self.size, self._size_of(self._file)
+        return self.size != before
 
     def read(self, offset: int, size: int) -> Bytes:
         if offset < 0 or size < 0 or offset + size > self.size:
@@ -91,11 +97,8 @@ class Container:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._start = max(0, source.size - TAIL_BYTES)
-        self._tail = source.read(self._start, source.size - self._start)
         self._metadata: dict[int, m.ColumnMetadata] = {}
-        if source.size < FOOTER.size or self._tail[-4:].tobytes() != MAGIC:
-            raise Broken("no Lance magic number at the end")
+        self._read_tail()
         _, columns, buffers, n_global, self.columns, major, minor, _ = FOOTER.unpack(
             self._tail[-FOOTER.size :].tobytes()
         )
@@ -107,6 +110,27 @@ class Container:
         if not n_global:
             raise Broken("no global buffer with the schema")
         self.descriptor = m.FileDescriptor.decode(self.global_buffer(0).tobytes(), where=source.uri)
+
+    def _read_tail(self) -> None:
+        """The tail. Writers of 0.1 recorded sizes that are wrong, so for those files the true size is asked for."""
+        source = self.source
+        if self._tail_ends_well():
+            return
+        known = source.recorded
+        if known is None or not source.measure() or not self._tail_ends_well():
+            raise Broken("no Lance magic number at the end")
+        major, minor = FOOTER.unpack(self._tail[-FOOTER.size :].tobytes())[5:7]
+        if VERSIONS.get((major, minor)) != "0.1":
+            raise Broken(f"a file of {source.size} bytes that is recorded with {known}")
+
+    def _tail_ends_well(self) -> bool:
+        size = self.source.size
+        self._start = max(0, size - TAIL_BYTES)
+        try:
+            self._tail = self.source.read(self._start, size - self._start)
+        except Broken:
+            return False
+        return size >= FOOTER.size and self._tail[-4:].tobytes() == MAGIC
 
     def bytes(self, offset: int, size: int) -> Bytes:
         """A range, from the tail that is there already if it lies in it."""

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from boathouse.bits import fastlanes
 from boathouse.bits.fsst import Table
+from boathouse.bits.inflate import Budget
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.plain import Bits, Bytes, Fixed, Ints, Plain, Var, Vectors
 from boathouse.lance.file.segments import Broken, NotRead, Segments, column, unsigned
 
 _FSST_MAGIC = b"TSSF"
 _FSST_TABLE_BYTES = 2312
-_RATIO = 1 << 16  # no block expands more than this: zstd of zeros comes near 20,000
+_INFLATED = 1 << 30  # what blocks read together may inflate to, however small they are
 
 
 def decode_chunks(encoding: m.CompressiveEncoding | None, buffers: Sequence[Segments], counts: Ints) -> Plain:
@@ -249,13 +250,20 @@ def undo_fsst(raw_table: bytes, coded: Plain) -> Plain:
 
 
 def _runs(rle: m.Rle, buffers: list[Segments], counts: Ints) -> Plain:
-    """Run values, then run lengths of one byte; a chunk has as many runs as lengths."""
+    """Run values, then run lengths of one byte; a chunk has as many runs as lengths.
+
+    pylance 2.0 to 8.0 count the last run of a chunk to its end, though the next chunk begins within it.
+    """
     values, lengths = _next(buffers), _next(buffers)
     runs = lengths.sizes
     repeats = lengths.joined().astype(np.int64)
-    got = np.add.reduceat(repeats, (np.cumsum(runs) - runs)[runs > 0]) if len(repeats) else repeats
-    if not np.array_equal(got, counts[runs > 0]) or counts[runs == 0].any():
+    ends = np.cumsum(runs)
+    got = np.add.reduceat(repeats, (ends - runs)[runs > 0]) if len(repeats) else repeats
+    over = got - counts[runs > 0]
+    last = ends[runs > 0] - 1
+    if (over < 0).any() or ((over > 0) & (over >= repeats[last])).any() or counts[runs == 0].any():
         raise Broken("runs that do not add up to the values of their chunk")
+    repeats[last] -= over
     decoded = _decode(rle.values, [values], runs)
     if not isinstance(decoded, Fixed):
         raise NotRead("runs of values without fixed width")
@@ -279,11 +287,17 @@ def codec(compression: m.BufferCompression | None) -> tuple[pa.Codec, int]:
     raise NotRead(f"compression scheme {scheme}")
 
 
-def decompress(raw: Any, engine: pa.Codec, prefix: int) -> pa.Buffer:
+def budget(packed: int) -> Budget:
+    """What blocks of `packed` bytes together may inflate to."""
+    return Budget(packed, None, _INFLATED)
+
+
+def decompress(raw: Any, engine: pa.Codec, prefix: int, left: Budget) -> pa.Buffer:
     """One block behind its length."""
     size = int.from_bytes(bytes(raw[:prefix]), "little")
-    if len(raw) < prefix or size > max(len(raw), 64) * _RATIO:
-        raise Broken(f"a compressed block of {len(raw)} bytes that claims {size}")
+    if len(raw) < prefix:
+        raise Broken(f"a compressed block of {len(raw)} bytes")
+    left.take(size)
     if size == 0:
         return pa.py_buffer(b"")
     try:
@@ -294,7 +308,8 @@ def decompress(raw: Any, engine: pa.Codec, prefix: int) -> pa.Buffer:
 
 def _decompress(general: m.General, data: Segments) -> Segments:
     engine, prefix = codec(general.compression)
-    blocks = [decompress(view, engine, prefix) for view in data.views()]
+    left = budget(len(data.data))
+    blocks = [decompress(view, engine, prefix, left) for view in data.views()]
     sizes = np.fromiter((block.size for block in blocks), np.int64, len(blocks))
     joined = np.frombuffer(b"".join(blocks), np.uint8)
     return Segments(joined, np.cumsum(sizes) - sizes, sizes)

@@ -29,7 +29,7 @@ from boathouse.lance.file.encode_values import (
     variable_encoding,
     vector_encoding,
 )
-from boathouse.lance.file.plain import Bits, Fixed, Plain, Var, Vectors, compact, plain_of
+from boathouse.lance.file.plain import Bits, Fixed, Nulls, Plain, Var, Vectors, compact, plain_of
 from boathouse.lance.file.shred import Leaf, Levels
 
 FULL_ZIP_BYTES = 256
@@ -115,7 +115,7 @@ def _raw(levels: Levels | None) -> bytes:
 
 
 def _constant(leaf: Leaf, plain: Plain, valid: npt.NDArray[np.bool_] | None, length: int) -> EncodedPage | None:
-    if isinstance(plain, Vectors | Bits) or len(plain) < 2:
+    if isinstance(plain, Vectors | Bits | Nulls) or len(plain) < 2:
         return None
     data = plain.data
     if isinstance(plain, Var):

@@ -63,6 +63,7 @@ def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES) -
         return Chunked(log, [pieces(packed, 1 << (log - 3))], flat_encoding(1))
     if isinstance(values, Vectors):
         return _chunk_vectors(values, most)
+    assert isinstance(values, Fixed)  # only decoders make Nulls
     if integers and most >= 10 and values.width in (1, 2, 4, 8):
         packed_chunks = _bitpack(values.data.reshape(-1).view(f"u{values.width}"))
         if packed_chunks is not None:

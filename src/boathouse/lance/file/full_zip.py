@@ -15,9 +15,9 @@ import pyarrow as pa
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.assemble import Decoded, Packed
 from boathouse.lance.file.container import Source
-from boathouse.lance.file.decode_values import codec, decompress, name_of, undo_fsst
+from boathouse.lance.file.decode_values import budget, codec, decompress, name_of, undo_fsst
 from boathouse.lance.file.pages import Wanted, unpack_members
-from boathouse.lance.file.plain import Bits, Bytes, Fixed, Ints, Plain, Var, Vectors
+from boathouse.lance.file.plain import Bits, Bytes, Fixed, Ints, Nulls, Plain, Var, Vectors
 from boathouse.lance.file.segments import Broken, NotRead, Segments, unsigned
 from boathouse.lance.file.shred import Levels
 
@@ -160,7 +160,10 @@ class FullZipPage:
         if encoding.packed_struct is not None and self._value is not None:
             return unpack_members(encoding.packed_struct, Fixed(np.ascontiguousarray(pieces.rows(self._value))))
         if self._value is not None:
-            return _fixed(encoding, np.ascontiguousarray(pieces.rows(self._value)))
+            rows = np.ascontiguousarray(pieces.rows(self._value))
+            if pa.types.is_boolean(self._kind) and self._value == 1:
+                return Bits(rows[:, 0] != 0)
+            return _fixed(encoding, rows)
         return _variable(encoding, pieces, there, self._length)
 
 
@@ -200,6 +203,8 @@ def _nested(
     if bits == 1 and rows.shape[1] == -(-per_row // 8):
         unpacked = np.unpackbits(np.ascontiguousarray(rows), axis=1, bitorder="little")[:, :per_row]
         values = Bits(np.ascontiguousarray(unpacked).reshape(-1).view(np.bool_))
+    elif inner.constant is not None and not inner.constant.value and not rows.shape[1]:
+        values = Nulls(len(rows) * per_row)
     elif bits and bits % 8 == 0 and rows.shape[1] * 8 == bits * per_row:
         values = Fixed(np.ascontiguousarray(rows).reshape(-1, bits // 8))
     else:
@@ -227,7 +232,8 @@ def _variable(encoding: m.CompressiveEncoding, pieces: Segments, there: npt.NDAr
 
 def _inflate(general: m.General, pieces: Segments, there: npt.NDArray[np.bool_]) -> Segments:
     engine, prefix = codec(general.compression)
-    blocks = [decompress(v, engine, prefix) if t else b"" for v, t in zip(pieces.views(), there.tolist())]
+    left = budget(len(pieces.data))
+    blocks = [decompress(v, engine, prefix, left) if t else b"" for v, t in zip(pieces.views(), there.tolist())]
     sizes = np.fromiter(map(len, blocks), np.int64, len(blocks))
     return Segments(np.frombuffer(b"".join(blocks), np.uint8), np.cumsum(sizes) - sizes, sizes)
 

@@ -1,6 +1,7 @@
 """Data files of version 0.1: plain pages named by a table of (field, batch), in the batches they were written.
 
-The format keeps no validity: nulls of fixed width read as zero, null strings and empty strings both as null.
+The format keeps no validity: nulls of fixed width read as zero, null strings and empty strings both as null, or both
+as empty where the field cannot be null.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.lance.file import messages as m
-from boathouse.lance.file.assemble import typed
+from boathouse.lance.file.assemble import dictionary_of, typed
 from boathouse.lance.file.columns import naming, split
 from boathouse.lance.file.container import Source
 from boathouse.lance.file.pages import Wanted
@@ -84,12 +85,13 @@ class LegacyReader:
             return self._dictionary(own, kind, position, start, stop)
         if node.children:
             raise NotRead(f"{node.logical_type} of version 0.1")
-        return self._plain(kind, position, start, stop)
+        return self._plain(kind, position, start, stop, nullable=node.field.nullable)
 
-    def _plain(self, kind: pa.DataType, position: int, start: int, stop: int) -> pa.Array:
+    def _plain(self, kind: pa.DataType, position: int, start: int, stop: int, *, nullable: bool) -> pa.Array:
+        """An empty string is null where the field may be null."""
         if _is_string(kind):
             values = self._strings(position + 8 * start, stop - start, large=_is_large(kind))
-            return typed(values, kind, np.diff(values.offsets) > 0)
+            return typed(values, kind, np.diff(values.offsets) > 0 if nullable else None)
         return typed(self._fixed(kind, position, start, stop), kind, None)
 
     def _fixed(self, kind: pa.DataType, position: int, start: int, stop: int) -> Plain:
@@ -128,17 +130,17 @@ class LegacyReader:
         return pa.Array.from_buffers(kind, stop - start, [None, buffer(ends)], 0, 0, [inner])
 
     def _dictionary(self, node: Node, kind: pa.DataType, position: int, start: int, stop: int) -> pa.Array:
-        keys = self._plain(kind.index_type, position, start, stop)
+        keys = self._plain(kind.index_type, position, start, stop, nullable=False)
         place = node.field.dictionary or m.Dictionary()
         if _is_string(kind.value_type):
             values = self._strings(place.offset, place.length, large=_is_large(kind.value_type))
-            words = typed(values, kind.value_type, None)
+            words = typed(values, kind.value_type, np.diff(values.offsets) > 0 if node.field.nullable else None)
         else:
             words = typed(self._fixed(kind.value_type, place.offset, 0, place.length), kind.value_type, None)
         codes = keys.to_numpy(zero_copy_only=False)
         if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(words):
             raise Broken(f"a key beyond a dictionary of {len(words)}")
-        return pa.DictionaryArray.from_arrays(keys, words)
+        return dictionary_of(keys, words, kind)
 
 
 def _is_string(kind: pa.DataType) -> bool:

@@ -61,7 +61,17 @@ class Vectors:
         return len(self.items) // self.dimension
 
 
-Plain = Fixed | Bits | Var | Vectors
+@dataclass(frozen=True)
+class Nulls:
+    """Items of vectors none of which has a value."""
+
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+
+Plain = Fixed | Bits | Var | Vectors | Nulls
 
 
 def byte_width(kind: pa.DataType) -> int:
@@ -144,6 +154,8 @@ def validity(valid: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
 def to_arrow(values: Plain, kind: pa.DataType, valid: npt.NDArray[np.bool_] | None) -> pa.Array:
     """An Arrow array of a leaf type over the values (bytes of the type's width)."""
     n = len(values)
+    if isinstance(values, Nulls):
+        return pa.nulls(n, kind)
     mask = validity(valid)
     nulls = 0 if mask is None else -1
     if isinstance(values, Vectors):

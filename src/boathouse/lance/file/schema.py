@@ -14,6 +14,7 @@ import pyarrow as pa
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.file.messages import Dictionary, Field
 
+JSON = "lance.json"
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
 _SIMPLE: dict[str, pa.DataType] = {
@@ -75,6 +76,11 @@ class Node:
     def is_blob(self) -> bool:
         """A blob column of either version: stored as one column of descriptors."""
         return self.field.extension_name == "lance.blob.v2" or self.field.metadata.get("lance-encoding:blob") == b"true"
+
+    @property
+    def extension(self) -> str:
+        """The name of the extension type. JSON is known by its logical type: pylance up to 2.0 calls it arrow.json."""
+        return JSON if self.logical_type == "json" else self.field.extension_name
 
     @property
     def is_packed(self) -> bool:
