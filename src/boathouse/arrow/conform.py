@@ -214,7 +214,7 @@ def _struct(array: pa.Array, fields: tuple[Field, ...], path: str, problems: lis
     present = _valid(array)
     members = _members(columns, fields, len(array), f"{path}.", problems, present)
     arrow = [to_arrow_field(f) for f in fields]
-    if problems:
+    if problems or not fields:  # without members there is nothing to fit, and no length but the array's own
         return array
     return pa.StructArray.from_arrays(members, fields=arrow, mask=None if present is None else pc.invert(present))
 

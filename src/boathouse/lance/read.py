@@ -19,12 +19,13 @@ from boathouse.arrow.evaluate import mask
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
-from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, tree
 from boathouse.lance.jsonb import to_text
+from boathouse.lance.members import joined, pruned
 from boathouse.lance.options import BFLOAT16, FIELDS
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask, data_files_of
 
@@ -56,22 +57,20 @@ class _Parts:
         self._columns = [part_columns(part) for part in unit["parts"]]
         self._open: dict[int, LanceFile] = {}
 
-    def holder(self, column: ReadColumn) -> tuple[int | None, Node]:
-        """The number of the file that holds a column, None if none does, and the column's node."""
-        node = self._nodes[column.field_id if column.field_id is not None else -1]
-        ids = {n.id for n in node.walk()}
-        found = [i for i, columns in enumerate(self._columns) if not ids.isdisjoint(columns)]
-        if any(sum(id in columns for columns in self._columns) > 1 for id in ids):
+    def holders(self, column: ReadColumn) -> list[tuple[int, Node]]:
+        """The numbers of the files that hold a column, each with the leaves that it holds."""
+        node = self.node(column)
+        leaves = [leaf.id for leaf in node.leaves()]
+        if any(sum(id in columns for columns in self._columns) > 1 for id in leaves):
             raise CorruptTableError(
                 f"column `{column.name}` lies in two files of one fragment", where=self._unit["path"]
             )
-        if len(found) > 1:
-            raise UnsupportedFeatureError(
-                f"the members of column `{column.name}` lie in several files of one fragment",
-                where=self._unit["path"],
-                advice="compact the table with the library that wrote it",
-            )
-        return (found[0] if found else None), node
+        found = [(i, pruned(node, columns)) for i, columns in enumerate(self._columns)]
+        held = [(i, part) for i, part in found if part is not None]
+        return [(held[0][0], node)] if len(held) == 1 else held
+
+    def node(self, column: ReadColumn) -> Node:
+        return self._nodes[column.field_id if column.field_id is not None else -1]
 
     def file(self, i: int) -> LanceFile:
         """File i. Raises CorruptTableError if it is missing or has another number of rows than the fragment."""
@@ -144,46 +143,61 @@ class _Fragment:
 
     def _windows(self, columns: Sequence[ReadColumn]) -> Iterator[tuple[int, dict[str, pa.Array]]]:
         """(first row, columns) of every window of `_batch_rows` rows."""
-        by_part, absent = self._grouped(columns)
+        by_part = self._grouped(columns)
         streams = {
             i: _Stream(self.parts.file(i).batches([n for _, n in held], self._batch_rows))
             for i, held in by_part.items()
         }
         for start in range(0, self.unit["rows"], self._batch_rows):
             count = self._count(start)
-            arrays = {name: pa.nulls(count, self.types[name]) for name in absent}
-            for i, held in by_part.items():
-                for (name, node), column in zip(held, streams[i].rows(count).columns):
-                    arrays[name] = self._plain(name, node, column)
-            yield start, arrays
+            tables = {i: streams[i].rows(count) for i in by_part}
+            yield start, self._columns(columns, by_part, tables, count)
 
-    def _grouped(self, columns: Sequence[ReadColumn]) -> tuple[dict[int, list[tuple[str, Node]]], list[str]]:
+    def _grouped(self, columns: Sequence[ReadColumn]) -> dict[int, list[tuple[str, Node]]]:
+        """What to read of each file; a column that no file holds is in none."""
         by_part: dict[int, list[tuple[str, Node]]] = {}
-        absent = []
         for column in columns:
-            i, node = self.parts.holder(column)
-            if i is None:
-                absent.append(column.name)
-            else:
+            for i, node in self.parts.holders(column):
                 by_part.setdefault(i, []).append((column.name, node))
-        return by_part, absent
+        return by_part
+
+    def _columns(
+        self,
+        columns: Sequence[ReadColumn],
+        by_part: Mapping[int, Sequence[tuple[str, Node]]],
+        tables: Mapping[int, pa.Table],
+        count: int,
+    ) -> dict[str, pa.Array]:
+        """The columns in their plain types, from what was read of each file."""
+        found: dict[str, list[tuple[Node, pa.ChunkedArray]]] = {}
+        for i, held in by_part.items():
+            for (name, node), column in zip(held, tables[i].columns):
+                found.setdefault(name, []).append((node, column))
+        return {c.name: self._column(c, found.get(c.name, ()), count) for c in columns}
+
+    def _column(self, column: ReadColumn, parts: Sequence[tuple[Node, pa.ChunkedArray]], count: int) -> pa.Array:
+        if not parts:
+            return pa.nulls(count, self.types[column.name])
+        whole = parts[0][1]
+        if len(parts) > 1:
+            single = [(node, plain_array(values, values.type)) for node, values in parts]
+            whole = pa.chunked_array([joined(self.parts.node(column), single, self.unit["path"])])
+        return self._plain(column.name, self.parts.node(column), whole)
 
     def _others(self, columns: Sequence[ReadColumn], start: int, positions: Positions) -> dict[str, pa.Array]:
         """The columns of the rows at `positions`, all of one window."""
-        by_part, absent = self._grouped(columns)
-        arrays = {name: pa.nulls(len(positions), self.types[name]) for name in absent}
+        by_part = self._grouped(columns)
+        tables = {}
         count = self._count(start)
         for i, held in by_part.items():
             file, nodes = self.parts.file(i), [node for _, node in held]
             if len(positions) * _FEW < count:
-                table = file.take(positions, nodes)
+                tables[i] = file.take(positions, nodes)
             else:
-                table = file.read(nodes, range(start, start + count))
+                tables[i] = file.read(nodes, range(start, start + count))
                 if len(positions) < count:
-                    table = table.take(pa.array(positions - start))
-            for (name, node), column in zip(held, table.columns):
-                arrays[name] = self._plain(name, node, column)
-        return arrays
+                    tables[i] = tables[i].take(pa.array(positions - start))
+        return self._columns(columns, by_part, tables, len(positions))
 
     def _plain(self, name: str, node: Node, column: pa.ChunkedArray) -> pa.Array:
         """A column in its plain type: dictionaries, large layouts and zones are Lance's own."""

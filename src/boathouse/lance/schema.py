@@ -87,7 +87,7 @@ def _type(node: Node, path: str) -> DataType:
 
 def _decimal(kind: pa.DataType, path: str) -> DataType:
     """Scales below 0 mean whole numbers with zeros at the end: a decimal without fraction holds them."""
-    if kind.scale >= 0:
+    if kind.scale >= 0 or kind.precision - kind.scale > 76:
         return from_arrow_type(kind, path)
     return DecimalType(kind.precision - kind.scale, 0)
 
@@ -110,6 +110,11 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
                 f"column `{'.'.join(path)}` is a struct without members, which Lance cannot hold",
                 advice="leave it out, or give it a member",
             )
+        if _is_vector_of_structs(f.type):
+            raise UnsupportedTypeError(
+                f"column `{'.'.join(path)}` is a fixed-size list of structs, which pylance cannot read",
+                advice="make it a list",
+            )
         members = [m.name for m in f.type] if isinstance(f.type, StructType) else []
         if len({*members}) != len(members) or "" in members:
             raise InvalidArgumentError(
@@ -124,6 +129,14 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
         )
     columns = {f.name: f for f in schema}
     return tuple(f for top in tree(fields_of(to_arrow(schema))) for f in _restore(top, columns[top.name]))
+
+
+def _is_vector_of_structs(type: DataType) -> bool:
+    while isinstance(type, FixedSizeListType):
+        type = type.element.type
+        if isinstance(type, StructType):
+            return True
+    return False
 
 
 def _restore(node: Node, field: Field) -> list[LanceField]:

@@ -10,10 +10,11 @@ import pyarrow as pa
 from boathouse.bits import entropy
 from boathouse.errors import BoathouseError, SchemaMismatchError
 from boathouse.lance.file.messages import SchemaMessage
-from boathouse.lance.file.schema import arrow_schema
+from boathouse.lance.file.schema import arrow_schema, tree
 from boathouse.lance.file.writer import LanceWriter
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
 from boathouse.lance.read import read
+from boathouse.lance.schema import check_written
 from boathouse.storage import join
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import DATA_FILE, LANCE, PART, stats_type
@@ -28,7 +29,7 @@ def outcomes_schema(context: WriteContext) -> pa.Schema:
 
 
 def open_writer(context: WriteContext, partition: Mapping[int, object]) -> LanceFileWriter:
-    """A new data file under a fresh name; Lance has no partitions."""
+    """A new data file under a fresh name; Lance has no partitions. Raises UnsupportedTypeError."""
     return LanceFileWriter(context)
 
 
@@ -44,8 +45,10 @@ class LanceFileWriter:
     def __init__(self, context: WriteContext) -> None:
         self.context = context
         self.uri = join(context.directory, file_name())
-        self._sink = context.files.open_output(self.uri)
         fields = SchemaMessage.decode(context.options[FIELDS]).fields
+        for node in (n for top in tree(fields, where=self.uri) for n in top.walk()):
+            check_written(node.extension, node.name)
+        self._sink = context.files.open_output(self.uri)
         self._schema = arrow_schema(fields)
         self._writer = LanceWriter(self._sink, self._schema, fields, version=context.options[VERSION])
         self._bytes = 0

@@ -9,7 +9,7 @@ from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.options import FIELDS, VERSION
 from boathouse.lance.paths import DATA, V2_2, table_version
-from boathouse.lance.schema import check_written, fields_for, from_schema, no_partitions, to_metadata, to_schema
+from boathouse.lance.schema import fields_for, from_schema, no_partitions, to_metadata, to_schema
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Stores, join
 from boathouse.table.change import CreateTable
@@ -45,8 +45,6 @@ def write_context(
         raise no_partitions(location.uri)
     present = snapshot.manifest.fields if snapshot is not None else ()
     fields = fields_for(schema, present, where=location.uri)
-    for f in fields:
-        check_written(f.extension_name, f.name)
     version = table_version(snapshot.manifest, location.uri) if snapshot is not None else V2_2
     return WriteContext(
         format="lance",

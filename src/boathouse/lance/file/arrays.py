@@ -252,6 +252,8 @@ class ArrayReader:
             return [pa.Array.from_buffers(arrow_type(node), len(rows), [None], 0, 0, children)]
         pages = self._column(node)
         if pages is None:
+            if any(self._columns.get(below.id, -1) >= 0 for below in node.walk()):
+                raise NotRead("a list whose own column is missing, though its items are there")
             return [pa.nulls(len(rows), arrow_type(node))]
         stops = np.cumsum([page.length for page in pages], dtype=np.int64).tolist()
         firsts = [stop - page.length for stop, page in zip(stops, pages)]

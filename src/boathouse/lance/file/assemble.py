@@ -336,8 +336,15 @@ def _members(node: Node, parts: list[tuple[int, pa.Array]], rows: int) -> list[p
     for child in node.children:
         ids = {leaf.id for leaf in child.leaves()}
         mine = [(i, a) for i, a in parts if i in ids]
-        out.append(_merge(child, mine) if mine else pa.nulls(rows, arrow_type(child)))
+        out.append(_merge(child, mine) if mine else _without_leaves(child, rows))
     return out
+
+
+def _without_leaves(node: Node, rows: int) -> pa.Array:
+    """A member that the file has no leaf of: null, but a struct that has no members anyway is there."""
+    if node.logical_type == "struct" and not node.children:
+        return _nest(arrow_type(node), rows, None, [], [])
+    return pa.nulls(rows, arrow_type(node))
 
 
 def _mask(array: pa.Array) -> Mask | None:

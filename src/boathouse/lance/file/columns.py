@@ -156,13 +156,15 @@ class StructuralReader:
         """The rows of a field; null where the file has none of its leaves."""
         found = {}
         leaves = list(paths(node))
+        if any(not _is_bare(path) for path in leaves):  # pylance gives a bare struct in a struct no levels of its own
+            leaves = [path for path in leaves if not _is_bare(path)]
         for path in leaves:
             reader = self._reader(path)
             if reader is not None:
                 found[path[-1].id] = reader.read(wanted)
         if not found:
             return [pa.nulls(len(wanted), arrow_type(node))]
-        if len(leaves) == 1 and not any(n.logical_type == "map" for n in leaves[0]):
+        if len(found) == len(list(node.leaves())) == 1 and not any(n.logical_type == "map" for n in leaves[0]):
             return found[leaves[0][-1].id]
         with naming(self._container.source.uri, f"field `{node.name}`"):
             whole = {i: _concat(arrays) for i, arrays in found.items()}
@@ -171,6 +173,11 @@ class StructuralReader:
     def size(self, node: Node) -> int:
         readers = [self._reader(path) for path in paths(node)]
         return sum(reader.size for reader in readers if reader is not None)
+
+
+def _is_bare(path: tuple[Node, ...]) -> bool:
+    """Whether a path ends in a struct without members, below another field."""
+    return len(path) > 1 and path[-1].logical_type == "struct" and not path[-1].children
 
 
 def _concat(arrays: list[pa.Array]) -> pa.Array:

@@ -55,7 +55,7 @@ def _decode(encoding: m.CompressiveEncoding | None, buffers: list[Segments], cou
     if encoding.rle is not None:
         return _runs(encoding.rle, buffers, counts)
     if encoding.general is not None:
-        buffers[:1] = [_decompress(encoding.general, _next(buffers))]
+        buffers.insert(0, _decompress(encoding.general, _next(buffers)))
         return _decode(encoding.general.values, buffers, counts)
     if encoding.byte_stream_split is not None:
         return _unsplit(encoding.byte_stream_split, _next(buffers), counts)
