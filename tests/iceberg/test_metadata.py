@@ -160,7 +160,7 @@ def test_a_changed_uuid_is_refused(make):
     table, eyes = make(DATA)
     document = {**eyes.document(), "table-uuid": "00000000-0000-0000-0000-000000000000"}
     (eyes.root / "metadata" / "v3.metadata.json").write_text(json.dumps(document))
-    with pytest.raises(BoathouseError, match="made anew"):
+    with pytest.raises(BoathouseError, match="recreated"):
         table.append(DATA)
 
 

@@ -281,7 +281,7 @@ def test_a_table_made_anew_is_another_table(kit, numbers):
         kit.pylance(numbers.slice(0, 1))
         kit.pylance(numbers.slice(0, 1), mode="append")
 
-    with pytest.raises(CommitConflictError, match="made anew"):
+    with pytest.raises(CommitConflictError, match="recreated"):
         with kit.overtaken_by(others):
             kit.open().append(numbers)
     assert kit.dataset().count_rows() == 2

@@ -280,25 +280,6 @@ def test_a_transaction_that_another_applied_is_skipped(format_name, tmp_path, mo
     assert table.count() == 11 and orphans(path, format_name) == set()
 
 
-def test_a_write_that_landed_is_done_though_the_store_fails_after_it(format_name, tmp_path, monkeypatch):
-    path = str(tmp_path / "t")
-    made(path, format_name)
-    table = bh.open(path)
-    before, real, seen = table.version, run_op._reload, []
-
-    def failing(handle: Any) -> Any:
-        seen.append(1)
-        if len(seen) > 1:
-            raise errors.StorageError("the store is gone")
-        return real(handle)
-
-    monkeypatch.setattr(run_op, "_reload", failing)
-    done = table.append(rows(100))
-    assert done.version is not None and done.rows_added == 1 and table.version == before
-    monkeypatch.setattr(run_op, "_reload", real)
-    assert table.refresh().count() == 11 and table.version == done.version
-
-
 def test_an_unknown_outcome_keeps_the_files(format_name, tmp_path):
     path = str(tmp_path / "t")
     made(path, format_name)

@@ -121,7 +121,7 @@ def test_a_table_dropped_and_made_anew_is_never_written(table, make_people):
     stale = bh.open(table.uri, format="toy")
     del TABLES[table.uri]
     bh.create(table.uri, make_people(0, 1).schema, format="toy")
-    with pytest.raises(errors.CommitConflictError, match="anew"):
+    with pytest.raises(errors.CommitConflictError, match="recreated"):
         stale.append(make_people(0, 1))
 
 

@@ -63,7 +63,8 @@ def create(
         if given.dry_run:
             raise InvalidArgumentError("an empty table is not created dry", advice="leave dry_run out")
         _check_free(location, stores)
-        snapshot, _ = _create.create(table_format, location, stores, table, given)
+        made, _ = _create.create(table_format, location, stores, table, given)
+        snapshot = made or _create.opened(table_format, location, stores)
         return Table(Handle(location, stores, table_format, snapshot), spark, zone)
 
 

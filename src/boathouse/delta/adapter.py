@@ -18,6 +18,7 @@ from boathouse.table.format import (
     Committer,
     HistoryEntry,
     MapFunction,
+    Published,
     Snapshot,
     TableFormat,
     Winner,
@@ -28,13 +29,14 @@ from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 
 if TYPE_CHECKING:
-    from boathouse.delta import conflict, history, scan, transaction, write
+    from boathouse.delta import conflict, history, landed, scan, transaction, write
     from boathouse.table import commit
     from boathouse.table.change import Change, CreateTable, Verdict
 else:
     commit = Late("boathouse.table.commit")
     conflict = Late("boathouse.delta.conflict")
     history = Late("boathouse.delta.history")
+    landed = Late("boathouse.delta.landed")
     scan = Late("boathouse.delta.scan")
     transaction = Late("boathouse.delta.transaction")
     write = Late("boathouse.delta.write")
@@ -97,6 +99,11 @@ class DeltaFormat:
 
     def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
         return transaction.prepare(change, None if head is None else _own(head), stores)
+
+    def look_back(
+        self, attempt: Attempt, change: Change, stores: Stores
+    ) -> tuple[Published | None, DeltaSnapshot | None]:
+        return landed.look_back(attempt, change, stores)
 
     def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
         transaction.published(attempt, change, stores)

@@ -20,6 +20,7 @@ from boathouse.delta.tail import Tail, replay
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.storage import ObjectInfo, Stores
+from boathouse.table.cleaned import listed_again
 from boathouse.table.format import MapFunction
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.plan import Tally
@@ -127,12 +128,11 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> DeltaSnapshot:
     if at.ref is not None:
         raise InvalidArgumentError("a Delta table has no branches or tags", where=location.uri, advice="leave ref out")
     log = Log(location.uri, stores)
-    if not at.pinned:
-        listing = log.newest()
-        if listing.newest < 0:
-            raise log.absent()
-        return load_from(log, location, listing, None)
-    listing = log.listing()
+    return listed_again(lambda: _load(log, location, at), location.uri)
+
+
+def _load(log: Log, location: Location, at: At) -> DeltaSnapshot:
+    listing = log.listing() if at.pinned else log.newest()
     if listing.newest < 0:
         raise log.absent()
     version = at.version
@@ -154,6 +154,8 @@ def load_from(log: Log, location: Location, listing: Listing, version: int | Non
                 continue
             if problem is None:
                 raise
+            if isinstance(problem, NotFoundError):
+                raise problem from error
             raise CorruptTableError(
                 f"a checkpoint cannot be read, and the log does not reach back without it: {problem.message}",
                 where=problem.where,
@@ -170,9 +172,16 @@ def load_from(log: Log, location: Location, listing: Listing, version: int | Non
 
 
 def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
-    """The newest version, read on from `planned`; None if its entry is not the one that was read, or some are gone."""
+    """The newest version, read on from `planned`; None if it has to be loaded.
+
+    So it has where the planned entry is not the one that was read, where entries are gone, and where a newer
+    checkpoint is there: readers begin at that one, and not all of what lies below it need be part of the table.
+    """
     listing = log.listing(planned.version)
     if planned.commit is None or listing.commits.get(planned.version) != planned.commit:
+        return None
+    known = planned.checkpoint.version if planned.checkpoint is not None else -1
+    if any(c.version > known for c in listing.checkpoints):
         return None
     newest = listing.newest
     if newest == planned.version:
@@ -180,7 +189,10 @@ def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
     versions = range(planned.version + 1, newest + 1)
     if any(v not in listing.commits for v in versions):
         return None
-    new = tuple(read_entry(log, v, listing.commits[v].modified_ms) for v in versions)
+    try:
+        new = tuple(read_entry(log, v, listing.commits[v].modified_ms) for v in versions)
+    except NotFoundError:
+        return None
     found = Segment(newest, None, tuple((v, listing.commits[v]) for v in versions))
     before = {"protocol": [dict(planned.protocol.raw)], "metaData": [dict(planned.metadata.raw)]}
     base = OpenCheckpoint(planned.version, planned.metadata.where, before, ())

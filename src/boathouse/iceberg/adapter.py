@@ -21,19 +21,30 @@ from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import Stores, join
-from boathouse.table.format import Attempt, Capabilities, Committer, HistoryEntry, MapFunction, Snapshot, Winner
+from boathouse.table.format import (
+    Attempt,
+    Capabilities,
+    Committer,
+    HistoryEntry,
+    MapFunction,
+    Published,
+    Snapshot,
+    Winner,
+)
 from boathouse.table.location import NEWEST, At, Location, Version
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 
 if TYPE_CHECKING:
-    from boathouse.iceberg import committer, conflict, history, scan, transaction, write
+    from boathouse.iceberg import conflict, history, landed, scan, transaction, write
+    from boathouse.table import commit
     from boathouse.table.change import Change, CreateTable, Verdict
 else:
-    committer = Late("boathouse.iceberg.committer")
+    commit = Late("boathouse.table.commit")
     conflict = Late("boathouse.iceberg.conflict")
     history = Late("boathouse.iceberg.history")
+    landed = Late("boathouse.iceberg.landed")
     scan = Late("boathouse.iceberg.scan")
     transaction = Late("boathouse.iceberg.transaction")
     write = Late("boathouse.iceberg.write")
@@ -95,7 +106,7 @@ class IcebergFormat:
         return write.write_context(location, stores, schema, spec, properties, write_id, found)
 
     def committer(self, location: Location, stores: Stores) -> Committer:
-        return committer.FileSystemCommitter(location, stores)
+        return commit.FileCommitter(stores)
 
     def head(self, change: Change, stores: Stores) -> IcebergSnapshot | None:
         try:
@@ -111,6 +122,12 @@ class IcebergFormat:
 
     def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
         return transaction.prepare(change, None if head is None else _own(head), stores)
+
+    def look_back(
+        self, attempt: Attempt, change: Change, stores: Stores
+    ) -> tuple[Published | None, IcebergSnapshot | None]:
+        head = self.head(change, stores)
+        return None if head is None else landed.includes(attempt, head, stores), head
 
     def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
         """Writes version-hint.text, which others begin their search at; a failure is harmless."""

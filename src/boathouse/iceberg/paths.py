@@ -81,7 +81,11 @@ def compressed(uri: str) -> bool:
 def read_bytes(stores: Stores, uri: str) -> bytes:
     """A file, decompressed if it is gzip whatever its name says."""
     storage, key = stores.resolve(uri)
-    data = storage.get(key)
+    return decompressed(storage.get(key), uri)
+
+
+def decompressed(data: bytes, uri: str) -> bytes:
+    """The bytes of a metadata file, decompressed if they are gzip. Raises CorruptTableError."""
     if data[:2] != b"\x1f\x8b":
         return data
     try:

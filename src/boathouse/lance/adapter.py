@@ -10,20 +10,30 @@ from boathouse.expr.tree import Expr
 from boathouse.lance import snapshot
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Stores
-from boathouse.table.format import Attempt, Capabilities, Committer, HistoryEntry, MapFunction, Snapshot, Winner
+from boathouse.table.format import (
+    Attempt,
+    Capabilities,
+    Committer,
+    HistoryEntry,
+    MapFunction,
+    Published,
+    Snapshot,
+    Winner,
+)
 from boathouse.table.location import NEWEST, At, Location, Version
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 
 if TYPE_CHECKING:
-    from boathouse.lance import conflict, history, scan, transaction, write
+    from boathouse.lance import conflict, history, landed, scan, transaction, write
     from boathouse.table import commit
     from boathouse.table.change import Change, CreateTable, Verdict
 else:
     commit = Late("boathouse.table.commit")
     conflict = Late("boathouse.lance.conflict")
     history = Late("boathouse.lance.history")
+    landed = Late("boathouse.lance.landed")
     scan = Late("boathouse.lance.scan")
     transaction = Late("boathouse.lance.transaction")
     write = Late("boathouse.lance.write")
@@ -87,6 +97,11 @@ class LanceFormat:
 
     def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
         return transaction.prepare(change, cast(LanceSnapshot | None, head), stores)
+
+    def look_back(
+        self, attempt: Attempt, change: Change, stores: Stores
+    ) -> tuple[Published | None, LanceSnapshot | None]:
+        return landed.look_back(attempt, change, stores)
 
     def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
         """Nothing: the newest manifest is found by listing, never by the hint."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from boathouse.errors import VersionNotFoundError
 from boathouse.lance.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.properties import WRITE_ID, app_version
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
@@ -73,7 +74,10 @@ def winners(change: Change, head: LanceSnapshot, stores: Stores) -> Sequence[Win
         file = kept.get(version)
         if file is None:
             return None
-        document = head.document if version == head.version else read_manifest(change.location, stores, file)
+        try:
+            document = head.document if version == head.version else read_manifest(change.location, stores, file)
+        except VersionNotFoundError:
+            return None
         transaction = read_transaction(change.location, stores, document)
         properties = transaction.transaction_properties if transaction else {}
         found.append(Winner(version, properties.get(WRITE_ID), Landed(version, transaction)))

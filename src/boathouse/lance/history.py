@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from boathouse.errors import VersionNotFoundError
 from boathouse.lance.manifest import ManifestFile, parse
 from boathouse.lance.messages import Transaction
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
@@ -77,7 +78,10 @@ def _parameters(transaction: Transaction) -> dict[str, Any]:
 def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
     """The version whose transaction carries the write id, newest first."""
     for file in list_versions(location, stores):
-        transaction = read_transaction(location, stores, read_manifest(location, stores, file))
+        try:
+            transaction = read_transaction(location, stores, read_manifest(location, stores, file))
+        except VersionNotFoundError:  # cleaned up since the listing
+            continue
         if transaction is not None and transaction.transaction_properties.get(WRITE_ID) == write_id:
             return file.version
     return None

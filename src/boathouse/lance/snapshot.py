@@ -29,6 +29,7 @@ from boathouse.lance.rows import count_rows
 from boathouse.lance.schema import to_schema
 from boathouse.lance.versions import VersionFile, list_versions, missing_version, newest
 from boathouse.storage import Stores, join
+from boathouse.table.cleaned import listed_again
 from boathouse.table.format import MapFunction
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.plan import Tally
@@ -171,10 +172,7 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
             raise InvalidArgumentError("a tag names one version: give it or a version or time, not both")
         version, ref = tag.version, tag.name
     if version is None and at.timestamp_ms is None:
-        file = newest(location, stores)
-        if file is None:
-            raise _no_table(location)
-        return open_version(location, stores, file)
+        return listed_again(lambda: _open_newest(location, stores), location.uri, VersionNotFoundError)
     kept = list_versions(location, stores)
     if not kept:
         raise _no_table(location)
@@ -187,13 +185,24 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
     return open_version(location, stores, found, ref)
 
 
+def _open_newest(location: Location, stores: Stores) -> LanceSnapshot:
+    file = newest(location, stores)
+    if file is None:
+        raise _no_table(location)
+    return open_version(location, stores, file)
+
+
 def _at_time(location: Location, stores: Stores, timestamp_ms: int, kept: Sequence[VersionFile]) -> LanceSnapshot:
     first = None
     for file in kept:
-        first = open_version(location, stores, file)
+        try:
+            first = open_version(location, stores, file)
+        except VersionNotFoundError:  # cleaned up since the listing, and so are the older ones
+            break
         if first.timestamp_ms <= timestamp_ms:
             return first
-    assert first is not None
+    if first is None:
+        raise VersionNotFoundError("every version was removed meanwhile", where=location.uri)
     raise VersionNotFoundError(
         f"no version is as old as {timestamp_ms} ms", where=location.uri,
         advice=f"the oldest kept is version {first.version} of {first.timestamp_ms} ms",

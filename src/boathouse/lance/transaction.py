@@ -12,6 +12,7 @@ from boathouse.errors import (
     ReadOnlyError,
     UnsafeStorageError,
     UnsupportedFeatureError,
+    VersionNotFoundError,
 )
 from boathouse.lance import features
 from boathouse.lance.build import Build, Built
@@ -20,7 +21,7 @@ from boathouse.lance.manifest import serialise
 from boathouse.lance.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
 from boathouse.lance.properties import properties_of
-from boathouse.lance.snapshot import LanceSnapshot, open_version, read_manifest
+from boathouse.lance.snapshot import LanceSnapshot, load, open_version, read_manifest
 from boathouse.lance.versions import VersionFile, list_versions, manifest_uri, newest
 from boathouse.storage import PutMode, Stores, join
 from boathouse.table.change import (
@@ -39,19 +40,22 @@ _ALONE = (SetProperties, AddColumn)
 
 
 def head(change: Change, stores: Stores) -> LanceSnapshot | None:
-    """The newest version; its `identity` differs from the planned one's if the table was made anew meanwhile.
+    """The newest version; its `identity` differs from the planned one's if the table was recreated meanwhile.
 
     A manifest has no id of its table: another manifest at the planned version, or none as high, is the sign.
     """
+    planned = change.planned
     file = newest(change.location, stores)
     if file is None:
         return None
-    planned = change.planned
-    if not isinstance(planned, LanceSnapshot):
-        return open_version(change.location, stores, file)
-    if _same(file, planned.file):
+    if isinstance(planned, LanceSnapshot) and _same(file, planned.file):
         return planned
-    found = open_version(change.location, stores, file)
+    try:
+        found = open_version(change.location, stores, file)
+    except VersionNotFoundError:  # cleaned up since the listing
+        found = load(change.location, stores)
+    if not isinstance(planned, LanceSnapshot):
+        return found
     if _replaced(planned, found, stores):
         return replace(found, replaced=f"#{found.manifest.transaction_file}")
     return found
@@ -64,7 +68,10 @@ def _replaced(planned: LanceSnapshot, found: LanceSnapshot, stores: Stores) -> b
     now = kept.get(planned.version)
     if now is None or _same(now, planned.file):
         return False
-    return read_manifest(planned.location, stores, now) != planned.document
+    try:
+        return read_manifest(planned.location, stores, now) != planned.document
+    except VersionNotFoundError:  # cleaned up since the listing
+        return False
 
 
 def _same(a: VersionFile, b: VersionFile) -> bool:

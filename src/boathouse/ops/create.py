@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.errors import AlreadyExistsError, BoathouseError, CommitUnknownError
+from boathouse.errors import AlreadyExistsError, BoathouseError, CommitUnknownError, StorageError
 from boathouse.ops.handle import WriteOptions, check_read_only
 from boathouse.ops.outcomes import data_files, discard, total
 from boathouse.ops.result import FIGURES, WriteResult
@@ -27,10 +27,11 @@ def create(
     options: WriteOptions = WriteOptions(),
     data: Rel | None = None,
     engine: Engine | None = None,
-) -> tuple[Snapshot, WriteResult]:
+) -> tuple[Snapshot | None, WriteResult]:
     """Creates the table, with the rows of `data` if given (then its schema is `table.schema`).
 
-    Raises AlreadyExistsError, UnsupportedTypeError and UnsupportedFeatureError before anything is written.
+    The snapshot is None where the store did not show it after the commit. Raises AlreadyExistsError,
+    UnsupportedTypeError and UnsupportedFeatureError before anything is written.
     """
     check_read_only(str(location))
     started = entropy.current().monotonic()
@@ -69,7 +70,19 @@ def create(
         retries=outcome.turns - 1,
         write_id=write_id,
     )
-    return format.load(location, stores), result
+    return outcome.after, result
+
+
+def opened(format: TableFormat, location: Location, stores: Stores) -> Snapshot:
+    """A table that was just created. Where it cannot be read now, the StorageError says that it is there."""
+    try:
+        return format.load(location, stores)
+    except Exception as error:
+        raise StorageError(
+            f"the table was created, but could not be read again: {error}",
+            where=str(location),
+            advice="open it once the store answers; do not create it again",
+        ) from error
 
 
 def _commit(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError, StorageError
+from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import data_files, discard, total
 from boathouse.ops.result import FIGURES, WriteResult
@@ -73,7 +73,7 @@ def run(handle: Handle, operation: str, options: WriteOptions, plan: PlanFunctio
         if isinstance(outcome, Committed):
             result = _result(operation, _recounted(planned, outcome), outcome.version)
             seconds = entropy.current().monotonic() - started
-            return _after(handle), replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
+            return _after(handle, outcome), replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
         if not isinstance(outcome, Conflicted):
             raise unknown_error(planned.change)
         lost, error = planned, conflict_error(handle, planned.change, outcome)
@@ -110,11 +110,13 @@ def _head(handle: Handle, lost: Planned) -> Snapshot:
         raise
 
 
-def _after(handle: Handle) -> Snapshot:
-    """The snapshot after a write. The write is done: a store that fails now must not make it look as if it were not."""
+def _after(handle: Handle, outcome: Committed) -> Snapshot:
+    """The snapshot after a write. The write is done: what fails now must not make it look as if it were not."""
+    if outcome.after is not None:
+        return outcome.after
     try:
         return _reload(handle)
-    except StorageError as error:
+    except Exception as error:
         log.warning("%s was written, but could not be read again: %s", handle.location, error)
         return handle.snapshot
 
@@ -128,7 +130,7 @@ def _recounted(planned: Planned, outcome: Committed) -> Planned:
         return planned
     try:
         files, rows = planned.recount(onto)
-    except BoathouseError:  # the write is done, whatever becomes of its figures
+    except Exception:  # the write is done, whatever becomes of its figures
         return planned
     return replace(planned, files_removed=files, rows_removed=rows)
 
@@ -148,13 +150,13 @@ def _commit(handle: Handle, planned: Planned, change: Change) -> CommitOutcome:
 
 def newest(handle: Handle) -> Handle:
     """The handle at the newest version, which every write starts from. Raises CommitConflictError if the table
-    was dropped and made anew since the handle was opened."""
+    was dropped and recreated since the handle was opened."""
     if handle.pinned:
         return handle
     snapshot = _reload(handle)
     if snapshot.identity != handle.snapshot.identity:
         raise CommitConflictError(
-            "the table was dropped and made anew since it was opened",
+            "the table was dropped and recreated since it was opened",
             where=str(handle.location),
             advice="open it again to write to the new one",
         )

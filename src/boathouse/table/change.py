@@ -163,13 +163,14 @@ Verdict = Rebase | Replan | Stop
 class Committed:
     """The change is the table's version `version`; `already` if an earlier attempt of ours had landed.
 
-    `onto` is the snapshot that it followed, where it is known.
+    `onto` is the snapshot that it followed, `after` the newest one once it had landed, where they are known.
     """
 
     version: Version
     turns: int
     already: bool = False
     onto: Snapshot | None = field(default=None, compare=False, repr=False)
+    after: Snapshot | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,15 @@ MAX_SECONDS = 30 * 60
 READ_BACKS = 6
 SLOW_SECONDS = 5.0
 """A put that took longer since its head was found may have landed below a head that moved on and was cleaned."""
+PATIENT_TURNS = 3
+"""So many lost turns are followed by a pause; after them a writer publishes at once, so that it does not starve."""
 
 
 def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome:
     """Makes `change` the next version of its table, or says why not.
 
     Raises only what the format raises for a table it cannot read or write, and StorageError when the store
-    fails before anything could have landed.
+    fails before anything could have landed: once a put has won or is undecided, nothing is raised.
     """
     clock = entropy.current()
     deadline = clock.monotonic() + MAX_SECONDS
@@ -53,18 +55,20 @@ def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome
         except StorageError:
             discard(stores, attempt.side)
             raise
-        if published == "won" and clock.monotonic() - started > SLOW_SECONDS:
-            published = _look_back(format, change, attempt, stores)
+        seconds = clock.monotonic() - started
+        after = None
         if published == "won":
-            format.published(attempt, change, stores)
-            _log(change, attempt, turn)
-            return Committed(attempt.version, turn, onto=head)
+            published, after = _look_back(format, change, attempt, stores, seconds > SLOW_SECONDS)
+        if published == "won":
+            _published(format, change, attempt, stores, turn)
+            return Committed(attempt.version, turn, onto=head, after=after)
         if published == "unknown":
             return Unknown(change.write_id, attempt.uri)
         discard(stores, attempt.side)
         if clock.monotonic() > deadline:
             break
-        clock.sleep(clock.random() * min(2.0, 0.005 * 2 ** min(turn, 9)))
+        if turn <= PATIENT_TURNS:
+            clock.sleep(clock.random() * seconds)
     version = head.version if head is not None else 0
     return Conflicted((Conflict("busy", version, f"other writers won {turn} times in a row"),), replan=False)
 
@@ -76,38 +80,65 @@ def _follow(
     if change.planned is None:
         return None if head is None else _exists(format, change, head, stores, turn)
     if head is None or head.identity != change.planned.identity:
-        what = "is gone" if head is None else "was dropped and made anew"
+        what = "is gone" if head is None else "was dropped and recreated"
         version = change.planned.version if head is None else head.version
         return Conflicted((Conflict("table-replaced", version, f"the table {what}"),), replan=False)
     winners = format.winners(change, head, stores)
     if winners is None:
+        # Earlier turns of ours are not among those that are gone: each of them was certainly lost.
         gone = Conflict("history-gone", head.version, "versions since the one planned from were cleaned away")
-        # An earlier turn of ours may be among the versions that are gone: then nobody can tell any more.
-        return Conflicted((gone,), replan=True) if turn == 1 else Unknown(change.write_id, head.token)
+        return Conflicted((gone,), replan=True)
     for winner in winners:
         if winner.write_id == change.write_id:
-            return Committed(winner.version, turn, already=True)
+            return Committed(winner.version, turn, already=True, after=head)
     verdict = format.check(change, winners, head, stores)
     if isinstance(verdict, Rebase):
         return None
     return Conflicted(verdict.conflicts, replan=isinstance(verdict, Replan))
 
 
-def _look_back(format: TableFormat, change: Change, attempt: Attempt, stores: Stores) -> Published:
-    """Whether a version that was put late is part of the table: the versions above it must come after it."""
-    head = format.head(change, stores)
-    if head is None or head.version == attempt.version or change.planned is None:
-        return "won"
-    winners = format.winners(change, head, stores)
-    if winners is None:
-        return "unknown"
-    return "won" if any(w.write_id == change.write_id for w in winners) else "lost"
+def _look_back(
+    format: TableFormat, change: Change, attempt: Attempt, stores: Stores, slow: bool
+) -> tuple[Published, Snapshot | None]:
+    """Whether a version that was put is part of the table as readers see it, and the newest snapshot.
+
+    Never raises, whatever the store or the table's files do now. Where nothing can be seen, a quick put counts as
+    won, since the head that it follows was seen just before; a slow one is unknown.
+    """
+    clock = entropy.current()
+    for i in range(READ_BACKS):
+        try:
+            landed, head = format.look_back(attempt, change, stores)
+        except Exception as error:
+            log.debug("could not look back at %s: %s", attempt.uri, error)
+            landed = None
+        if landed == "won":
+            return landed, head
+        if landed is not None:
+            log.warning(
+                "%s was put, and is %s", attempt.uri, "not part of the table" if landed == "lost" else "undecided"
+            )
+            if landed == "lost":
+                # Nobody reads it; left there it would be found by whoever asks for our write.
+                discard(stores, (attempt.uri,))
+            return landed, None
+        clock.sleep(clock.random() * 0.02 * 2**i)
+    return ("unknown" if slow else "won"), None
+
+
+def _published(format: TableFormat, change: Change, attempt: Attempt, stores: Stores, turn: int) -> None:
+    """What follows a commit that landed. It costs others time where it fails, and the commit nothing."""
+    try:
+        format.published(attempt, change, stores)
+    except Exception as error:
+        log.warning("%s was committed, but not all that follows a commit: %s", attempt.uri, error)
+    _log(change, attempt, turn)
 
 
 def _exists(format: TableFormat, change: Change, head: Snapshot, stores: Stores, turn: int) -> CommitOutcome:
     ours = format.find_write(change.location, stores, change.write_id)
     if ours is not None:
-        return Committed(ours, turn, already=True)
+        return Committed(ours, turn, already=True, after=head)
     return Conflicted((Conflict("table-exists", head.version, "a table was created here meanwhile"),), replan=False)
 
 

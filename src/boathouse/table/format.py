@@ -194,6 +194,13 @@ class TableFormat(Protocol):
     def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
         """Writes what the commit refers to and returns the commit itself, fresh bytes at every call."""
 
+    def look_back(self, attempt: Attempt, change: Change, stores: Stores) -> tuple[Published | None, Snapshot | None]:
+        """Whether an attempt that was put is part of the table as every reader sees it, and the newest snapshot.
+
+        Put-if-absent also succeeds below a history that was cleaned. `lost` is certain; `unknown` cannot be told;
+        None: the listings do not show the attempt yet. May raise anything that reading a table raises.
+        """
+
     def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
         """After a commit: checkpoints, hints, checksums. Never raises."""
 

@@ -1,0 +1,116 @@
+"""Whether an entry that was put is part of the log that readers replay.
+
+Put-if-absent succeeds below a log that was cleaned: then a newer checkpoint stands above our entry and was made
+without it. Readers begin at that checkpoint, so what counts is whether it has what our entry did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from boathouse.delta import paths
+from boathouse.delta.checkpoint import read_files
+from boathouse.delta.commits import ADD, REMOVE, Entry, parse_entry
+from boathouse.delta.log import Log
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.delta.transaction import head
+from boathouse.errors import CorruptTableError
+from boathouse.storage import Stores
+from boathouse.table.change import Change
+from boathouse.table.format import Attempt, Published
+
+_TOMBSTONES_KEPT = "delta.deletedFileRetentionDuration"
+
+
+def look_back(attempt: Attempt, change: Change, stores: Stores) -> tuple[Published | None, DeltaSnapshot | None]:
+    """`TableFormat.look_back`."""
+    try:
+        newest = head(change, stores)
+    except CorruptTableError:
+        if _above_a_gap(attempt, Log(change.location.uri, stores)):
+            # The table was recreated: our entry stands far above its log, where nobody can have built on it.
+            return "lost", None
+        raise
+    return None if newest is None else includes(attempt, newest), newest
+
+
+def _above_a_gap(attempt: Attempt, log: Log) -> bool:
+    listing = log.listing()
+    before = attempt.version - 1
+    return attempt.version > 0 and before not in listing.commits and not listing.checkpoints
+
+
+def includes(attempt: Attempt, newest: DeltaSnapshot) -> Published | None:
+    """`won` or `lost`, `unknown` where the log cannot tell; None while the listing does not show the entry yet."""
+    version = attempt.version
+    if newest.version < version:
+        return None
+    checkpoint = newest.checkpoint
+    if checkpoint is None or checkpoint.version < version:
+        # Everybody replays every entry after a checkpoint, and nobody else could take our entry's number.
+        return "won"
+    ours = parse_entry(version, attempt.uri, attempt.body)
+    return _by_files(ours, newest) or _by_small_actions(ours, newest)
+
+
+def _by_files(ours: Entry, newest: DeltaSnapshot) -> Published | None:
+    """Whether the checkpoint knows our files; None where the entry has none."""
+    root = newest.location.uri
+    files = [(is_add, paths.key_of(a["path"], root), a.get("deletionTimestamp")) for is_add, a in ours.files()]
+    if not files:
+        return None
+    live, gone = _known(newest, "add"), _known(newest, "remove")
+    added = [key for is_add, key, _ in files if is_add]
+    if any(key in live or key in gone for key in added):
+        return "won"
+    if added:
+        # Files that a later commit took out again leave a tombstone, for as long as the table keeps them.
+        return "unknown" if _TOMBSTONES_KEPT in newest.metadata.configuration else "lost"
+    removed = {key: time for is_add, key, time in files if not is_add}
+    if any(gone.get(key) == time for key, time in removed.items()):
+        return "won"
+    return "lost" if any(key in live for key in removed) else "unknown"
+
+
+def _known(newest: DeltaSnapshot, kind: str) -> dict[str, int | None]:
+    """Files that the checkpoint and the entries after it add, or remove and when."""
+    root = newest.location.uri
+    found: dict[str, int | None] = {}
+    assert newest.checkpoint is not None
+    for _, batch in read_files(newest.checkpoint, kind, ADD if kind == "add" else REMOVE):
+        keys = paths.keys_of(batch.column("path"), root).to_pylist()
+        times = [None] * len(keys) if kind == "add" else batch.column("deletionTimestamp").to_pylist()
+        found.update(zip(keys, times, strict=True))
+    entries = [newest.checkpoint.entry] if newest.checkpoint.entry is not None else []
+    for entry in (*entries, *newest.entries):
+        for is_add, action in entry.files():
+            if is_add is (kind == "add"):
+                found[paths.key_of(action["path"], root)] = action.get("deletionTimestamp")
+    return found
+
+
+def _by_small_actions(ours: Entry, newest: DeltaSnapshot) -> Published:
+    for txn in ours.actions.get("txn", ()):
+        return "won" if _at_least(newest.transactions.get(txn["appId"]), txn["version"]) else "lost"
+    metadata = ours.last("metaData")
+    if metadata is not None and _plain(metadata) == _plain(newest.metadata.raw):
+        return "won"
+    return "unknown"
+
+
+def _at_least(found: int | None, version: int) -> bool:
+    return found is not None and found >= version
+
+
+def _plain(action: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is null: a checkpoint spells out fields that an entry leaves out."""
+    return dict(_pairs(action))
+
+
+def _pairs(action: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in action.items():
+        if isinstance(value, Mapping):
+            value = _plain(value)
+        if value not in (None, {}):
+            yield name, value

@@ -1,0 +1,56 @@
+"""Whether a manifest that was put is part of the main line.
+
+A manifest holds the whole table, so the next one that is kept has what ours brought, unless ours was put below
+versions that had been cleaned up.
+"""
+
+from __future__ import annotations
+
+from boathouse.lance.manifest import parse
+from boathouse.lance.messages import Manifest
+from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
+from boathouse.lance.transaction import head
+from boathouse.lance.versions import list_versions
+from boathouse.storage import Stores
+from boathouse.table.change import Change
+from boathouse.table.format import Attempt, Published
+
+
+def look_back(attempt: Attempt, change: Change, stores: Stores) -> tuple[Published | None, LanceSnapshot | None]:
+    """`TableFormat.look_back`."""
+    newest = head(change, stores)
+    return None if newest is None else _includes(attempt, change, newest, stores), newest
+
+
+def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot, stores: Stores) -> Published | None:
+    if newest.version <= attempt.version:
+        return "won" if newest.version == attempt.version else None
+    above = [v for v in list_versions(change.location, stores) if v.version > attempt.version]
+    if not above:
+        return None
+    file = min(above, key=lambda v: v.version)
+    after = newest.document if file.version == newest.version else read_manifest(change.location, stores, file)
+    ours = parse(attempt.body, where=attempt.uri).manifest
+    planned = change.planned
+    before = planned.manifest if isinstance(planned, LanceSnapshot) else Manifest()
+    brought = _identities(ours) - _identities(before)
+    if brought & _identities(after.manifest):
+        return "won"
+    if file.version > attempt.version + 1:
+        return "unknown"
+    transaction = read_transaction(change.location, stores, after)
+    if transaction is None or transaction.operation != "append":
+        return "unknown"
+    # An append leaves everything else as it finds it.
+    found = after.manifest
+    taken = _identities(before) - _identities(ours)
+    same = found.fields == ours.fields and found.config == ours.config and not taken & _identities(found)
+    return "won" if same and _identities(ours) <= _identities(found) else "lost"
+
+
+def _identities(manifest: Manifest) -> set[tuple[int, tuple[str, ...], bytes]]:
+    """Fragments with their files and deletions, all of which have names that nobody else draws."""
+    return {
+        (f.id, tuple(d.path for d in f.files), b"" if f.deletion_file is None else f.deletion_file.encode())
+        for f in manifest.fragments
+    }

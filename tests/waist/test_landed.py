@@ -1,0 +1,354 @@
+"""What has landed is acknowledged, and nothing else is: whatever others, the store and the clock do around a commit."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import boathouse as bh
+import lance
+from boathouse import registry
+from boathouse.bits import entropy
+from boathouse.delta.log import Log
+from boathouse.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    CorruptTableError,
+    NotFoundError,
+    StorageError,
+    UndecidedError,
+)
+from boathouse.iceberg import snapshot as iceberg_snapshot
+from boathouse.lance import snapshot as lance_snapshot
+from boathouse.storage import Stores
+from boathouse.storage.local import LocalStorage
+from boathouse.table.change import Change, Rebase
+from boathouse.table.commit import FileCommitter, commit
+from boathouse.table.format import Attempt
+
+FORMATS = ["delta", "iceberg", "lance"]
+
+
+@pytest.fixture(params=FORMATS)
+def format_name(request) -> str:
+    return request.param
+
+
+def one(i: int) -> pa.Table:
+    return pa.table({"id": pa.array([i], pa.int64())})
+
+
+def made(path: Path, format: str) -> bh.Table:
+    """A table of one row whose log is cleaned as soon as that is asked for."""
+    properties = {"delta.logRetentionDuration": "interval 0 seconds"} if format == "delta" else None
+    t = bh.create(str(path), one(0).schema, format=format, properties=properties)
+    t.append(one(1))
+    return t
+
+
+def go_past(path: Path, format: str) -> None:
+    """Two more versions by another writer, and every older one cleaned away."""
+    if format == "delta":
+        for i in (100, 101):
+            write_deltalake(str(path), one(i), mode="append")
+        table = DeltaTable(str(path))
+        table.create_checkpoint()
+        time.sleep(0.05)
+        table.cleanup_metadata()
+        assert sorted(p.name for p in (path / "_delta_log").glob("*.json")) == [f"{table.version():020}.json"]
+    elif format == "lance":
+        for i in (100, 101):
+            lance.write_dataset(one(i), str(path), mode="append")
+        lance.dataset(str(path)).cleanup_old_versions(older_than=dt.timedelta(0))
+    else:
+        other = bh.open(str(path))
+        for i in (100, 101):
+            other.append(one(i))
+        # As Iceberg's Java does with write.metadata.delete-after-commit.enabled.
+        for file in sorted((path / "metadata").glob("v*.metadata.json"))[:-1]:
+            file.unlink()
+
+
+def before_the_put(monkeypatch, step: Callable[[], None]) -> None:
+    """`step` happens once, between the look at the head and the put."""
+    real, done = FileCommitter.publish, []
+
+    def publish(self: FileCommitter, attempt: Attempt) -> Any:
+        if not done:
+            done.append(attempt.uri)
+            with monkeypatch.context() as m:
+                m.setattr(FileCommitter, "publish", real)
+                step()
+        return real(self, attempt)
+
+    monkeypatch.setattr(FileCommitter, "publish", publish)
+
+
+def ids(path: Path) -> list[int]:
+    return sorted(bh.open(str(path)).to_arrow()["id"].to_pylist())
+
+
+def ids_by_others(path: Path, format: str) -> list[int]:
+    if format == "delta":
+        return sorted(DeltaTable(str(path)).to_pyarrow_table()["id"].to_pylist())
+    return sorted(lance.dataset(str(path)).to_table()["id"].to_pylist()) if format == "lance" else ids(path)
+
+
+def test_an_append_that_was_put_below_a_cleaned_log_is_put_again(tmp_path, format_name, monkeypatch):
+    path = tmp_path / "t"
+    t = made(path, format_name)
+    before_the_put(monkeypatch, lambda: go_past(path, format_name))
+    done = t.append(one(2))
+    assert ids(path) == ids_by_others(path, format_name) == [1, 2, 100, 101]
+    assert done.retries >= 1 and t.find_write(done.write_id) == done.version == bh.open(str(path)).version
+
+
+def test_a_delete_that_was_put_below_a_cleaned_log_is_put_again(tmp_path, format_name, monkeypatch):
+    path = tmp_path / "t"
+    t = made(path, format_name)
+    before_the_put(monkeypatch, lambda: go_past(path, format_name))
+    t.delete("id = 1")
+    assert ids(path) == ids_by_others(path, format_name) == [100, 101]
+
+
+def test_properties_that_were_put_below_a_cleaned_log_are_not_said_to_be_set(tmp_path, format_name, monkeypatch):
+    """Nothing tells such a commit from another's, so that it may be unknown, but never a false success."""
+    path = tmp_path / "t"
+    t = made(path, format_name)
+    before_the_put(monkeypatch, lambda: go_past(path, format_name))
+    try:
+        t.set_properties({"owner": "us"})
+        said = True
+    except (CommitUnknownError, CommitConflictError):
+        said = False
+    assert (bh.open(str(path)).properties.get("owner") == "us") is said
+
+
+def test_an_overwrite_that_was_put_below_a_cleaned_log_is_not_said_to_be_done(tmp_path, format_name, monkeypatch):
+    path = tmp_path / "t"
+    t = made(path, format_name)
+    before_the_put(monkeypatch, lambda: go_past(path, format_name))
+    try:
+        t.overwrite(one(7))
+        assert ids(path) == [7]
+    except CommitUnknownError:
+        assert ids(path) == [1, 100, 101]
+
+
+def test_a_commit_that_others_followed_and_checkpointed_is_found_in_the_checkpoint(tmp_path, monkeypatch):
+    """Above our version there may be a checkpoint that was made of it, before we look back."""
+    path = tmp_path / "t"
+    t = made(path, "delta")
+    real = FileCommitter.publish
+
+    def publish(self: FileCommitter, attempt: Attempt) -> Any:
+        outcome = real(self, attempt)
+        monkeypatch.setattr(FileCommitter, "publish", real)
+        go_past(path, "delta")
+        return outcome
+
+    for step in (lambda: t.append(one(2)), lambda: t.delete("id = 1"), lambda: t.append(one(3), txn=("etl", 1))):
+        monkeypatch.setattr(FileCommitter, "publish", publish)
+        done = step()
+        assert done.retries == 0
+    monkeypatch.setattr(FileCommitter, "publish", publish)
+    assert t.set_properties({"owner": "us"}).retries == 0
+    assert ids(path) == ids_by_others(path, "delta") == [2, 3, *[100] * 4, *[101] * 4]
+
+
+def test_a_store_that_fails_after_the_commit_does_not_undo_it(tmp_path, format_name, monkeypatch):
+    """In any class of exception: what cannot be seen now is no error of the write, and its files stay."""
+    path = tmp_path / "t"
+    t = made(path, format_name)
+    format = type(registry.load(format_name))
+    real, look_back = FileCommitter.publish, format.look_back
+    for i, error in enumerate(
+        [UndecidedError("503"), NotFoundError("gone"), KeyError("x"), RuntimeError("y"), OSError()]
+    ):
+
+        def publish(self: FileCommitter, attempt: Attempt, error: Exception = error) -> Any:
+            outcome = real(self, attempt)
+
+            def failing(*_: Any, **__: Any) -> Any:
+                raise error
+
+            monkeypatch.setattr(format, "look_back", failing)
+            monkeypatch.setattr(format, "load", failing)
+            return outcome
+
+        with monkeypatch.context() as m, entropy.use(entropy.SeededEntropy(i)):
+            load = format.load
+            m.setattr(FileCommitter, "publish", publish)
+            done = t.append(one(10 + i))
+        monkeypatch.setattr(format, "look_back", look_back)
+        monkeypatch.setattr(format, "load", load)
+        assert done.rows_added == 1 and ids(path) == [1, *range(10, 11 + i)]
+
+
+def test_a_slow_put_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(tmp_path, format_name, monkeypatch):
+    path = tmp_path / "t"
+    t = made(path, format_name)
+    format = type(registry.load(format_name))
+    real = FileCommitter.publish
+
+    def publish(self: FileCommitter, attempt: Attempt) -> Any:
+        outcome = real(self, attempt)
+        entropy.current().sleep(6)
+
+        def failing(*_: Any) -> Any:
+            raise UndecidedError("The store did not answer for certain: 503")
+
+        monkeypatch.setattr(format, "look_back", failing)
+        return outcome
+
+    with entropy.use(entropy.SeededEntropy(1)), monkeypatch.context() as m:
+        m.setattr(format, "look_back", format.look_back)
+        m.setattr(FileCommitter, "publish", publish)
+        with pytest.raises(CommitUnknownError) as caught:
+            t.append(one(2))
+    assert "find_write" in str(caught.value) and ids(path) == [1, 2]
+
+
+def test_a_put_in_a_table_that_was_recreated_meanwhile_is_taken_back(tmp_path):
+    """Its number would leave a gap in the new table's log."""
+    path = tmp_path / "t"
+    t = made(path, "delta")
+    t.append(one(2))
+
+    def recreate() -> None:
+        for file in sorted(path.rglob("*"), reverse=True):
+            file.unlink() if file.is_file() else file.rmdir()
+        made(path, "delta")
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        before_the_put(monkeypatch, recreate)
+        with pytest.raises((CommitConflictError, CommitUnknownError)):
+            t.append(one(3))
+    assert ids(path) == [1]
+
+
+def cleaned_after_the_listing(monkeypatch, format: str, step: Callable[[], None]) -> None:
+    """`step` happens once, after the next listing and before what it lists is read."""
+    module, name = {
+        "delta": (Log, "newest"),
+        "lance": (lance_snapshot, "newest"),
+        "iceberg": (iceberg_snapshot, "list_metadata"),
+    }[format]
+    real = getattr(module, name)
+
+    def listed(*args: Any) -> Any:
+        found = real(*args)
+        monkeypatch.setattr(module, name, real)
+        step()
+        return found
+
+    monkeypatch.setattr(module, name, listed)
+
+
+def test_a_log_that_is_cleaned_between_listing_and_reading_is_listed_again(tmp_path, format_name, monkeypatch):
+    path = tmp_path / "t"
+    made(path, format_name)
+    cleaned_after_the_listing(monkeypatch, format_name, lambda: go_past(path, format_name))
+    assert ids(path) == [1, 100, 101]
+
+
+def test_an_append_is_done_though_the_log_is_cleaned_while_it_looks_back(tmp_path, format_name, monkeypatch):
+    path = tmp_path / "t"
+    t = made(path, format_name)
+    real = FileCommitter.publish
+
+    def publish(self: FileCommitter, attempt: Attempt) -> Any:
+        outcome = real(self, attempt)
+        monkeypatch.setattr(FileCommitter, "publish", real)
+        cleaned_after_the_listing(monkeypatch, format_name, lambda: go_past(path, format_name))
+        return outcome
+
+    monkeypatch.setattr(FileCommitter, "publish", publish)
+    done = t.append(one(2))
+    assert done.rows_added == 1 and ids(path) == [1, 2, 100, 101]
+
+
+def test_a_file_that_is_listed_and_never_there_is_corrupt(tmp_path, monkeypatch):
+    path = tmp_path / "t"
+    made(path, "delta")
+    real = LocalStorage.get
+
+    def get(self: LocalStorage, key: str) -> bytes:
+        if key.endswith("1.json"):
+            raise NotFoundError("No file is there.", where=key)
+        return real(self, key)
+
+    monkeypatch.setattr(LocalStorage, "get", get)
+    with pytest.raises(CorruptTableError, match="is listed and cannot be read"):
+        bh.open(str(path))
+
+
+class _Contended:
+    """A format in whose table other writers win the first `losses` races, each turn taking `seconds`."""
+
+    def __init__(self, losses: int, seconds: float) -> None:
+        self.losses, self.seconds, self.turns = losses, seconds, 0
+
+    def head(self, change: Any, stores: Any) -> Any:
+        entropy.current().sleep(self.seconds)
+        return type("Head", (), {"identity": "a", "version": self.turns, "token": str(self.turns)})()
+
+    def winners(self, *_: Any) -> list[Any]:
+        return []
+
+    def check(self, *_: Any) -> Any:
+        return Rebase()
+
+    def prepare(self, change: Any, head: Any, stores: Any) -> Attempt:
+        return Attempt("memory://contended/x", b"", head.version + 1)
+
+    def committer(self, *_: Any) -> Any:
+        return self
+
+    def publish(self, attempt: Attempt) -> str:
+        self.turns += 1
+        return "lost" if self.turns <= self.losses else "won"
+
+    def look_back(self, *_: Any) -> tuple[str, None]:
+        return "won", None
+
+    def published(self, *_: Any) -> None: ...
+
+
+@pytest.mark.parametrize(("losses", "seconds"), [(0, 0.05), (3, 0.05), (20, 0.05), (60, 0.01), (20, 0.5)])
+def test_a_writer_that_loses_waits_as_long_as_a_commit_takes_and_then_not_at_all(losses, seconds):
+    format = _Contended(losses, seconds)
+    planned = type("Planned", (), {"identity": "a", "version": 0})()
+    change = Change("x", None, planned, "w", "append", ())
+    with entropy.use(entropy.SeededEntropy(3)) as clock:
+        started = clock.monotonic()
+        outcome = commit(format, change, Stores())
+        waited = clock.monotonic() - started - seconds * (losses + 2)
+    assert outcome.turns == losses + 1 and format.turns == losses + 1
+    assert waited < 3 * seconds + 0.1
+
+
+def test_the_path_of_a_broken_store_is_told(tmp_path, monkeypatch):
+    """A table that was created is said to be there, though the store does not show it."""
+    format = type(registry.load("delta"))
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise StorageError("the store is gone")
+
+    monkeypatch.setattr(format, "look_back", failing)
+    monkeypatch.setattr(format, "load", failing)
+    with entropy.use(entropy.SeededEntropy(5)), pytest.raises(StorageError, match="was created"):
+        bh.create(str(tmp_path / "a"), one(0).schema)
+    with entropy.use(entropy.SeededEntropy(5)):
+        assert bh.write(one(1), str(tmp_path / "b")).rows_added == 1
+    monkeypatch.undo()
+    assert bh.open(str(tmp_path / "a")).count() == 0 and ids(tmp_path / "b") == [1]
+    assert os.listdir(tmp_path / "a")
