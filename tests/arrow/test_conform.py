@@ -87,7 +87,6 @@ def test_layouts_become_plain_types():
     "type",
     [
         pa.dense_union([pa.field("x", pa.int32())]),
-        pa.run_end_encoded(pa.int32(), pa.string()),
         pa.month_day_nano_interval(),
     ],
 )

@@ -54,6 +54,8 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zo
         return pa.nulls(len(array), arrow)
     if isinstance(source, StringType):
         return _from_text(array, to, safe, zone)
+    if source == FloatType(16):
+        array, source = array.cast(pa.float32()), FloatType(32)
     if zone is not None and isinstance(source, TimestampType) and source.utc:
         array, source = _clocks(array, source, zone), replace(source, utc=False)
         if source == to:
@@ -97,23 +99,23 @@ def _checked(values: npt.NDArray[Any], mask: Bools | None, bad: Bools, to: DataT
 
 
 def _to_integer(array: pa.Array, source: DataType, to: IntegerType, safe: bool) -> pa.Array:
-    low, high = (-(2 ** (to.bits - 1)), 2 ** (to.bits - 1) - 1) if to.signed else (0, 2**to.bits - 1)
+    low, high = to.low, to.high
     match source:
         case BooleanType():
             return array.cast(to_arrow_type(to))
-        case IntegerType(bits, signed) if signed:
-            if bits <= to.bits:
+        case IntegerType(bits, signed):
+            if (signed == to.signed and bits <= to.bits) or (to.signed and bits < to.bits):
                 return array.cast(to_arrow_type(to))
-            whole, mask = integers(array)
-            return _checked(whole, mask, (whole < low) | (whole > high), to, safe)
+            if signed or bits < 64:
+                whole, mask = integers(array)
+                return _checked(whole, mask, (whole < low) | (whole > high), to, safe)
         case FloatType():
             numbers, mask = floats(array)
             cut = np.trunc(numbers.astype(np.float64))
             # 2**63 is a double and 2**63 - 1 is not: compare with the exclusive limit.
-            bad = ~((cut >= float(low)) & (cut < float(high) + 1.0))
-            if to.bits == 64:
-                bad = ~((cut >= float(low)) & (cut < 2.0**63))
-            return _checked(np.where(bad, 0, cut).astype(np.int64), mask, bad, to, safe)
+            bad = ~((cut >= float(low)) & (cut < 2.0 ** (to.bits - to.signed)))
+            whole = np.where(bad, 0, cut).astype(np.int64 if to.signed else np.uint64)
+            return _checked(whole, mask, bad, to, safe)
 
     def one(v: Any) -> int | None:
         whole = int(v)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.layouts import laid_out, members, unwrapped
 from boathouse.arrow.schema import from_arrow_field, to_arrow_field, to_arrow_type
-from boathouse.arrow.vector import decoded
+from boathouse.arrow.selection import take
 from boathouse.bits.names import Names
 from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
 from boathouse.types import (
@@ -128,15 +130,15 @@ def _fit(
         problems.append(error.message)
         return pa.nulls(len(array), to_arrow_type(field.type))
     before = len(problems)
-    out = _convert(array, source, field.type, path, problems)
+    try:
+        out = _convert(array, source, field.type, path, problems)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowIndexError, UnsupportedTypeError) as error:
+        problems.append(f"`{path}` ({source}) does not fit {field.type}: {str(error).splitlines()[0]}")
     return out if len(problems) == before else pa.nulls(len(array), to_arrow_type(field.type))
 
 
 def _convert(array: pa.Array, source: DataType, to: DataType, path: str, problems: list[str]) -> pa.Array:
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = decoded(array)
+    array = unwrapped(array)
     arrow = to_arrow_type(to)
     if array.type == arrow and not isinstance(to, StructType | ListType | MapType | FixedSizeListType | VariantType):
         return array
@@ -210,25 +212,24 @@ def _valid(array: pa.Array) -> pa.Array | None:
 
 
 def _struct(array: pa.Array, fields: tuple[Field, ...], path: str, problems: list[str]) -> pa.Array:
-    columns = [(f, pc.struct_field(array, [i])) for i, f in enumerate(array.type)]
+    columns = list(zip(array.type, members(array)))
     present = _valid(array)
-    members = _members(columns, fields, len(array), f"{path}.", problems, present)
+    made = _members(columns, fields, len(array), f"{path}.", problems, present)
     arrow = [to_arrow_field(f) for f in fields]
     if problems or not fields:  # without members there is nothing to fit, and no length but the array's own
         return array
-    return pa.StructArray.from_arrays(members, fields=arrow, mask=None if present is None else pc.invert(present))
+    if not made:
+        # Without members the count of rows is nowhere but here.
+        return array
+    return pa.StructArray.from_arrays(made, fields=arrow, mask=None if present is None else pc.invert(present))
 
 
 def _list(array: pa.Array, element: Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
-    given = array.type.value_field
-    if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(given))
-    # `flatten` drops what null lists cover; lengths give the offsets of what is left.
-    inner = _fit(array.flatten(), given, element, f"{path}.{element.name}", problems, None)
+    offsets, (inner,), mask = laid_out(array)
+    inner = _fit(inner, array.type.value_field, element, f"{path}.{element.name}", problems, None)
     if problems:
         return array
-    lengths = pc.fill_null(pc.list_value_length(array), 0)
-    return pa.ListArray.from_arrays(_offsets(lengths), inner, arrow, mask=_nulls(array))
+    return pa.ListArray.from_arrays(offsets, inner, arrow, mask=mask)
 
 
 def _vector(array: pa.Array, element: Field, size: int, path: str, problems: list[str]) -> pa.Array:
@@ -236,28 +237,24 @@ def _vector(array: pa.Array, element: Field, size: int, path: str, problems: lis
     if pc.any(pc.not_equal(lengths, size)).as_py():
         problems.append(f"`{path}` has lists that are not of {size} elements")
         return array
-    given = array.type.value_field
-    inner = _fit(array.flatten(), given, element, f"{path}.{element.name}", problems, None)
+    _, (inner,), mask = laid_out(array)
+    inner = _fit(inner, array.type.value_field, element, f"{path}.{element.name}", problems, None)
     if problems:
         return array
-    if array.null_count:
+    if mask is not None:
         # A fixed-size list keeps room for null rows: spread the elements over all rows.
-        position = pc.subtract(pc.cumulative_sum(pc.cast(pc.is_valid(array), pa.int64())), 1).to_pylist()
-        valid = pc.is_valid(array).to_pylist()
-        picks = [p * size + k if v else None for p, v in zip(position, valid) for k in range(size)]
-        inner = inner.take(pa.array(picks, pa.int64()))
-    return pa.FixedSizeListArray.from_arrays(inner, type=pa.list_(to_arrow_field(element), size), mask=_nulls(array))
+        there = np.repeat(pc.is_valid(array).to_numpy(zero_copy_only=False), size)
+        inner = take(inner, pa.array(np.cumsum(there) - 1, mask=~there))
+    return pa.FixedSizeListArray.from_arrays(inner, type=pa.list_(to_arrow_field(element), size), mask=mask)
 
 
 def _map(array: pa.Array, key: Field, value: Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
-    pairs = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
-    flat = pairs.flatten()
-    keys = _fit(pc.struct_field(flat, [0]), array.type.key_field, key, f"{path}.{key.name}", problems, None)
-    items = _fit(pc.struct_field(flat, [1]), array.type.item_field, value, f"{path}.{value.name}", problems, None)
+    offsets, (keys, items), mask = laid_out(array)
+    keys = _fit(keys, array.type.key_field, key, f"{path}.{key.name}", problems, None)
+    items = _fit(items, array.type.item_field, value, f"{path}.{value.name}", problems, None)
     if problems:
         return array
-    lengths = pc.fill_null(pc.list_value_length(pairs), 0)
-    return pa.MapArray.from_arrays(_offsets(lengths), keys, items, arrow, mask=_nulls(array))
+    return pa.MapArray.from_arrays(offsets, keys, items, arrow, mask=mask)
 
 
 def _variant(array: pa.Array, source: DataType, path: str, problems: list[str]) -> pa.Array:
@@ -265,14 +262,9 @@ def _variant(array: pa.Array, source: DataType, path: str, problems: list[str]) 
     if sorted(names) != ["metadata", "value"]:
         problems.append(f"`{path}` is {source} and the table has variant")
         return array
-    parts = [array.field(names.index(n)).cast(pa.binary()) for n in ("metadata", "value")]
+    parts = [unwrapped(array.field(names.index(n))).cast(pa.binary()) for n in ("metadata", "value")]
     fields = [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=_nulls(array))
-
-
-def _offsets(lengths: pa.Array) -> pa.Array:
-    total = pc.cumulative_sum(lengths.cast(pa.int64()))
-    return pa.concat_arrays([pa.array([0], pa.int64()), total]).cast(pa.int32())
 
 
 def _nulls(array: pa.Array) -> pa.Array | None:

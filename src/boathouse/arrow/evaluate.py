@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from boathouse.arrow import arithmetic, functions, kernels, literals
 from boathouse.arrow.cast import cast
+from boathouse.arrow.layouts import unwrapped
 from boathouse.arrow.schema import from_arrow, to_arrow_type
-from boathouse.arrow.vector import Value, as_array, decoded
+from boathouse.arrow.vector import Value, as_array
 from boathouse.errors import (
     BoathouseError,
     ColumnNotFoundError,
@@ -159,10 +160,7 @@ def plain(array: pa.Array, type: DataType) -> pa.Array:
     want = to_arrow_type(type)
     if array.type == want:
         return array
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = decoded(array)
+    array = unwrapped(array)
     if array.type == want or pa.types.is_nested(want):
         return array
     if pa.types.is_timestamp(want) and pa.types.is_timestamp(array.type) and array.type.unit == want.unit:

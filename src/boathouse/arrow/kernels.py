@@ -28,6 +28,9 @@ def compare(op: str, a: Value, b: Value) -> Value:
     """`a op b` for =, !=, <, <=, >, >= (null where either is null) and <=> (never null)."""
     if op == "<=>":
         return _null_safe_equal(a, b)
+    if pa.types.is_null(a.type):
+        # Arrow compares no nulls without a type.
+        a, b = (x.cast(pa.bool_()) for x in (a, b))
     if not pa.types.is_floating(a.type):
         return _PLAIN[op](a, b)
     if isinstance(b, pa.Scalar):

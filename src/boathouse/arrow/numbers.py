@@ -55,7 +55,7 @@ def _at(value: Decimal, digits: int) -> Decimal:
 
 def _round_int(value: int, digits: int, type: IntegerType) -> int:
     out = int(_at(Decimal(value), digits)) if digits > -25 else 0
-    if not -(2 ** (type.bits - 1)) <= out < 2 ** (type.bits - 1):
+    if not type.low <= out <= type.high:
         raise EvaluationError(f"round({value}, {digits}) does not fit {type}")
     return out
 

@@ -126,7 +126,7 @@ def _nested_to_arrow(type: DataType, field_ids: bool) -> pa.DataType:
 
 
 def from_arrow(schema: pa.Schema) -> Schema:
-    """The plain schema of Arrow data: large, view and dictionary layouts become the plain types.
+    """The plain schema of Arrow data: large, view, dictionary and run-end layouts become the plain types.
 
     Raises UnsupportedTypeError naming the column.
     """
@@ -171,8 +171,9 @@ def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:
     """The plain type of an Arrow type; `where` is the column that errors name."""
     t = pa.types
     if isinstance(type, pa.BaseExtensionType):
-        return UUID if type.extension_name == "arrow.uuid" else from_arrow_type(type.storage_type, where)
-    if t.is_dictionary(type):
+        known = {"arrow.uuid": UUID, "arrow.bool8": BOOLEAN}.get(type.extension_name)
+        return known or from_arrow_type(type.storage_type, where)
+    if t.is_dictionary(type) or t.is_run_end_encoded(type):
         return from_arrow_type(type.value_type, where)
     if t.is_null(type):
         return NULL

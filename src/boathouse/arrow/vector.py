@@ -75,6 +75,14 @@ def either(*masks: Bools | None) -> Bools | None:
     return np.logical_or.reduce(given) if given else None
 
 
+def ragged(counts: Ints) -> tuple[Ints, Ints]:
+    """For groups of `counts` items laid end to end: the group of each item, and its number in the group."""
+    total = int(counts.sum())
+    owner = np.repeat(np.arange(len(counts)), counts)
+    slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    return owner, slot
+
+
 def per_distinct(fn: Callable[[Any], Any], array: pa.Array, type: pa.DataType) -> pa.Array:
     """`fn` of each value, called once a distinct value; null stays null and None becomes null."""
     coded = array.dictionary_encode()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from boathouse.types import (
     BINARY,
     DOUBLE,
+    FLOAT,
     INT64,
     NULL,
     BinaryType,
@@ -48,6 +49,18 @@ def adjusted(precision: int, scale: int) -> DecimalType:
 def decimal_for(type: IntegerType) -> DecimalType:
     """The decimal that holds every integer of `type`."""
     return DecimalType(_INTEGER_DIGITS[type.bits], 0)
+
+
+def computed(type: DataType | None) -> DataType | None:
+    """The type that values of `type` are computed in: Spark has neither unsigned integers nor half floats."""
+    match type:
+        case IntegerType(64, False):
+            return decimal_for(type)
+        case IntegerType(bits, False):
+            return IntegerType(2 * bits)
+        case FloatType(16):
+            return FLOAT
+    return type
 
 
 def wider_decimal(a: DecimalType, b: DecimalType) -> DecimalType:
@@ -94,12 +107,14 @@ def common(a: DataType, b: DataType) -> DataType | None:
             return DOUBLE
         case (DecimalType(), DecimalType()):
             return wider_decimal(a, b)
-        case (DecimalType(), IntegerType(_, True)):
+        case (DecimalType(), IntegerType()):
             return wider_decimal(a, decimal_for(b))
-        case (IntegerType(_, True), DecimalType()):
+        case (IntegerType(), DecimalType()):
             return wider_decimal(decimal_for(a), b)
+        case (IntegerType(x, False), IntegerType(y, False)):
+            return a if x > y else b
         case (IntegerType(signed=False), IntegerType()) | (IntegerType(), IntegerType(signed=False)):
-            return INT64
+            return common(computed(a) or a, computed(b) or b)
         case (StringType(), other) | (other, StringType()):
             return _with_string(other)
         case (TimestampType(u, m), TimestampType(v, n)):
@@ -114,9 +129,12 @@ def common(a: DataType, b: DataType) -> DataType | None:
 
 
 def _with_string(other: DataType) -> DataType | None:
-    """Text beside another type is read as that type; beside integers as BIGINT, beside fractions as DOUBLE."""
+    """Text beside another type is read as that type; beside integers as BIGINT, beside fractions as DOUBLE.
+
+    BIGINT does not hold every uint64, and DOUBLE does not tell them apart: text beside them is read as uint64.
+    """
     if isinstance(other, IntegerType):
-        return INT64
+        return other if (other.bits, other.signed) == (64, False) else INT64
     if isinstance(other, FloatType | DecimalType):
         return DOUBLE
     return other if isinstance(other, BooleanType | DateType | TimestampType | BinaryType | UUIDType) else None

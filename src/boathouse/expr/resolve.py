@@ -14,6 +14,7 @@ from boathouse.expr.coercion import (
     can_cast,
     common,
     common_of,
+    computed,
     decimal_arithmetic,
     decimal_for,
     is_numeric,
@@ -43,8 +44,10 @@ from boathouse.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INT32,
     INT64,
+    NULL,
     STRING,
     TIMESTAMP,
     VARIANT,
@@ -182,12 +185,16 @@ def _bind(e: Expr, schema: Schema) -> Expr:
 
 
 def _beyond_bigint(op: str, left: Expr, right: Expr) -> Expr | None:
-    """An integer against a decimal literal beyond BIGINT: Spark's analyzer decides <, <=, >, >= for nulls too."""
+    """An integer against a decimal literal beyond BIGINT: Spark's analyzer decides <, <=, >, >= for nulls too.
+
+    Unsigned integers, which Spark has not, are compared as what they are.
+    """
     if isinstance(left, Literal):
         left, right = right, left
         op = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
     decimal = isinstance(right, Literal) and isinstance(right.type, DecimalType) and right.value is not None
-    if not decimal or not isinstance(left.type, IntegerType) or op[0] not in "<>" or op == "<=>":
+    signed = isinstance(left.type, IntegerType) and left.type.signed
+    if not decimal or not signed or op[0] not in "<>" or op == "<=>":
         return None
     assert isinstance(right, Literal) and isinstance(right.value, Decimal)
     if -(2**63) <= right.value < 2**63:
@@ -228,6 +235,7 @@ def _same(args: tuple[Expr, ...], parent: Expr) -> tuple[Expr, ...]:
     to = common_of(a.type for a in args if a.type is not None)
     if to is None:
         raise _strangers(args, parent, "CAST one side")
+    to = FLOAT if to == FloatType(16) else to
     return tuple(cast_to(a, to) for a in args)
 
 
@@ -245,6 +253,8 @@ def _arithmetic(e: Expr, op: str, left: Expr, right: Expr) -> Expr:
     if day is not None:
         return day
     left, right = (_number(a, b, e) for a, b in ((left, right), (right, left)))
+    if op != "div":
+        left, right = (cast_to(x, computed(x.type) or NULL) for x in (left, right))
     if op == "div":
         both = [cast_to(x, INT64) if isinstance(x.type, IntegerType | NullType) else x for x in (left, right)]
         if any(x.type != INT64 for x in both):
@@ -336,6 +346,7 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
         out = list(_alike(out, e))
         if spec.name != "coalesce":
             _comparable(out[0], e)
+            out = [cast_to(a, FLOAT) if a.type == FloatType(16) else a for a in out]
     if spec.name in ("to_date", "to_timestamp"):
         return out[0]
     result = spec.result if isinstance(spec.result, DataType) else spec.result(out)
@@ -356,9 +367,9 @@ def _coerce(e: Expr, kind: str, parent: Expr) -> Expr:
     to: DataType | None = None
     match kind:
         case "numeric":
-            to = t if is_numeric(t) else DOUBLE if isinstance(t, StringType | NullType) else None
+            to = computed(t) if is_numeric(t) else DOUBLE if isinstance(t, StringType | NullType) else None
         case "double":
-            to = t if isinstance(t, FloatType) and _name(parent) == "isnan" else _double(t)
+            to = computed(t) if isinstance(t, FloatType) and _name(parent) == "isnan" else _double(t)
         case "int":
             narrow = isinstance(t, IntegerType) and t.bits <= 32
             to = INT32 if narrow or isinstance(t, StringType | NullType) else None

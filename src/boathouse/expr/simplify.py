@@ -207,8 +207,7 @@ def _as_int(value: object, type: IntegerType) -> int | None:
         return None
     if not isinstance(value, int | float | Decimal) or value != int(value):
         return None
-    low = -(2 ** (type.bits - 1)) if type.signed else 0
-    return int(value) if low <= value < low + 2**type.bits else None
+    return int(value) if type.low <= value <= type.high else None
 
 
 def _like(e: Like) -> Expr:
@@ -286,8 +285,9 @@ def _from_text(word: str, to: DataType, zone: Zone | None) -> object:
     match to:
         case BooleanType():
             return text.parse_boolean(word)
-        case IntegerType(bits, True):
-            return text.parse_integer(word, bits)
+        case IntegerType(bits, signed):
+            number = text.parse_integer(word, bits if signed else bits + 1)
+            return number if signed or (number is not None and number >= 0) else None
         case FloatType(bits) if bits != 16:
             return text.parse_float(word, bits)
         case DecimalType(precision, scale):
@@ -309,9 +309,9 @@ def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None
     match source, to:
         case (BooleanType(), _):
             return None
-        case (IntegerType() | DecimalType(), IntegerType(bits, True)) if isinstance(value, int | Decimal):
+        case (IntegerType() | DecimalType(), IntegerType()) if isinstance(value, int | Decimal):
             whole = int(value)
-            return whole if -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1) else None
+            return whole if to.low <= whole <= to.high else None
         case (IntegerType() | DecimalType() | FloatType(), FloatType(bits)) if isinstance(value, int | float | Decimal):
             return text.to_float32(float(value)) if bits == 32 else float(value)
         case (IntegerType() | DecimalType(), DecimalType(precision, scale)) if isinstance(value, int | Decimal):

@@ -129,19 +129,6 @@ def rebuild_list(array: pa.Array, target: pa.DataType, values: Convert) -> pa.Ar
     )
 
 
-def plain_list(array: pa.Array) -> pa.Array:
-    """Large, view and fixed-size lists as the ordinary list."""
-    if t.is_list(array.type) or t.is_map(array.type):
-        return array
-    if t.is_list_view(array.type) or t.is_large_list_view(array.type):
-        # Arrow's cast makes one offset too few of them.
-        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-        offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
-        made = pa.list_(array.type.value_field)
-        return pa.ListArray.from_arrays(offsets, array.flatten(), made, mask=null_mask(array))
-    return array.cast(pa.list_(array.type.value_field))
-
-
 def constant(value: object, type: pa.DataType, length: int) -> pa.Array:
     """`value` (a Python value, or a scalar) `length` times; None is null."""
     if value is None:

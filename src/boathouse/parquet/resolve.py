@@ -14,11 +14,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from boathouse.arrow.layouts import plain_list
 from boathouse.arrow.narrow import narrow_type
 from boathouse.arrow.schema import FIELD_ID, to_arrow_type
 from boathouse.bits.names import Names
 from boathouse.errors import CorruptTableError, SchemaMismatchError
-from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, plain_list, rebuild_list
+from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, rebuild_list
 from boathouse.parquet.variants import VariantPath, WholeVariant, nothing_known, variant_parts, whole_variant
 from boathouse.types import DataType, Field, ListType, MapType, NullType, StructType, VariantType
 

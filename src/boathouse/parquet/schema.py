@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.layouts import plain_list
 from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, is_variant_field, to_arrow_type
 from boathouse.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedTypeError
-from boathouse.parquet.convert import leaf_cast, null_mask, plain_list, rebuild_list
+from boathouse.parquet.convert import leaf_cast, null_mask, rebuild_list
 from boathouse.parquet.resolve import is_list, own_name
 from boathouse.types import (
     DataType,

@@ -201,34 +201,35 @@ def plain_type(shape: Shape) -> pa.DataType:
     if isinstance(shape, Leaf):
         return to_arrow_type(from_arrow_type(shape.type))
     if isinstance(shape, Struct):
-        return pa.struct([_plain_field(name, child) for name, child in shape.fields])
+        return pa.struct([plain_field(name, child) for name, child in shape.fields])
     if isinstance(shape, Map):
-        return pa.map_(pa.string(), _plain_field("value", shape.value))
-    return pa.list_(_plain_field("element", shape.element))
+        return pa.map_(pa.string(), plain_field("value", shape.value))
+    return pa.list_(plain_field("element", shape.element))
 
 
-def _plain_field(name: str, shape: Shape) -> pa.Field:
+def plain_field(name: str, shape: Shape) -> pa.Field:
     """With the mark of what has no type in Arrow: UUIDs."""
     if isinstance(shape, Leaf):
         return to_arrow_field(Field(name, from_arrow_type(shape.type)))
     return pa.field(name, plain_type(shape))
 
 
-def plain(shape: Shape, rows: list[Any]) -> pa.Array:
-    """The rows as an array of the plain type; entries of maps by name."""
-    return pa.array([_plain_value(shape, row) for row in rows], plain_type(shape))
+def plain(shape: Shape, rows: list[Any], by_name: bool = True) -> pa.Array:
+    """The rows as an array of the plain type; entries of maps by name, or as they are."""
+    return pa.array([_plain_value(shape, row, by_name) for row in rows], plain_type(shape))
 
 
-def _plain_value(shape: Shape, value: Any) -> Any:
+def _plain_value(shape: Shape, value: Any, by_name: bool) -> Any:
     if value is None:
         return None
     if isinstance(shape, Leaf):
         return value // _DAY if shape.type == pa.date64() else value
     if isinstance(shape, Struct):
-        return {name: _plain_value(child, one) for (name, child), one in zip(shape.fields, value)}
+        return {name: _plain_value(child, one, by_name) for (name, child), one in zip(shape.fields, value)}
     if isinstance(shape, Map):
-        return [(name, _plain_value(shape.value, one)) for name, one in sorted(value.items())]
-    return [_plain_value(shape.element, one) for one in value]
+        entries = sorted(value.items()) if by_name else value.items()
+        return [(name, _plain_value(shape.value, one, by_name)) for name, one in entries]
+    return [_plain_value(shape.element, one, by_name) for one in value]
 
 
 def array(shape: Shape, rows: list[Any], random: Random) -> pa.Array:

@@ -48,6 +48,14 @@ class IntegerType(DataType):
     bits: int
     signed: bool = True
 
+    @property
+    def low(self) -> int:
+        return -(1 << self.bits - 1) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        return self.low + (1 << self.bits) - 1
+
     def __str__(self) -> str:
         if not self.signed:
             return f"uint{self.bits}"

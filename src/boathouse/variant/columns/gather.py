@@ -82,14 +82,6 @@ def integers(block: Bytes, width: int) -> npt.NDArray[Any]:
     return parts[:, :, 0] | (parts[:, :, 1] << 8) | (parts[:, :, 2] << 16)
 
 
-def ragged(counts: Ints) -> tuple[Ints, Ints]:
-    """For groups of `counts` items laid end to end: the group of each item, and its number in the group."""
-    total = int(counts.sum())
-    owner = np.repeat(np.arange(len(counts)), counts)
-    slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    return owner, slot
-
-
 def classes(keys: Ints, least: int = 16, most: int = 64) -> Iterator[tuple[int | None, Ints | slice]]:
     """Positions grouped by equal key: (key, positions) for keys of at least `least` rows (`most` groups at most),
     then (None, the rest). Keys are not negative."""

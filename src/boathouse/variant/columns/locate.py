@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from boathouse.arrow.vector import ragged
 from boathouse.variant.columns.alike import SEVERAL
-from boathouse.variant.columns.gather import Bools, Ints, classes, integers, prefix, ragged, unsigned
+from boathouse.variant.columns.gather import Bools, Ints, classes, integers, prefix, unsigned
 from boathouse.variant.columns.nodes import Containers, Nodes
 
 Words = npt.NDArray[np.uint64]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from boathouse.arrow.vector import ragged
 from boathouse.variant.columns.faults import Faults
-from boathouse.variant.columns.gather import Bools, Bytes, Ints, ragged, unsigned
+from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
 
 STRING = 16

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.arrow.schema import MARK
+from boathouse.arrow.selection import run_end_decoded, take
+from boathouse.arrow.vector import ragged
 from boathouse.errors import InvalidArgumentError, UnsupportedTypeError
-from boathouse.variant.columns.gather import ragged
 from boathouse.variant.columns.layout import column
 from boathouse.variant.columns.nodes import roots
 from boathouse.variant.columns.ragged import Ints, Mask, Ragged, splits_of
 from boathouse.variant.columns.rewrite import Rewriter
-from boathouse.variant.columns.selection import run_end_decoded, take
 from boathouse.variant.primitives import MAX_DEPTH
 
 _EXTENSIONS = ("arrow.parquet.variant", "parquet.variant")

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.layouts import is_list_view, plain_list
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import BooleanType, DataType, DecimalType, FloatType, IntegerType, StringType, VariantType
@@ -219,8 +220,8 @@ def _member(typed: pa.Array | None, step: str | int) -> tuple[pa.StructArray, Ma
             return None
         group = typed.field(typed.type.get_field_index(step))
         return group, both(valid(typed), valid(group))
-    if pa.types.is_list_view(typed.type) or pa.types.is_large_list_view(typed.type):
-        typed = typed.cast(pa.large_list(typed.type.value_field))
+    if is_list_view(typed.type):
+        typed = plain_list(typed)
     if not (pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)):
         return None
     lengths = np.asarray(pc.fill_null(pc.list_value_length(typed), 0), np.int64)

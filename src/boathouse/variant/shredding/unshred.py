@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.layouts import is_list_view, plain_list
 from boathouse.types import DataType
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import _dictionaries, _plain, _struct
@@ -242,8 +243,8 @@ def _arrays(rows: Rows, typed: ShreddedArray, array: pa.Array, row: Ints, at: In
         array = array.take(pa.array(at))
     row = pick(row, at)
     array = plain(array)
-    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
-        array = array.cast(pa.large_list(array.type.value_field))
+    if is_list_view(array.type):
+        array = plain_list(array)
     counts = np.asarray(pc.list_value_length(array), np.int64)
     elements = array.flatten()
     splits = splits_of(counts)

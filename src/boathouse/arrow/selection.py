@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.vector import ragged
 from boathouse.errors import UnsupportedTypeError
-from boathouse.variant.columns.gather import ragged
 
 
 def take(array: pa.Array, places: npt.NDArray[np.int64] | pa.Array) -> pa.Array:

@@ -1,0 +1,93 @@
+"""Lists of every layout as the ordinary list, by our own offsets: Arrow's casts of list views give broken arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.selection import run_end_decoded, take
+from boathouse.arrow.vector import Ints, decoded, nulls, ragged
+
+
+def unwrapped(array: pa.Array) -> pa.Array:
+    """The values without extension types, dictionaries and run ends around them."""
+    while isinstance(array, pa.ExtensionArray | pa.DictionaryArray | pa.RunEndEncodedArray):
+        if isinstance(array, pa.RunEndEncodedArray):
+            array = run_end_decoded(array)
+        elif isinstance(array, pa.DictionaryArray):
+            nested = pa.types.is_nested(array.type.value_type)
+            array = take(array.dictionary, array.indices) if nested else decoded(array)
+        elif array.type.extension_name == "arrow.bool8":
+            array = array.storage.cast(pa.bool_())
+        else:
+            array = array.storage
+    return array
+
+
+def is_list_view(type: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(type) or pa.types.is_large_list_view(type))
+
+
+def plain_list(array: pa.Array) -> pa.Array:
+    """Large lists, list views and fixed-size lists as the ordinary list; lists and maps as they are.
+
+    Raises ArrowInvalid where the offsets lie outside the elements, or need more than 32 bits.
+    """
+    if pa.types.is_list(array.type) or pa.types.is_map(array.type):
+        return array
+    offsets, (inner,), mask = laid_out(array)
+    return pa.ListArray.from_arrays(offsets, inner, pa.list_(array.type.value_field.with_type(inner.type)), mask=mask)
+
+
+def laid_out(array: pa.Array) -> tuple[pa.Array, list[pa.Array], pa.Array | None]:
+    """The offsets (32 bits), the elements end to end (of a map its keys and its items) and the null mask.
+
+    Of a list of any layout. Null rows have no elements. Raises ArrowInvalid as `plain_list` does.
+    """
+    starts, counts = _extents(array)
+    missing = nulls(array)
+    if missing is not None:
+        counts = np.where(missing, 0, counts)
+    children = [array.keys, array.items] if pa.types.is_map(array.type) else [array.values]
+    filled = counts != 0
+    at, long = starts[filled], counts[filled]
+    if len(at) and (min(long.min(), at.min()) < 0 or (at + long).max() > len(children[0])):
+        raise pa.ArrowInvalid(f"a {array.type} whose offsets lie outside its {len(children[0]):,} elements")
+    offsets = pa.array(np.concatenate(([0], np.cumsum(counts)))).cast(pa.int32())
+    mask = None if missing is None else pa.array(missing)
+    return offsets, _picked(children, at, long), mask
+
+
+def _picked(children: list[pa.Array], at: Ints, long: Ints) -> list[pa.Array]:
+    """Of each child the runs of elements from `at` on, as long as `long`."""
+    if not len(at):
+        return [c.slice(0, 0) for c in children]
+    if (at[1:] == at[:-1] + long[:-1]).all():
+        return [c.slice(int(at[0]), int(long.sum())) for c in children]
+    owner, slot = ragged(long)
+    places = at[owner] + slot
+    return [take(c, places) for c in children]
+
+
+def _extents(array: pa.Array) -> tuple[Ints, Ints]:
+    """Where the elements of each row begin, and how many there are."""
+    if pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        return (np.arange(len(array)) + array.offset) * size, np.full(len(array), size)
+    edges = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
+    if is_list_view(array.type):
+        return edges, np.asarray(array.sizes.to_numpy(zero_copy_only=False), np.int64)
+    return edges[:-1], np.diff(edges)
+
+
+def members(array: pa.StructArray) -> list[pa.Array]:
+    """The members of a struct, null where the struct is."""
+    children = [array.field(i) for i in range(array.type.num_fields)]
+    if not array.null_count:
+        return children
+    # Arrow puts a null bitmap on run ends, which they may not have, and has none for extension types.
+    plain = [unwrapped(c) for c in children]
+    fields = [f.with_type(c.type) for f, c in zip(array.type, plain)]
+    whole = pa.StructArray.from_arrays(plain, fields=fields, mask=pc.is_null(array))
+    return [pc.struct_field(whole, [i]) for i in range(len(children))]
