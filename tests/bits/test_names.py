@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from boathouse.bits.names import Names
+from boathouse.bits.names import Names, steps
 
 NAMES = Names(["id", "Name", "NAME", "ID", "id"])
 
@@ -32,3 +32,12 @@ def test_repeated() -> None:
     assert NAMES.repeated() == "id"
     assert Names(["a", "A", "b"]).repeated() is None
     assert Names([]).repeated() is None
+
+
+def test_paths_are_cut_at_dots_outside_backticks():
+    assert steps("a.b") == ("a", "b")
+    assert steps("`a.b`.c") == ("a.b", "c")
+    assert steps("`a``.``b`") == ("a`.`b",)
+    assert steps("with space.x") == ("with space", "x")
+    for text in ("", ".", "a.", "a..b", "tick`", "`", "`a`b"):
+        assert steps(text) == (text,)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from boathouse.api.checks import names
+from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import Field, PartitionField, Schema, StructType, Transform
 
@@ -25,9 +26,9 @@ def partition_fields(by: str | Sequence[str], schema: Schema) -> tuple[Partition
 
 
 def _field(text: str, schema: Schema, id: int) -> PartitionField:
-    match = _TRANSFORM.match(text)
+    match = None if text in schema.names else _TRANSFORM.match(text)
     if match is None:
-        source, path = _resolve(text.strip(), schema)
+        source, path = _resolve(text if text in schema.names else text.strip(), schema)
         return PartitionField(source.name, path, Transform("identity"), id, source.type, source.id)
     name = _NAMES.get(match[1].lower())
     number = match[2] or match[4]
@@ -50,10 +51,7 @@ def _suffix(name: str) -> str:
 
 def _resolve(text: str, schema: Schema) -> tuple[Field, tuple[str, ...]]:
     """A column by its name, which may hold dots, else a path through structs."""
-    if text in schema.names or "." not in text:
-        field = schema.field(text.strip("`"))
-        return field, (field.name,)
-    head, *rest = text.split(".")
+    head, *rest = (text,) if text in schema.names else steps(text)
     field = schema.field(head)
     path = [field.name]
     for name in rest:

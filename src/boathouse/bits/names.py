@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+
+_STEP = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+
+
+def steps(text: str) -> tuple[str, ...]:
+    """The names of a dotted path, each in backticks where it has dots of its own; (text,) if it is no such path."""
+    found = list(_STEP.finditer(text))
+    if not found or ".".join(m[0] for m in found) != text:
+        return (text,)
+    return tuple(m[2] or m[1].replace("``", "`") for m in found)
 
 
 class Names:

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from boathouse import registry
+from boathouse.bits.names import Names
 from boathouse.engines.spark.errors import typed
 from boathouse.engines.spark.frames import in_order
 from boathouse.engines.spark.session import settings
@@ -20,42 +21,49 @@ from boathouse.table.tasks import UNIT, WriteContext
 from boathouse.types import PartitionField, StringType
 
 BATCH_ROWS = 1 << 16
-_KEY = "__key"
+_COLUMN, _KEY = "__column", "__key"
 
 
 def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
     """Writes every row once; OUTCOMES. Raises the first task's error with its own type."""
     spark = frame.sparkSession
     ship(spark)
+    names = tuple(frame.columns)
     rows = spread_rows(frame, context, spread)
     schema = registry.tasks(context.format).outcomes_schema(context)
     with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}):
         try:
-            results = rows.mapInArrow(SinkRows(context), RESULT_DDL).toArrow()
+            results = rows.mapInArrow(SinkRows(context, names), RESULT_DDL).toArrow()
         except PySparkException as error:
             raise typed(error) from error
     return settle(in_order(results), schema, context)
 
 
 def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> DataFrame:
-    """The rows laid so that those of one partition, or of one unit, meet in one worker.
+    """The rows laid so that those of one partition, or of one unit, meet in one worker; columns are named by position.
 
-    Adaptive execution may cut a partition that is far larger than others, and joins small ones.
+    Spark's mapInArrow finds columns by their names, and so none that has a dot. Adaptive execution may cut a
+    partition that is far larger than others, and joins small ones.
     """
+    places = Names(frame.columns)
+    rows = frame.toDF(*(f"{_COLUMN}{i}" for i in range(len(frame.columns))))
     if spread.by == "unit":
-        return frame.repartition(F.col(UNIT))
-    keys = [k for f in context.spec if (k := _key(f)) is not None] if spread.by == "partition" else []
+        return rows.repartition(F.col(f"{_COLUMN}{places.exactly(UNIT)[0]}"))
+    keys = [k for f in context.spec if (k := _key(f, places)) is not None] if spread.by == "partition" else []
     if not keys:
-        return frame
+        return rows
     names = [f"{_KEY}{i}" for i in range(len(keys))]
-    columns = frame.columns
-    keyed = frame.select(*(quoted(c) for c in columns), *(k.alias(n) for k, n in zip(keys, names, strict=True)))
+    keyed = rows.select("*", *(k.alias(n) for k, n in zip(keys, names, strict=True)))
     return keyed.hint("rebalance", *names).drop(*names)
 
 
-def _key(field: PartitionField) -> Column | None:
+def _key(field: PartitionField, places: Names) -> Column | None:
     """What rows of one partition have in common; rows of two partitions may share it too. None for void."""
-    source = F.col(".".join(quoted(p) for p in field.source))
+    found = places.at(field.source[0])
+    if not found:
+        # A column that the rows lack is null in all of them.
+        return None
+    source = F.col(".".join([f"{_COLUMN}{found[0]}", *(quoted(p) for p in field.source[1:])]))
     match field.transform.name:
         case "void":
             return None

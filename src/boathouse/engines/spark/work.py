@@ -90,12 +90,13 @@ class MapBundles:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """Writes the rows of a Spark partition; OUTCOMES travel as rows of RESULT."""
+    """Writes the rows of a Spark partition, whose columns have these names; OUTCOMES travel as rows of RESULT."""
 
     context: WriteContext
+    names: tuple[str, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        rows = (from_spark_batch(batch) for batch in batches)
+        rows = (from_spark_batch(batch.rename_columns(list(self.names))) for batch in batches)
         for part, outcomes in enumerate(sink_batches(rows, self.context)):
             yield result(0, part, data=encode(outcomes))
 
