@@ -16,7 +16,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.expr.tree import Expr
-from boathouse.iceberg import snapshot
+from boathouse.iceberg import snapshot, validate
 from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -183,6 +183,7 @@ def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
         raise UnsupportedFeatureError(
             f"writing {format} data files is not offered", where=where, advice="set write.format.default to parquet"
         )
+    validate.check(metadata.document, where)
     storage, _ = stores.resolve(found.location.uri)
     if not storage.atomic_create:
         raise UnsafeStorageError("this store cannot put a file only if it is absent", where=found.location.uri)

@@ -253,24 +253,33 @@ def writer(schema: Schema) -> Write:
         return _optional_writer(schema)
     match schema["type"]:
         case "record":
-            fields = [(f["name"], writer(f["type"])) for f in schema["fields"]]
+            fields = [(f["name"], writer(f["type"]), isinstance(f["type"], list)) for f in schema["fields"]]
             return lambda value, out: _write_record(fields, value, out)
         case "array":
             item = writer(schema["items"])
             pairs = is_pair(schema["items"])
             return lambda value, out: _write_array(item, _as_pairs(value) if pairs else value, out)
         case "fixed":
-            return lambda value, out: out.extend(value)
+            return _fixed_writer(int(schema["size"]))
     return writer(schema["type"])
+
+
+def _fixed_writer(size: int) -> Write:
+    def fixed(value: bytes, out: bytearray) -> None:
+        if len(value) != size:
+            raise ValueError(f"{len(value)} bytes are given for a fixed of {size}")
+        out.extend(value)
+
+    return fixed
 
 
 def _as_pairs(value: Mapping[Any, Any]) -> list[dict[str, Any]]:
     return [{"key": k, "value": v} for k, v in value.items()]
 
 
-def _write_record(fields: list[tuple[str, Write]], value: Mapping[str, Any], out: bytearray) -> None:
-    for name, write in fields:
-        write(value[name], out)
+def _write_record(fields: list[tuple[str, Write, bool]], value: Mapping[str, Any], out: bytearray) -> None:
+    for name, write, optional in fields:
+        write(value.get(name) if optional else value[name], out)
 
 
 def _write_array(item: Write, values: list[Any], out: bytearray) -> None:

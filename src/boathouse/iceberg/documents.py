@@ -11,6 +11,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.iceberg.metadata import MAIN, Json, TableMetadata
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, spec_fields_json
 from boathouse.iceberg.schemas import Ids, by_id, fresh_ids, schema_json, storable
+from boathouse.iceberg.validate import highest_column_id, highest_partition_id, sortable
 from boathouse.table.change import AddColumn, CreateTable, ReplaceSchema, SetProperties
 from boathouse.types import Field, PartitionSpec, Schema, StructType
 
@@ -62,11 +63,11 @@ def add_column(document: Json, edit: AddColumn, where: str) -> None:
         raise InvalidArgumentError(f"column `{edit.name}` is required, and rows that are there have no value")
     metadata = TableMetadata(document, where)
     schema = metadata.schema
-    ids = Ids(int(document["last-column-id"]))
+    ids = Ids(highest_column_id(document))
     path = ".".join((*edit.parent, edit.name))
     added = fresh_ids(Field(edit.name, storable(edit.type, path)), ids)
     set_schema(document, Schema(_with(schema.fields, edit.parent, added, path), schema.metadata))
-    document["last-column-id"] = ids.last
+    document["last-column-id"] = max(highest_column_id(document), ids.last)
 
 
 def _with(fields: tuple[Field, ...], parent: tuple[str, ...], added: Field, path: str) -> tuple[Field, ...]:
@@ -96,7 +97,7 @@ def set_schema(document: Json, schema: Schema) -> None:
     id = max(int(s["schema-id"]) for s in document["schemas"]) + 1
     document["schemas"] = [*document["schemas"], schema_json(schema, id)]
     document["current-schema-id"] = id
-    document["last-column-id"] = max([int(document["last-column-id"]), *by_id(schema)])
+    document["last-column-id"] = highest_column_id(document)
 
 
 def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> None:
@@ -107,7 +108,16 @@ def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> 
         added = {"spec-id": spec.id, "fields": spec_fields_json(spec)}
         document["partition-specs"] = [*document["partition-specs"], added]
     document["default-spec-id"] = spec.id
-    document["last-partition-id"] = max([int(document["last-partition-id"]), *(f.id for f in spec)])
+    document["last-partition-id"] = highest_partition_id(document)
+
+
+def settle_sort_order(document: Json) -> None:
+    """A sort order of columns that the current schema lacks gives way to the unsorted one: other readers refuse it."""
+    if sortable(document):
+        return
+    if all(int(o["order-id"]) != 0 for o in document["sort-orders"]):
+        document["sort-orders"] = [*document["sort-orders"], {"order-id": 0, "fields": []}]
+    document["default-sort-order-id"] = 0
 
 
 def add_snapshot(document: Json, snapshot: Json, ref: str | None) -> None:

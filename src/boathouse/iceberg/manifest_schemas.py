@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final
 
 from boathouse.iceberg.values import decimal_size
@@ -111,27 +112,24 @@ _SUMMARY: Final = {
         _optional("upper_bound", "bytes", 511),
     ],
 }
-MANIFEST_LIST: Final = {
-    "type": "record",
-    "name": "manifest_file",
-    "fields": [
-        _required("manifest_path", "string", 500),
-        _required("manifest_length", "long", 501),
-        _required("partition_spec_id", "int", 502),
-        _required("content", "int", 517),
-        _required("sequence_number", "long", 515),
-        _required("min_sequence_number", "long", 516),
-        _required("added_snapshot_id", "long", 503),
-        _required("added_files_count", "int", 504),
-        _required("existing_files_count", "int", 505),
-        _required("deleted_files_count", "int", 506),
-        _required("added_rows_count", "long", 512),
-        _required("existing_rows_count", "long", 513),
-        _required("deleted_rows_count", "long", 514),
-        _optional("partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}, 507),
-        _optional("key_metadata", "bytes", 519),
-    ],
-}
+MANIFEST_LIST_FIELDS: Final = [
+    _required("manifest_path", "string", 500),
+    _required("manifest_length", "long", 501),
+    _required("partition_spec_id", "int", 502),
+    _required("content", "int", 517),
+    _required("sequence_number", "long", 515),
+    _required("min_sequence_number", "long", 516),
+    _required("added_snapshot_id", "long", 503),
+    _required("added_files_count", "int", 504),
+    _required("existing_files_count", "int", 505),
+    _required("deleted_files_count", "int", 506),
+    _required("added_rows_count", "long", 512),
+    _required("existing_rows_count", "long", 513),
+    _required("deleted_rows_count", "long", 514),
+    _optional("partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}, 507),
+    _optional("key_metadata", "bytes", 519),
+]
+MANIFEST_LIST: Final = {"type": "record", "name": "manifest_file", "fields": MANIFEST_LIST_FIELDS}
 
 
 def avro_name(name: str) -> str:
@@ -205,6 +203,7 @@ def manifest(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
         _optional("split_offsets", _list(133, "long"), 132),
         _optional("equality_ids", _list(136, "int"), 135),
         _optional("sort_order_id", "int", 140),
+        _optional("referenced_data_file", "string", 143),
     ]
     return {
         "type": "record",
@@ -217,3 +216,11 @@ def manifest(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
             _required("data_file", {"type": "record", "name": "r2", "fields": data_file}, 2),
         ],
     }
+
+
+@cache
+def data_file_fields() -> tuple[tuple[str, bool], ...]:
+    """The names of a data file's fields in a manifest, and whether each is required."""
+    entry = manifest(PartitionSpec(0, ()))["fields"]
+    fields = next(f["type"]["fields"] for f in entry if f["name"] == "data_file")
+    return tuple((f["name"], not isinstance(f["type"], list)) for f in fields)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg import avro
-from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, MANIFEST_LIST, METRICS, manifest
+from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, MANIFEST_LIST, METRICS, avro_name, manifest
 from boathouse.iceberg.schemas import schema_json
 from boathouse.iceberg.values import Physical, encode, from_avro, to_avro
 from boathouse.types import FloatType, PartitionSpec, Schema
@@ -66,12 +66,13 @@ def read_list(data: bytes, where: str) -> list[ManifestFile]:
     container = avro.parse(data, where)
     writer = avro.by_ids(container.schema, LIST_NAMES, where)
     try:
-        return [_manifest_file(row, where) for block in avro.records(container, writer) for row in block]
+        return [manifest_file(row, where) for block in avro.records(container, writer) for row in block]
     except (KeyError, TypeError) as error:
         raise CorruptTableError(f"the manifest list lacks {error}", where=where) from None
 
 
-def _manifest_file(row: Row, where: str) -> ManifestFile:
+def manifest_file(row: Row, where: str) -> ManifestFile:
+    """A row of a manifest list as a manifest file."""
     if row.get("key_metadata"):
         raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
     partitions = row.get("partitions")
@@ -155,20 +156,18 @@ def write_entries(
         "format-version": "2",
         "content": "data" if content == DATA else "deletes",
     }
-    return avro.write(manifest(spec), [_named(e, spec) for e in entries], metadata, codec)
+    names = {f.id: avro_name(f.name) for f in spec}
+    return avro.write(manifest(spec), [_named(e, names) for e in entries], metadata, codec)
 
 
 def _spec_fields(spec: PartitionSpec) -> list[Row]:
     return [{"source-id": f.source_id, "field-id": f.id, "name": f.name, "transform": str(f.transform)} for f in spec]
 
 
-def _named(entry: Entry, spec: PartitionSpec) -> Entry:
+def _named(entry: Entry, names: Mapping[int, str]) -> Entry:
     """The entry with its partition under the names of the written schema."""
-    if not spec.fields:
-        return {**entry, "data_file": {**entry["data_file"], "partition": {}}}
     row = entry["data_file"]["partition"]
-    names = manifest(spec)["fields"][4]["type"]["fields"][3]["type"]["fields"]
-    named = {n["name"]: row.get(f"f{f.id}") for n, f in zip(names, spec)}
+    named = {name: row.get(f"f{id}") for id, name in names.items()}
     return {**entry, "data_file": {**entry["data_file"], "partition": named}}
 
 

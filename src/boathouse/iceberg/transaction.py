@@ -16,12 +16,11 @@ import pyarrow as pa
 from boathouse.bits import entropy
 from boathouse.errors import (
     AlreadyExistsError,
-    BoathouseError,
     CorruptTableError,
     InvalidArgumentError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg import documents, manifests
+from boathouse.iceberg import carried, documents, manifests, readback
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import DATA, DELETED, EXISTING, Entry, ManifestFile, Row
 from boathouse.iceberg.metadata import Json, TableMetadata, dump
@@ -51,7 +50,10 @@ _CODECS = {"gzip": "deflate", "zstd": "zstandard", "uncompressed": "null"}
 
 
 def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Attempt:
-    """Writes the manifests and the list of the commit, and returns the metadata document that makes it so."""
+    """Writes the manifests and the list of the commit, and returns the metadata document that makes it so.
+
+    Raises what makes the commit impossible; nothing of it is left then.
+    """
     created = change.edit(CreateTable)
     if created is not None:
         document, uri = _created(change, created)
@@ -60,26 +62,31 @@ def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Att
     else:
         document, uri = dict(head.metadata.document), next_uri(head.token)
         _edit_metadata(change, head, document)
-    before = 0 if head is None else int(head.metadata.document["last-updated-ms"])
-    now = max(entropy.current().now_ms(), before + 1)
-    version = NO_SNAPSHOT if head is None else head.version
-    side: tuple[str, ...] = ()
-    if any(isinstance(e, AddFiles | RemoveUnits | RemoveAll | SetDeletes) for e in change.edits):
-        work = _Work(change, head, document, stores, now)
-        try:
-            documents.add_snapshot(document, work.snapshot(), change.ref)
-        except BoathouseError:
-            discard(stores, tuple(work.side))
-            raise
-        version, side = work.snapshot_id, tuple(work.side)
-    elif change.txn is not None and created is None:
-        raise UnsupportedFeatureError(
-            f"Iceberg keeps application transactions in snapshots, and {change.operation} makes none",
-            where=str(change.location),
-            advice="leave txn out",
-        )
-    documents.finish(document, None if head is None else head.metadata, now, change.write_id)
-    body = dump(document)
+    before = None if head is None else head.metadata
+    now = entropy.current().now_ms()
+    now = now if before is None else max(now, int(before.document["last-updated-ms"]) + 1)
+    work: _Work | None = None
+    snapshot: Json | None = None
+    try:
+        if any(isinstance(e, AddFiles | RemoveUnits | RemoveAll | SetDeletes) for e in change.edits):
+            work = _Work(change, head, document, stores, now)
+            snapshot = work.snapshot()
+            documents.add_snapshot(document, snapshot, change.ref)
+        elif change.txn is not None and created is None:
+            raise UnsupportedFeatureError(
+                f"Iceberg keeps application transactions in snapshots, and {change.operation} makes none",
+                where=str(change.location),
+                advice="leave txn out",
+            )
+        documents.finish(document, before, now, change.write_id)
+        body = dump(document)
+        readback.check_metadata(body, uri, before, snapshot)
+    except Exception:
+        if work is not None:
+            discard(stores, (*work.side, *work.kept))
+        raise
+    version = work.snapshot_id if work is not None else NO_SNAPSHOT if head is None else head.version
+    side = () if work is None else tuple(work.side)
     return Attempt(uri, gzip.compress(body, mtime=0) if compressed(uri) else body, version, side, _token(head))
 
 
@@ -108,6 +115,7 @@ def _edit_metadata(change: Change, head: IcebergSnapshot, document: Json) -> Non
                 again = CreateTable(edit.schema, edit.partition_by or ())
                 spec = create_spec(head, again, edit)
                 documents.replace_schema(document, edit, spec)
+    documents.settle_sort_order(document)
 
 
 def create_spec(head: IcebergSnapshot, again: CreateTable, edit: ReplaceSchema) -> PartitionSpec:
@@ -131,6 +139,8 @@ class _Work:
     stores: Stores
     now: int
     side: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    """Manifests of added files: the next attempt finds them written."""
     tallies: Tallies = field(default_factory=Tallies)
     written: int = 0
 
@@ -162,7 +172,9 @@ class _Work:
         uri = join(self.folder, f"snap-{self.snapshot_id}-1-{self.uuid}.avro")
         keys = {"snapshot-id": str(self.snapshot_id), "sequence-number": str(self.sequence)}
         keys["parent-snapshot-id"] = "null" if parent is None else str(parent["snapshot-id"])
-        self.put(uri, manifests.write_list(rows, keys, self.codec))
+        data = manifests.write_list(rows, keys, self.codec)
+        readback.check_list(data, rows, uri)
+        self.put(uri, data)
         document: Json = {"snapshot-id": self.snapshot_id}
         if parent is not None:
             document["parent-snapshot-id"] = parent["snapshot-id"]
@@ -209,18 +221,22 @@ class _Work:
             [self.change.write_id, str(spec.id), self.codec, *(e["data_file"]["file_path"] for e in entries)]
         )
         uri = join(self.folder, f"{hashlib.sha256(names.encode()).hexdigest()[:32]}-m0.avro")
-        data = self.encode(entries, spec, DATA)
+        data, row = self.encode(uri, entries, spec, DATA)
         storage, key = self.stores.resolve(uri)
-        size = len(data)
+        self.kept.append(uri)
         try:
             storage.put(key, data, PutMode.CREATE)
         except AlreadyExistsError:
-            size = storage.head(key).size
-        return manifests.list_row(uri, size, spec, entries, DATA, self.sequence, self.snapshot_id)
+            row["manifest_length"] = storage.head(key).size
+        return row
 
-    def encode(self, entries: Sequence[Entry], spec: PartitionSpec, content: int) -> bytes:
+    def encode(self, uri: str, entries: Sequence[Entry], spec: PartitionSpec, content: int) -> tuple[bytes, Row]:
+        """A manifest, and its row in the list."""
         schema_id = int(self.document["current-schema-id"])
-        return manifests.write_entries(entries, spec, self.metadata.schema, schema_id, content, self.codec)
+        data = manifests.write_entries(entries, spec, self.metadata.schema, schema_id, content, self.codec)
+        row = manifests.list_row(uri, len(data), spec, entries, content, self.sequence, self.snapshot_id)
+        readback.check_manifest(data, row, entries, spec)
+        return data, row
 
     def carry(self) -> list[Row]:
         """The head's manifests, those that lose files written anew; those without live files stay behind."""
@@ -231,7 +247,7 @@ class _Work:
             return [self.rewrite(listing, m, None)[0] for m in listing.manifest_files if not m.empty]
         removed = self.change.edit(RemoveUnits)
         if removed is None or removed.units.num_rows == 0:
-            return [m.row for m in listing.manifest_files if not m.empty]
+            return [self.carried(listing, m) for m in listing.manifest_files if not m.empty]
         wanted = set(removed.units.column("path").to_pylist())
         named = set(pa.compute.struct_field(removed.units.column("native"), "manifest").to_pylist())
         return self.without(listing, wanted, named)
@@ -242,10 +258,11 @@ class _Work:
         order = sorted(range(len(live)), key=lambda i: live[i].path not in named)
         rows: dict[int, Row] = {}
         for i in order:
-            rows[i] = live[i].row
             if wanted and live[i].content == DATA:
                 rows[i], found = self.rewrite(listing, live[i], wanted)
                 wanted = wanted - found
+            else:
+                rows[i] = self.carried(listing, live[i])
         if wanted:
             raise CorruptTableError(
                 f"{len(wanted)} files to remove are not in the head, as {min(wanted)}", where=str(self.change.location)
@@ -262,16 +279,20 @@ class _Work:
         found = {u for u in uris if gone is None or u in gone}
         removed = [e for e, u in zip(entries, uris) if u in found]
         if not removed:
-            return source.row, found
+            return self.carried(listing, source), found
         spec = listing.spec(source)
+        carried.check_spec(spec, source.path)
         self.tallies.removed(removed, spec.id)
-        kept = [self.marked(e, u in found) for e, u in zip(entries, uris)]
+        kept = [carried.entry(self.marked(e, u in found), spec, source.path) for e, u in zip(entries, uris)]
         uri = join(self.folder, f"{self.uuid}-m{self.written}.avro")
         self.written += 1
-        data = self.encode(kept, spec, source.content)
+        data, row = self.encode(uri, kept, spec, source.content)
         self.put(uri, data)
-        row = manifests.list_row(uri, len(data), spec, kept, source.content, self.sequence, self.snapshot_id)
         return row, found
+
+    def carried(self, listing: Listing, source: ManifestFile) -> Row:
+        """The row of a manifest that stays as it is."""
+        return carried.row(source, lambda: listing.entries(source, live_only=False, metrics=frozenset()))
 
     def marked(self, entry: Entry, gone: bool) -> Entry:
         """Carried entries keep their numbers, written out; a deleted one names the snapshot that deletes it."""

@@ -15,6 +15,7 @@ from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, bind_spec
 from boathouse.iceberg.schemas import Ids, fresh_schema, merged_ids
 from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.iceberg.validate import highest_column_id, highest_partition_id
 from boathouse.iceberg.values import TRUNCATE_WIDTH, Physical, encode, physical_list, truncated
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import Stores, absolute, join
@@ -47,7 +48,7 @@ def create(
         schema, _ = fresh_schema(create.schema)
         return schema, bind_spec(create.partition_by, schema, 0, FIRST_FIELD_ID - 1)[0]
     metadata = snapshot.metadata
-    ids = Ids(int(metadata.document["last-column-id"]))
+    ids = Ids(highest_column_id(metadata.document))
     schema = merged_ids(create.schema, metadata.schema, ids)
     return schema, new_spec(metadata, create, schema)
 
@@ -56,9 +57,9 @@ def new_spec(metadata: TableMetadata, create: CreateTable, schema: Schema) -> Pa
     """The spec of an overwrite: an equal one that is there is used again, equal fields keep their ids."""
     specs = metadata.partitioning.specs
     highest = max(s.id for s in specs)
-    bound, _ = bind_spec(create.partition_by, schema, highest + 1, int(metadata.document["last-partition-id"]))
+    last = highest_partition_id(metadata.document)
+    bound, _ = bind_spec(create.partition_by, schema, highest + 1, last)
     known = {(f.source_id, str(f.transform), f.name): f.id for s in specs for f in s}
-    last = int(metadata.document["last-partition-id"])
     fields = []
     for f in bound:
         id = known.get((f.source_id, str(f.transform), f.name))
@@ -158,6 +159,7 @@ def added_entries(
                 "split_offsets": native[i]["split_offsets"],
                 "equality_ids": None,
                 "sort_order_id": None,
+                "referenced_data_file": None,
             },
         }
         for i, (path, rows, size) in enumerate(zip(*columns))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.transforms import transform
 from boathouse.types import PartitionField, PartitionSpec, Schema
 
@@ -20,6 +21,8 @@ def partition_arrays(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema)
 
 
 def _values(batch: pa.RecordBatch, field: PartitionField, schema: Schema) -> pa.Array:
+    if field.transform.name == "void":  # its column may be gone
+        return pa.nulls(batch.num_rows, to_arrow_type(field.type))
     column: pa.Array = batch.column(schema.index(field.source[0]))
     source = schema.field(field.source[0])
     type = source.type

@@ -1,0 +1,245 @@
+"""The rules of a table metadata document that Java's parser checks too: a table that breaks one does not open there.
+
+The functions take documents as JSON and raise CorruptTableError with the name of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from boathouse.errors import CorruptTableError
+from boathouse.iceberg.partitions import FIRST_FIELD_ID, accepts, parse_transform
+from boathouse.iceberg.schemas import parse_type
+
+Json = Mapping[str, Any]
+MAIN: Final = "main"
+CLOCK_SKEW_MS: Final = 60_000
+"""How far back in time an entry of a log may lie behind the entry before it."""
+_NO_IDENTIFIERS = frozenset({"float", "double"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of a schema, nested ones too."""
+
+    id: int
+    path: tuple[str, ...]
+    type: Any
+    required: bool
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+
+def check(document: Json, where: str, before: Json | None = None) -> None:
+    """Every rule but those of `check_settled`; schemas that `before` holds are not looked at again."""
+    known = {} if before is None else {s.get("schema-id"): s for s in before["schemas"]}
+    with _placed(where):
+        _distinct("schema", [s["schema-id"] for s in document["schemas"]])
+        _distinct("partition spec", [s["spec-id"] for s in document["partition-specs"]])
+        _distinct("sort order", [o["order-id"] for o in document["sort-orders"]])
+        for schema in document["schemas"]:
+            if known.get(schema["schema-id"]) != schema:
+                check_schema(schema)
+        _check_specs(document)
+        _check_snapshots(document)
+        _check_refs(document)
+        _check_logs(document)
+
+
+def check_settled(document: Json, where: str, before: Json | None = None) -> None:
+    """What our writes mend where others left it: that new ids are counted on from the highest there is, and that the
+    sort order is one of columns there are."""
+    with _placed(where):
+        _check_sort_order(document)
+        if before is None or any(document[k] != before[k] for k in ("schemas", "partition-specs")):
+            _check_last_ids(document)
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """Errors say which file; a member that is missing or of another kind is one of them."""
+    try:
+        yield
+    except CorruptTableError as error:
+        raise CorruptTableError(error.message, where=where, advice=error.advice) from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration) as error:
+        message = f"the table metadata is not what the specification says: {error!r}"
+        raise CorruptTableError(message, where=where) from None
+
+
+def walk(schema: Json) -> Iterator[Column]:
+    """Every field of a schema, depth first; elements, keys and values are called by those words."""
+    stack: list[tuple[tuple[str, ...], Json]] = [((), f) for f in reversed(schema["fields"])]
+    while stack:
+        parent, field = stack.pop()
+        path, type = (*parent, field["name"]), field["type"]
+        yield Column(int(field["id"]), path, type, bool(field["required"]))
+        stack.extend((path, member) for member in reversed(_members(type)))
+
+
+def _members(type: Any) -> list[Json]:
+    if isinstance(type, str):
+        return []
+    match type["type"]:
+        case "struct":
+            return list(type["fields"])
+        case "list":
+            return [_member(type, "element", type["element-required"])]
+        case "map":
+            return [_member(type, "key", True), _member(type, "value", type["value-required"])]
+    raise CorruptTableError(f"{type['type']!r} is not a type of the Iceberg specification")
+
+
+def _member(type: Json, name: str, required: bool) -> Json:
+    return {"id": type[f"{name}-id"], "name": name, "type": type[name], "required": required}
+
+
+def check_schema(schema: Json) -> None:
+    """That ids and names are unique, and identifier fields are what may identify a row."""
+    which = f"schema {schema['schema-id']}"
+    columns: dict[int, Column] = {}
+    names: dict[str, int] = {}
+    for column in walk(schema):
+        if column.id in columns:
+            raise CorruptTableError(f"{which} gives the id {column.id} to {columns[column.id].name} and {column.name}")
+        if column.name in names:
+            raise CorruptTableError(f"{which} gives the name {column.name} to fields {names[column.name]}, {column.id}")
+        columns[column.id] = column
+        names[column.name] = column.id
+    for id in schema.get("identifier-field-ids") or ():
+        found = columns.get(id)
+        if found is None:
+            raise CorruptTableError(f"{which} is identified by field {id}, which it does not have")
+        if not found.required or not isinstance(found.type, str) or found.type in _NO_IDENTIFIERS:
+            raise CorruptTableError(f"{which} is identified by {found.name}, which cannot identify a row")
+
+
+def _distinct(what: str, ids: Sequence[object]) -> None:
+    twice = next((id for i, id in enumerate(ids) if id in ids[:i]), None)
+    if twice is not None:
+        raise CorruptTableError(f"there are two of {what} {twice}")
+
+
+def current_schema(document: Json) -> Json:
+    """The schema in use."""
+    wanted = document["current-schema-id"]
+    found: Json = next(s for s in document["schemas"] if s["schema-id"] == wanted)
+    return found
+
+
+def _check_specs(document: Json) -> None:
+    columns = {c.id: c for c in walk(current_schema(document))}
+    names = {c.name: c.id for c in columns.values()}
+    for spec in document["partition-specs"]:
+        which = f"partition spec {spec['spec-id']}"
+        _distinct(f"the field name of {which}", [f["name"] for f in spec["fields"]])
+        _distinct(f"the field id of {which}", [f["field-id"] for f in spec["fields"] if "field-id" in f])
+        for field in spec["fields"]:
+            column = names.get(field["name"])
+            if column is not None and "source-id" in field and column != field["source-id"]:
+                raise CorruptTableError(
+                    f"{which} has a field `{field['name']}`, and another column has that name",
+                    advice="give the column another name",
+                )
+        if spec["spec-id"] == document["default-spec-id"]:
+            _check_sources(which, spec["fields"], columns)
+
+
+def _check_sources(which: str, fields: Sequence[Json], columns: Mapping[int, Column]) -> None:
+    for field in fields:
+        transform = parse_transform(field["transform"])
+        if "source-id" not in field or transform.name in ("void", "unknown"):
+            continue
+        source = columns.get(field["source-id"])
+        if source is None:
+            raise CorruptTableError(f"{which} is of field {field['source-id']}, which the current schema does not have")
+        if not isinstance(source.type, str) or not accepts(transform, parse_type(source.type)):
+            raise CorruptTableError(f"{which} has {transform} of `{source.name}`, which is {source.type}")
+
+
+def _check_snapshots(document: Json) -> None:
+    snapshots = document.get("snapshots") or []
+    ids = [s["snapshot-id"] for s in snapshots]
+    if len(set(ids)) < len(ids):
+        _distinct("snapshot", ids)
+    highest = max(snapshots, key=lambda s: s.get("sequence-number") or 0, default=None)
+    last = document["last-sequence-number"]
+    if highest is not None and (highest.get("sequence-number") or 0) > last:
+        raise CorruptTableError(
+            f"last-sequence-number is {last}, and snapshot {highest['snapshot-id']} has {highest['sequence-number']}"
+        )
+
+
+def _check_refs(document: Json) -> None:
+    current = document.get("current-snapshot-id")
+    current = None if current == -1 else current
+    refs = document.get("refs") or {}
+    ids = {s["snapshot-id"] for s in document.get("snapshots") or []}
+    for name, ref in refs.items():
+        if ref["type"] not in ("branch", "tag"):
+            raise CorruptTableError(f"the ref {name} is a {ref['type']!r}")
+        if ref["snapshot-id"] not in ids:
+            raise CorruptTableError(f"the ref {name} is at snapshot {ref['snapshot-id']}, which is not listed")
+    if MAIN in refs and refs[MAIN]["snapshot-id"] != current:
+        raise CorruptTableError(f"the current snapshot is {current}, and main is at {refs[MAIN]['snapshot-id']}")
+
+
+def _check_logs(document: Json) -> None:
+    for name in ("snapshot-log", "metadata-log"):
+        times = [e["timestamp-ms"] for e in document.get(name) or []]
+        times.append(document["last-updated-ms"])
+        if any(b - a < -CLOCK_SKEW_MS for a, b in pairwise(times)):
+            raise CorruptTableError(f"the {name} is not in the order of time")
+
+
+def highest_column_id(document: Json) -> int:
+    """The highest id that a field has had, whatever `last-column-id` says."""
+    given = [c.id for schema in document["schemas"] for c in walk(schema)]
+    return max([int(document["last-column-id"]), *given])
+
+
+def highest_partition_id(document: Json) -> int:
+    """The highest id that a partition field has had, whatever `last-partition-id` says."""
+    given = [
+        int(f.get("field-id", FIRST_FIELD_ID + i))
+        for spec in document["partition-specs"]
+        for i, f in enumerate(spec["fields"])
+    ]
+    return max([int(document["last-partition-id"]), *given])
+
+
+def _check_last_ids(document: Json) -> None:
+    for name, highest in (
+        ("last-column-id", highest_column_id(document)),
+        ("last-partition-id", highest_partition_id(document)),
+    ):
+        if document[name] < highest:
+            raise CorruptTableError(f"{name} is {document[name]}, and {highest} is given")
+
+
+def default_sort_order(document: Json) -> Json:
+    """The sort order that new files should have."""
+    wanted = document["default-sort-order-id"]
+    found: Json = next(o for o in document["sort-orders"] if o["order-id"] == wanted)
+    return found
+
+
+def sortable(document: Json) -> bool:
+    """Whether the current schema has every column of the default sort order, in a type that its transforms take."""
+    columns = {c.id: c for c in walk(current_schema(document))}
+    try:
+        _check_sources("the sort order", default_sort_order(document)["fields"], columns)
+    except CorruptTableError:
+        return False
+    return True
+
+
+def _check_sort_order(document: Json) -> None:
+    columns = {c.id: c for c in walk(current_schema(document))}
+    _check_sources(f"sort order {document['default-sort-order-id']}", default_sort_order(document)["fields"], columns)
