@@ -29,12 +29,12 @@ def row(source: ManifestFile, entries: Callable[[], Sequence[Entry]]) -> Row:
         found[name] = found[name] or 0
     if found["partitions"] is not None:
         found["partitions"] = [{name: p.get(name) for name in _SUMMARY} for p in found["partitions"]]
-    missing = [n for n in _LIST_FIELDS if n.endswith("_count") and found[n] is None]
-    if missing or found["added_snapshot_id"] is None:
-        read = entries()
-        found.update({n: v for n, v in counts(read).items() if n in missing})
-        if found["added_snapshot_id"] is None:
-            found["added_snapshot_id"] = _writer(read, source)
+    missing = {n for n in _LIST_FIELDS if n.endswith("_count") and found[n] is None}
+    if missing:
+        found.update({n: count for n, count in counts(entries()).items() if n in missing})
+    lacking = [f["name"] for f in MANIFEST_LIST_FIELDS if not isinstance(f["type"], list) and found[f["name"]] is None]
+    if lacking:
+        raise CorruptTableError(f"the manifest list lacks {', '.join(lacking)} of a manifest", where=source.path)
     return found
 
 
@@ -46,14 +46,6 @@ def counts(entries: Sequence[Entry]) -> dict[str, int]:
         found[f"{how}_files_count"] += 1
         found[f"{how}_rows_count"] += e["data_file"]["record_count"]
     return found
-
-
-def _writer(entries: Sequence[Entry], source: ManifestFile) -> int:
-    """The snapshot that wrote a manifest whose row does not say: it added or deleted something there."""
-    changed = [e["snapshot_id"] for e in entries if e["status"] != EXISTING] or [e["snapshot_id"] for e in entries]
-    if not changed or changed[0] is None:
-        raise CorruptTableError("neither the manifest nor the list says which snapshot added it", where=source.path)
-    return int(changed[0])
 
 
 def entry(found: Entry, spec: PartitionSpec, where: str) -> Entry:
