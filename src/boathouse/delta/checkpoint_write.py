@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +17,21 @@ import pyarrow.parquet as pq
 from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.canonical import checksum
-from boathouse.delta.checkpoint import read_files
+from boathouse.delta.checkpoint import Wanted, read_files
 from boathouse.delta.commits import ADD, REMOVE, TEXT_MAP
+from boathouse.delta.files import map_columns
 from boathouse.delta.log import HINT, Log
+from boathouse.delta.partition_values import decode_column
+from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot, load
+from boathouse.delta.stats import StatsColumn
+from boathouse.delta.stats_convert import ParsedLayout, found_in, stat_columns, texts_of
+from boathouse.delta.stats_parsed import PARSED
 from boathouse.delta.tail import file_keys
 from boathouse.errors import VersionNotFoundError
 from boathouse.storage import PutMode, Stores
 from boathouse.table.location import At, Location
+from boathouse.types import Field
 
 DEFAULT_INTERVAL: Final = 10
 WEEK_MS: Final = 7 * 86_400_000
@@ -58,6 +67,7 @@ SCHEMA: Final = pa.schema(
         ("protocol", _PROTOCOL),
     ]
 )
+_NO_ADDS: Final = pa.RecordBatch.from_pylist([], ADD)
 _INTERVAL: Final = re.compile(r"(?:interval\s+)?(\d+)\s+(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 _MS: Final = {
     "millisecond": 1,
@@ -92,10 +102,12 @@ def write_checkpoint(snapshot: DeltaSnapshot, stores: Stores) -> str:
             f"version {snapshot.version} has no entry in the log, so it gets no checkpoint", where=log.root
         )
     key = f"{log.key}/{snapshot.version:020d}.checkpoint.parquet"
+    form = _Form.of(snapshot)
     rows = adds = 0
     with log.storage.open_write(key, PutMode.OVERWRITE) as sink:
-        with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), SCHEMA, compression="snappy", store_schema=False) as out:
-            for kind, table in _grouped(_actions(snapshot)):
+        file = pa.PythonFile(sink, mode="w")
+        with pq.ParquetWriter(file, form.schema, compression="snappy", store_schema=False) as out:
+            for kind, table in _grouped(_actions(snapshot, form)):
                 out.write_table(table, row_group_size=_GROUP_ROWS)
                 rows += table.num_rows
                 adds += table.num_rows if kind == "add" else 0
@@ -128,22 +140,65 @@ def _grouped(parts: Iterator[tuple[str, pa.Table]]) -> Iterator[tuple[str, pa.Ta
         yield kind, pa.concat_tables(held)
 
 
-def _actions(snapshot: DeltaSnapshot) -> Iterator[tuple[str, pa.Table]]:
+@dataclass(frozen=True)
+class _Form:
+    """In which forms the statistics of files are written (`delta.checkpoint.writeStatsAsJson`, `...AsStruct`)."""
+
+    columns: tuple[StatsColumn, ...]
+    partition: tuple[Field, ...]
+    as_json: bool
+    as_struct: ParsedLayout | None
+
+    @classmethod
+    def of(cls, snapshot: DeltaSnapshot) -> _Form:
+        metadata = snapshot.metadata
+        columns = stat_columns(snapshot.schema, metadata.partition_columns)
+        layout = None
+        if metadata.flag("delta.checkpoint.writeStatsAsStruct"):
+            found = found_in(live_actions(snapshot, "add", ADD))
+            layout = ParsedLayout(columns, frozenset(found))
+        partition = tuple(snapshot.schema.field(n) for n in metadata.partition_columns) if layout else ()
+        return cls(columns, partition, metadata.flag("delta.checkpoint.writeStatsAsJson", True), layout)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        i = SCHEMA.get_field_index("add")
+        return SCHEMA.set(i, pa.field("add", pa.struct(list(self.adds(_NO_ADDS).schema))))
+
+    def adds(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Add actions with their statistics in the forms that are asked for."""
+        columns = {f.name: batch.column(f.name) for f in ADD if f.name != "stats"}
+        if self.as_json:
+            columns["stats"] = texts_of(batch, self.columns)
+        if self.as_struct is not None:
+            columns["stats_parsed"] = self.as_struct.of(batch)
+            if self.partition:
+                columns["partitionValues_parsed"] = self._values(batch.column("partitionValues"))
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def _values(self, maps: pa.MapArray) -> pa.StructArray:
+        names = [physical_name(f) for f in self.partition]
+        values = [decode_column(t, f.type, "") for t, f in zip(map_columns(maps, names), self.partition)]
+        return pa.StructArray.from_arrays(values, names=names)
+
+
+def _actions(snapshot: DeltaSnapshot, form: _Form) -> Iterator[tuple[str, pa.Table]]:
+    table = partial(_table, form.schema)
     protocol = {k: v for k, v in snapshot.protocol.raw.items() if k in _PROTOCOL.names}
-    yield "protocol", _table("protocol", pa.array([protocol], _PROTOCOL))
-    yield "metaData", _table("metaData", _metadata(snapshot))
+    yield "protocol", table("protocol", pa.array([protocol], _PROTOCOL))
+    yield "metaData", table("metaData", _metadata(snapshot))
     txns = [
         {"appId": a["appId"], "version": a["version"], "lastUpdated": a.get("lastUpdated")} for a in _txns(snapshot)
     ]
     if txns:
-        yield "txn", _table("txn", pa.array(txns, _TXN))
+        yield "txn", table("txn", pa.array(txns, _TXN))
     for batch in live_actions(snapshot, "add", ADD):
-        yield "add", _table("add", _rows(_unchanged(batch, ADD)))
+        yield "add", table("add", _rows(form.adds(_unchanged(batch, ADD))))
     since = entropy.current().now_ms() - retention_ms(snapshot)
     for batch in live_actions(snapshot, "remove", REMOVE):
         kept = batch.filter(pc.greater(pc.fill_null(batch.column("deletionTimestamp"), 0), since))
         if kept.num_rows:
-            yield "remove", _table("remove", _rows(_unchanged(kept, REMOVE)))
+            yield "remove", table("remove", _rows(_unchanged(kept, REMOVE)))
 
 
 def _txns(snapshot: DeltaSnapshot) -> list[dict[str, Any]]:
@@ -159,10 +214,11 @@ def _metadata(snapshot: DeltaSnapshot) -> pa.Array:
 
 
 def live_actions(snapshot: DeltaSnapshot, kind: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Add or remove actions of the version, as they were written."""
+    """Add or remove actions of the version, as they were written; with `stats_parsed` where that says more."""
     tail = snapshot.tail
     if snapshot.checkpoint is not None:
-        for _, batch in read_files(snapshot.checkpoint, kind, schema):
+        parsed = (PARSED,) if kind == "add" else ()
+        for _, batch in read_files(snapshot.checkpoint, Wanted(kind, schema, parsed=parsed)):
             keys = file_keys(paths.keys_of(batch.column("path"), snapshot.location.uri), batch.column("deletionVector"))
             keep = pc.invert(tail.superseded(keys))
             yield batch if pc.all(keep).as_py() else batch.filter(keep)
@@ -180,9 +236,9 @@ def _rows(batch: pa.RecordBatch) -> pa.Array:
     return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
 
 
-def _table(kind: str, actions: pa.Array) -> pa.Table:
-    columns = [actions if f.name == kind else pa.nulls(len(actions), f.type) for f in SCHEMA]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+def _table(schema: pa.Schema, kind: str, actions: pa.Array) -> pa.Table:
+    columns = [actions if f.name == kind else pa.nulls(len(actions), f.type) for f in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def retention_ms(snapshot: DeltaSnapshot) -> int:

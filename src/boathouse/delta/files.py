@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 from boathouse.bits.late import Late
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
-from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, read_files
+from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, Wanted, read_files
 from boathouse.delta.commits import ADD
 from boathouse.delta.partition_values import decode_column
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats import StatsColumn, decode_stats, row_counts, stats_column
+from boathouse.delta.stats_parsed import PARSED, decode_parsed, leaves, overlaid, parsed_rows
 from boathouse.delta.tail import Tail, file_keys
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr, Path, all_of, conjuncts
@@ -75,7 +76,7 @@ def list_files(
     if checkpoint is not None and checkpoint.parts:
         after = checkpoint.rows
         choose = lister.choose if lister.by_partition is not None else None
-        for units, adds in read_files(checkpoint, "add", LISTED, choose):
+        for units, adds in read_files(checkpoint, Wanted("add", LISTED, choose, lister.parsed)):
             keys = paths.keys_of(adds.column("path"), lister.root)
             full = file_keys(keys, adds.column("deletionVector"))
             live = np.asarray(pc.invert(tail.superseded(full)).to_numpy(zero_copy_only=False), bool)
@@ -139,6 +140,11 @@ class Lister:
             snapshot.checkpoint.uri if snapshot.checkpoint else snapshot.location.uri,
         )
 
+    @property
+    def parsed(self) -> list[str]:
+        """What is read of `stats_parsed`."""
+        return leaves([c for c in (*self.used, *self.asked) if isinstance(c, StatsColumn)])
+
     def partition_texts(self, values: pa.Array) -> list[pa.Array]:
         """The texts of each partition column."""
         return map_columns(values, [physical_name(f) for f in self.partition])
@@ -191,9 +197,9 @@ class Lister:
         if self.by_partition is None:  # else they were looked at when partitions were chosen
             self.check_stated(maps, self.partition_texts(maps))
         values = self._values(maps)
-        rows = row_counts(adds.column("stats"))
+        rows = counted(adds)
         if self.by_bounds is not None:
-            mask = as_mask(self.by_bounds.may_match(self._stats(self.used, adds.column("stats"), values, rows), rows))
+            mask = as_mask(self.by_bounds.may_match(self._stats(self.used, adds, values, rows), rows))
             self.tally.skip(self.words[1], int(len(mask) - mask.sum()))
             if not mask.any():
                 return
@@ -204,13 +210,13 @@ class Lister:
         yield self._batch(units, adds, keys, rows, values)
 
     def _stats(
-        self, sources: Sequence[StatsSource], texts: pa.Array, values: list[pa.Array], rows: pa.Array
+        self, sources: Sequence[StatsSource], adds: pa.RecordBatch, values: list[pa.Array], rows: pa.Array
     ) -> pa.StructArray:
         """Statistics of columns: decoded, or exact for partition columns."""
         if not sources:
             return pa.array([{}] * len(rows), pa.struct([]))
         wanted = [c for c in sources if isinstance(c, StatsColumn)]
-        decoded = iter(decode_stats(texts, wanted).flatten() if wanted else [])
+        decoded = iter(decoded_stats(adds, wanted).flatten() if wanted else [])
         columns = [exact_stats(values[c], rows) if isinstance(c, int) else next(decoded) for c in sources]
         return pa.StructArray.from_arrays(columns, names=[str(i) for i in range(len(columns))])
 
@@ -235,10 +241,30 @@ class Lister:
             "first_row_id": adds.column("baseRowId"),
             "parts": pa.nulls(count, pa.list_(PART)),
             "deletes": pa.nulls(count, pa.list_(pa.int32())),
-            "stats": self._stats(self.asked, adds.column("stats"), values, rows),
+            "stats": self._stats(self.asked, adds, values, rows),
             "native": pa.StructArray.from_arrays([adds.column(n) for n in NATIVE_FIELDS], fields=list(NATIVE)),
         }
         return pa.RecordBatch.from_arrays([made[f.name] for f in self.schema], schema=self.schema)
+
+
+def counted(adds: pa.RecordBatch) -> pa.Array:
+    """The rows of each file, by either form of its statistics."""
+    texts = adds.column("stats")
+    found = row_counts(texts)
+    if PARSED not in adds.schema.names:
+        return found
+    return overlaid(found, parsed_rows(adds.column(PARSED)), pc.is_valid(texts))
+
+
+def decoded_stats(adds: pa.RecordBatch, columns: Sequence[StatsColumn]) -> pa.StructArray:
+    """The statistics of columns, by either form."""
+    texts = adds.column("stats")
+    if PARSED not in adds.schema.names:
+        return decode_stats(texts, columns)
+    has_text = pc.is_valid(texts)
+    if not pc.any(has_text).as_py():
+        return decode_parsed(adds.column(PARSED), columns)
+    return overlaid(decode_stats(texts, columns), decode_parsed(adds.column(PARSED), columns), has_text)
 
 
 def map_columns(maps: pa.MapArray, names: Sequence[str]) -> list[pa.Array]:

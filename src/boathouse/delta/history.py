@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from boathouse.delta import paths
-from boathouse.delta.checkpoint import open_checkpoint, read_files
+from boathouse.delta.checkpoint import Wanted, open_checkpoint, read_files
 from boathouse.delta.commits import ADD, Entry, parse_entry
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.log import Log
@@ -97,7 +97,7 @@ def referenced(location: Location, stores: Stores) -> Iterator[str]:
             checkpoint = open_checkpoint(log, found)
         except (CorruptTableError, NotFoundError):
             continue
-        for _, batch in read_files(checkpoint, "add", ADD):
+        for _, batch in read_files(checkpoint, Wanted("add", ADD)):
             yield from paths.uris_of(paths.keys_of(batch.column("path"), root), root).to_pylist()
             vectors = batch.column("deletionVector")
             if vectors.null_count < len(vectors):

@@ -79,7 +79,7 @@ def row_counts(stats: pa.Array) -> pa.Array:
     found = _leading_counts(stats)
     odd = (found < 0) & np.asarray(stats.is_valid().to_numpy(zero_copy_only=False), bool)
     for i in np.flatnonzero(odd):
-        count = _count((_document(stats[int(i)].as_py()) or {}).get("numRecords"))
+        count = natural((document_of(stats[int(i)].as_py()) or {}).get("numRecords"))
         found[i] = -1 if count is None else count
     return pa.array(found, pa.int64(), mask=found < 0)
 
@@ -110,7 +110,7 @@ def _leading_counts(stats: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 def decode_stats(stats: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructArray:
     """The `stats` column of FILES for these columns. Statistics that cannot be read are unknown."""
     exact = any(isinstance(c.type, DecimalType) for c in columns)
-    documents = [_document(text, exact) if text else None for text in stats.to_pylist()]
+    documents = [document_of(text, exact) if text else None for text in stats.to_pylist()]
     fields = [pa.field(str(i), column_stats_type(to_arrow_type(c.type))) for i, c in enumerate(columns)]
     arrays = [_decode_column(documents, c) for c in columns]
     if not fields:
@@ -118,7 +118,8 @@ def decode_stats(stats: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructAr
     return pa.StructArray.from_arrays(arrays, fields=fields)
 
 
-def _document(text: str | None, exact: bool = False) -> dict[str, Any] | None:
+def document_of(text: str | None, exact: bool = False) -> dict[str, Any] | None:
+    """Statistics as JSON, None for text that is none; `exact` reads numbers as decimals."""
     if not text:
         return None
     try:
@@ -141,10 +142,10 @@ def _decode_column(documents: Sequence[dict[str, Any] | None], column: StatsColu
         upper.append(bounds[1])
         lower_exact.append(None if bounds[0] is None else bounds[2])
         upper_exact.append(None if bounds[1] is None else bounds[3])
-        rows = _count(document.get("numRecords"))
+        rows = natural(document.get("numRecords"))
         values.append(rows)
         nulls.append(_nulls(document, column.path, rows))
-        nans.append(_count(_at(document.get(NAN_COUNT), column.path)))
+        nans.append(natural(value_at(document.get(NAN_COUNT), column.path)))
     type = to_arrow_type(column.type)
     count = len(documents)
     bounds_arrays = [physical_array(v, column.type) if reader else pa.nulls(count, type) for v in (lower, upper)]
@@ -156,7 +157,7 @@ def _decode_column(documents: Sequence[dict[str, Any] | None], column: StatsColu
 def _bounds(document: dict[str, Any], path: tuple[str, ...], reader: Reader | None) -> Bounds:
     if reader is None:
         return None, None, False, False
-    low, high = _at(document.get("minValues"), path), _at(document.get("maxValues"), path)
+    low, high = value_at(document.get("minValues"), path), value_at(document.get("maxValues"), path)
     tight = document.get("tightBounds") is not False
     lower = _read(reader, low, False)
     upper = _read(reader, high, True)
@@ -172,7 +173,8 @@ def _read(reader: Reader, value: Any, upper: bool) -> tuple[Any, bool]:
         return None, False
 
 
-def _at(values: Any, path: tuple[str, ...]) -> Any:
+def value_at(values: Any, path: tuple[str, ...]) -> Any:
+    """The scalar at a path of objects, None if there is none."""
     for name in path:
         if not isinstance(values, dict):
             return None
@@ -181,14 +183,34 @@ def _at(values: Any, path: tuple[str, ...]) -> Any:
 
 
 def _nulls(document: dict[str, Any], path: tuple[str, ...], rows: int | None) -> int | None:
-    count = _count(_at(document.get("nullCount"), path))
+    count = natural(value_at(document.get("nullCount"), path))
     if document.get("tightBounds") is False and count not in (0, rows):
         return None
     return count
 
 
-def _count(value: Any) -> int | None:
+def natural(value: Any) -> int | None:
+    """A count; None for what is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
+
+
+def has_bounds(type: DataType) -> bool:
+    """Whether a column of the type has a least and a greatest value in statistics."""
+    return _reader(type) is not None
+
+
+def raw_bound(value: Any, type: DataType, upper: bool) -> Any:
+    """A bound of the JSON as a struct holds it: instants are not moved, as what reads the struct does that."""
+    reader = _reader(type)
+    if reader is None or value is None:
+        return None
+    found = _read(reader, value, upper)[0]
+    if found is None or not isinstance(type, TimestampType):
+        return found
+    stated = timestamp_us(value)
+    if abs(found - stated) <= _MS_REST:
+        return stated
+    return -(-found // 1000) * 1000 if upper else found // 1000 * 1000
 
 
 Reader = Callable[[Any, bool], tuple[Any, bool]]
@@ -244,6 +266,11 @@ def _timestamp(value: Any, upper: bool) -> tuple[int | None, bool]:
         exact = False
     found += slack if upper else -slack if found < 0 or slack > _MS_REST else 0
     return (found, exact) if -(1 << 63) <= found < 1 << 63 else (None, False)
+
+
+def decimal_bound(value: Decimal | None, upper: bool, type: DecimalType) -> tuple[Decimal | None, bool]:
+    """A bound of a decimal column, and whether it is attained: it may have gone through a double."""
+    return (None, False) if value is None else _decimal(value, upper, type.precision, type.scale)
 
 
 def _decimal(value: Any, upper: bool, precision: int, scale: int) -> tuple[Decimal | None, bool]:

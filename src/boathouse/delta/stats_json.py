@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from boathouse.delta.partition_values import civil_of, clock_text
 from boathouse.types import (
+    BooleanType,
     DataType,
     DateType,
     DecimalType,
@@ -51,18 +52,18 @@ def stats_json(schema: Schema, leaves: Sequence[LeafStats], rows: int, options: 
         if leaf.path not in indexed:
             continue
         if isinstance(leaf.type, FloatType) and leaf.nans is not None:
-            _put(nans, leaf.path, leaf.nans)
+            put(nans, leaf.path, leaf.nans)
         if leaf.nulls is not None:
-            _put(nulls, leaf.path, leaf.nulls)
+            put(nulls, leaf.path, leaf.nulls)
         for values, text in zip((low, high), _bounds(leaf)):
             if text is not None:
-                _put(values, leaf.path, text)
+                put(values, leaf.path, text)
     document: dict[str, Any] = {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls}
     if nans:
         document[NAN_COUNT] = nans
     if options.get("tight"):
         document["tightBounds"] = True
-    return _dump(document)
+    return dump_stats(document)
 
 
 def indexed_columns(schema: Schema, count: int, named: str | None = None) -> set[tuple[str, ...]]:
@@ -98,7 +99,8 @@ def column_names(text: str) -> list[tuple[str, ...]]:
     return [*found, tuple(path)] if path else found
 
 
-def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+def put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Puts a value at a path of objects."""
     for name in path[:-1]:
         values = values.setdefault(name, {})
     values[path[-1]] = value
@@ -127,6 +129,19 @@ def _value(scalar: pa.Scalar, type: DataType, upper: bool) -> Any:
         case TimestampType(utc):
             return _instant(scalar.cast(pa.int64()).as_py(), utc)
     return None
+
+
+def json_bound(scalar: pa.Scalar, type: DataType) -> Any:
+    """A bound that was read from statistics, as JSON; instants keep their microseconds if they have any."""
+    if not scalar.is_valid:
+        return None
+    if isinstance(type, TimestampType):
+        micros = scalar.cast(pa.int64()).as_py()
+        text = _instant(micros, type.utc)
+        return text if text is None or not micros % 1000 else f"{text.rstrip('Z')}{micros % 1000:03d}{'Z' * type.utc}"
+    if isinstance(type, BooleanType | StringType):
+        return scalar.as_py()
+    return _value(scalar, type, False)
 
 
 def _float(value: float, bits: int) -> Any:
@@ -165,9 +180,10 @@ class _Raw(str):
     """Text that goes into the JSON as it is."""
 
 
-def _dump(value: Any) -> str:
+def dump_stats(value: Any) -> str:
+    """Statistics as JSON text."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{_dump(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{dump_stats(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, _Raw):

@@ -43,6 +43,7 @@ _OFF: Final = frozenset(
     """delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableRowTracking delta.enableTypeWidening
     delta.enableInCommitTimestamps delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
 )
+_FLAGS: Final = ("delta.appendOnly", "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct")
 _UNSAFE_STORES: Final = ("file", "s3")
 
 
@@ -157,7 +158,7 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
             )
         if key == "delta.checkpointInterval" and not (text.isdigit() and int(text) > 0):
             raise InvalidArgumentError(f"{key} is {text!r}, not a positive number", where=where)
-        if key == "delta.appendOnly" and text not in ("true", "false"):
+        if key in _FLAGS and text not in ("true", "false"):
             raise InvalidArgumentError(f"{key} is {text!r}, not true or false", where=where)
 
 

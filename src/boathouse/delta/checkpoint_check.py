@@ -1,0 +1,85 @@
+"""What a checkpoint's columns must be, so that none of its files is passed over (PROTOCOL.md, "Checkpoint Schema")."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.delta.checkpoint_part import Part
+from boathouse.delta.commits import ADD, REMOVE, check_vector
+from boathouse.errors import CorruptTableError
+from boathouse.parquet.damage import damage
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+_TEXTS: Final = frozenset((pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()))
+
+
+def check_columns(part: Part) -> None:
+    """Raises CorruptTableError unless the columns of actions on files are what they are called."""
+    with part.open() as file, damage("broken checkpoint data", part.uri):
+        schema = file.schema_arrow
+    for kind, wanted in (("add", ADD), ("remove", REMOVE)):
+        at = schema.get_field_index(kind)
+        if at < 0 and kind == "remove":
+            continue
+        if at < 0 or not pa.types.is_struct(schema.field(at).type):
+            found = "missing" if at < 0 else str(schema.field(at).type)
+            raise CorruptTableError(f"the column `{kind}` of the checkpoint is {found}, not a struct", where=part.uri)
+        struct = schema.field(at).type
+        for name in ("path", "partitionValues") if kind == "add" else ("path",):
+            if struct.get_field_index(name) < 0:
+                raise CorruptTableError(f"the column `{kind}` of the checkpoint has no {name}", where=part.uri)
+        if part.nulls(kind, "path") > part.nulls(kind, "size") >= 0:
+            raise _no_path(kind, part.uri)
+        for f in struct:
+            if f.name in wanted.names and not _castable(f.type, wanted.field(f.name).type):
+                text = f"the column `{kind}.{f.name}` of the checkpoint is {f.type}"
+                raise CorruptTableError(f"{text}, not {wanted.field(f.name).type}", where=part.uri)
+
+
+def _castable(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values keep their meaning: the kinds are the same, widths may differ."""
+    if pa.types.is_dictionary(found):
+        return _castable(found.value_type, wanted)
+    if pa.types.is_null(found):
+        return True
+    if pa.types.is_struct(wanted):
+        return pa.types.is_struct(found) and all(
+            _castable(f.type, wanted.field(f.name).type) for f in found if wanted.get_field_index(f.name) >= 0
+        )
+    if pa.types.is_map(wanted):
+        return pa.types.is_map(found) and all(
+            _castable(a, b) for a, b in ((found.key_type, wanted.key_type), (found.item_type, wanted.item_type))
+        )
+    if pa.types.is_string(wanted):
+        return found in _TEXTS
+    return bool(pa.types.is_integer(found) if pa.types.is_integer(wanted) else found == wanted)
+
+
+def valid_rows(array: pa.Array) -> Mask:
+    """Which values are not null."""
+    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), bool)
+
+
+def pathless(actions: pa.StructArray, chosen: Mask, kind: str, where: str) -> Mask:
+    """Actions of nothing but nulls, which stand for none. Raises CorruptTableError for others without a path."""
+    found = chosen & ~valid_rows(actions.field("path"))
+    if found.any():
+        rows = actions.filter(pa.array(found & valid_rows(actions)))
+        if any(rows.field(i).null_count < len(rows) for i in range(rows.type.num_fields)):
+            raise _no_path(kind, where)
+    return found
+
+
+def _no_path(kind: str, where: str) -> CorruptTableError:
+    return CorruptTableError(f"an {kind} action of the checkpoint has no path", where=where)
+
+
+def check_vectors(vectors: pa.StructArray, where: str) -> None:
+    if vectors.null_count == len(vectors):
+        return
+    for vector in vectors.drop_null().to_pylist():
+        check_vector({k: v for k, v in vector.items() if v is not None}, where)

@@ -1,0 +1,146 @@
+"""`stats_parsed` of a checkpoint: file statistics as a struct, typed as the table (PROTOCOL.md, "Checkpoint Schema").
+
+Its bounds were texts once, cut as texts are (`stats`), so that they are trusted no further: a string of 32
+characters or an instant of whole milliseconds may have been cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.delta.stats import STRING_PREFIX, StatsColumn, decimal_bound
+from boathouse.delta.stats_json import NAN_COUNT
+from boathouse.table.units import column_stats_type
+from boathouse.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+)
+
+PARSED: Final = "stats_parsed"
+ROWS, TIGHT, LOW, HIGH, NULLS = "numRecords", "tightBounds", "minValues", "maxValues", "nullCount"
+_PLAIN: Final = (IntegerType, BooleanType, DateType)
+_MS: Final = 1_000
+_LATEST: Final = (1 << 63) - 1
+
+
+def leaves(columns: Sequence[StatsColumn]) -> list[str]:
+    """The columns of an add action that hold the statistics of these columns."""
+    kinds = (LOW, HIGH, NULLS, NAN_COUNT)
+    return [f"{PARSED}.{ROWS}", f"{PARSED}.{TIGHT}"] + [
+        f"{PARSED}.{k}.{'.'.join(c.path)}" for c in columns for k in kinds
+    ]
+
+
+def member(array: pa.Array, *path: str) -> pa.Array | None:
+    """What lies at a path of structs, null where one of them is; None if it is absent."""
+    for name in path:
+        if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
+            return None
+        array = array.flatten()[array.type.get_field_index(name)]
+    return None if pa.types.is_struct(array.type) and path[-1] not in (LOW, HIGH, NULLS, NAN_COUNT) else array
+
+
+def parsed_rows(parsed: pa.Array) -> pa.Array:
+    """numRecords of each file; null where it is not stated."""
+    return _count(member(parsed, ROWS), len(parsed))
+
+
+def decode_parsed(parsed: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructArray:
+    """What `decode_stats` gives, out of structs."""
+    fields = [pa.field(str(i), column_stats_type(to_arrow_type(c.type))) for i, c in enumerate(columns)]
+    if not fields:
+        return pa.array([{}] * len(parsed), pa.struct([]))
+    return pa.StructArray.from_arrays([_column(parsed, c) for c in columns], fields=fields)
+
+
+def _column(parsed: pa.Array, column: StatsColumn) -> pa.StructArray:
+    count = len(parsed)
+    tight = member(parsed, TIGHT)
+    wide = pc.fill_null(pc.invert(tight), False) if tight is not None and tight.type == pa.bool_() else None
+    bounds, exact = [], []
+    for kind, upper in ((LOW, False), (HIGH, True)):
+        found = member(parsed, kind, *column.path)
+        values, sure = _bound(found, column.type, upper) if found is not None else _unknown(column.type, count)
+        bounds.append(values)
+        sure = sure if wide is None else pc.and_(sure, pc.invert(wide))
+        exact.append(pc.if_else(pc.is_valid(values), sure, pa.scalar(None, pa.bool_())))
+    rows = parsed_rows(parsed)
+    nulls = _count(member(parsed, NULLS, *column.path), count)
+    if wide is not None:
+        sure = pc.or_(pc.equal(nulls, 0), pc.fill_null(pc.equal(nulls, rows), False))
+        nulls = pc.if_else(pc.and_(wide, pc.invert(pc.fill_null(sure, False))), pa.scalar(None, pa.int64()), nulls)
+    nans = _count(member(parsed, NAN_COUNT, *column.path), count)
+    type = column_stats_type(to_arrow_type(column.type))
+    return pa.StructArray.from_arrays([*bounds, *exact, nulls, nans, rows], fields=list(type))
+
+
+def _count(found: pa.Array | None, count: int) -> pa.Array:
+    if found is None or not pa.types.is_integer(found.type):
+        return pa.nulls(count, pa.int64())
+    found = cast_or_null(found, pa.int64())
+    return pc.if_else(pc.greater_equal(found, 0), found, pa.scalar(None, pa.int64()))
+
+
+def cast_or_null(array: pa.Array, type: pa.DataType, safe: bool = True) -> pa.Array:
+    """The array as `type`; where that cannot hold it, all is unknown."""
+    try:
+        return array if array.type == type else array.cast(type, safe=safe)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(len(array), type)
+
+
+def _unknown(type: DataType, count: int) -> tuple[pa.Array, pa.Array]:
+    return pa.nulls(count, to_arrow_type(type)), pa.nulls(count, pa.bool_())
+
+
+def _bound(found: pa.Array, type: DataType, upper: bool) -> tuple[pa.Array, pa.Array]:
+    """Bounds as the table's type, and which are attained."""
+    target = to_arrow_type(type)
+    kinds = (found.type, target)
+    if isinstance(type, _PLAIN) and (all(map(pa.types.is_integer, kinds)) or found.type == target):
+        values = cast_or_null(found, target)
+        return values, pc.is_valid(values)
+    if isinstance(type, FloatType) and all(map(pa.types.is_floating, kinds)):
+        values = cast_or_null(found, target)
+        values = pc.if_else(pc.fill_null(pc.is_nan(values), False), pa.scalar(None, target), values)
+        return values, pc.is_valid(values)
+    if isinstance(type, StringType) and found.type in (pa.string(), pa.large_string()):
+        values = cast_or_null(found, target)
+        return values, pc.less(pc.utf8_length(values), STRING_PREFIX)
+    if isinstance(type, TimestampType) and pa.types.is_timestamp(found.type):
+        return _instants(found, target, upper)
+    if isinstance(type, DecimalType) and pa.types.is_decimal(found.type):
+        pairs = [decimal_bound(v, upper, type) for v in found.to_pylist()]
+        return pa.array([v for v, _ in pairs], target), pa.array([e for _, e in pairs], pa.bool_())
+    return _unknown(type, len(found))
+
+
+def _instants(found: pa.Array, target: pa.DataType, upper: bool) -> tuple[pa.Array, pa.Array]:
+    micros = cast_or_null(cast_or_null(found, pa.timestamp("us", target.tz), safe=False), pa.int64())
+    exact = pc.not_equal(pc.subtract(micros, pc.multiply(pc.divide(micros, _MS), _MS)), 0)
+    if upper:
+        late = pc.greater(micros, _LATEST - _MS)
+        moved = pc.add(pc.if_else(late, pa.scalar(None, pa.int64()), micros), _MS - 1)
+    else:
+        early = pc.less(micros, _MS - _LATEST)
+        moved = pc.subtract(pc.if_else(early, pa.scalar(None, pa.int64()), micros), _MS - 1)
+        moved = pc.if_else(pc.less(micros, 0), moved, micros)
+    return pc.if_else(exact, micros, moved).view(target), exact
+
+
+def overlaid(first: Any, second: Any, has_first: pa.Array) -> Any:
+    """Values of `first` where it has any, else of `second`."""
+    if pc.all(has_first).as_py():
+        return first
+    return second if not pc.any(has_first).as_py() else pc.if_else(has_first, first, second)
