@@ -44,7 +44,8 @@ _FIRST: Final = '{"numRecords":'
 _FRACTION: Final = re.compile(r"\.(\d+)")
 _OFFSET: Final = re.compile(r"[+-]\d\d:?(\d\d)$")
 _MS_REST: Final = 999
-_EXACT_DOUBLE: Final = 10**15
+EXACT_DOUBLE: Final = 10**15
+DOUBLE_DIGITS: Final = 17
 _WIDE: Final = Context(prec=80)
 
 Bounds = tuple[Any, Any, bool, bool]
@@ -269,16 +270,19 @@ def _timestamp(value: Any, upper: bool) -> tuple[int | None, bool]:
 
 
 def decimal_bound(value: Decimal | None, upper: bool, type: DecimalType) -> tuple[Decimal | None, bool]:
-    """A bound of a decimal column, and whether it is attained: it may have gone through a double."""
-    return (None, False) if value is None else _decimal(value, upper, type.precision, type.scale)
+    """A bound of a decimal column as a struct holds it, and whether it is attained."""
+    if value is None:
+        return None, False
+    return _decimal(value, upper, type.precision, type.scale, typed=True)
 
 
-def _decimal(value: Any, upper: bool, precision: int, scale: int) -> tuple[Decimal | None, bool]:
+def _decimal(value: Any, upper: bool, precision: int, scale: int, typed: bool = False) -> tuple[Decimal | None, bool]:
+    """A value that is `typed` has all its digits whatever it has gone through."""
     if isinstance(value, bool):
         return None, False
     number = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
     unscaled = abs(_WIDE.scaleb(number, scale))
-    exact = unscaled < _EXACT_DOUBLE or _spelled_in_full(number, scale)
+    exact = unscaled < EXACT_DOUBLE or (not typed and _spelled_in_full(number, scale))
     if not exact:
         # It may have gone through a double: the true bound is at most one unit in its last place away.
         slack = _WIDE.multiply(abs(number), Decimal(2) ** -52)
@@ -292,4 +296,4 @@ def _decimal(value: Any, upper: bool, precision: int, scale: int) -> tuple[Decim
 
 def _spelled_in_full(number: Decimal, scale: int) -> bool:
     _, digits, exponent = number.as_tuple()
-    return len(digits) >= 18 and isinstance(exponent, int) and exponent in (0, -scale)
+    return len(digits) > DOUBLE_DIGITS and isinstance(exponent, int) and exponent in (0, -scale)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +16,23 @@ import pyarrow.compute as pc
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.delta.partition_values import physical_array
 from boathouse.delta.schema import physical_name
-from boathouse.delta.stats import StatsColumn, document_of, has_bounds, natural, raw_bound, value_at
-from boathouse.delta.stats_json import NAN_COUNT, dump_stats, json_bound, put
+from boathouse.delta.stats import (
+    DOUBLE_DIGITS,
+    EXACT_DOUBLE,
+    StatsColumn,
+    document_of,
+    has_bounds,
+    natural,
+    raw_bound,
+    value_at,
+)
+from boathouse.delta.stats_json import NAN_COUNT, Raw, dump_stats, json_bound, put
 from boathouse.delta.stats_parsed import HIGH, LOW, NULLS, PARSED, ROWS, TIGHT, cast_or_null, member, overlaid
 from boathouse.types import DataType, DecimalType, Field, Schema, StructType
 
 Found = tuple[str, tuple[str, ...]]
 """A statistic: its kind (`minValues`, ...) and the physical path of its column."""
+_WIDE = Context(prec=80)
 _KINDS = (LOW, HIGH, NULLS, NAN_COUNT)
 
 
@@ -175,4 +186,14 @@ def _values(found: pa.Array, kind: str, type: DataType) -> list[Any]:
         return [natural(v) for v in cast_or_null(found, pa.int64()).to_pylist()]
     if not has_bounds(type):
         return [None] * len(found)
-    return [json_bound(v, type) for v in cast_or_null(found, to_arrow_type(type))]
+    values = cast_or_null(found, to_arrow_type(type))
+    if isinstance(type, DecimalType):
+        return [None if v is None else _decimal(v, kind == HIGH, type.scale) for v in values.to_pylist()]
+    return [json_bound(v, type) for v in values]
+
+
+def _decimal(value: Decimal, upper: bool, scale: int) -> Decimal | Raw:
+    """Where it may have gone through a double, with no more digits than a double has: all of them would say more."""
+    if abs(value.scaleb(scale, _WIDE)) < EXACT_DOUBLE:
+        return value
+    return Raw(f"{Context(prec=DOUBLE_DIGITS, rounding=ROUND_CEILING if upper else ROUND_FLOOR).plus(value):E}")

@@ -150,7 +150,7 @@ def _float(value: float, bits: int) -> Any:
     if value == 0:
         return 0.0
     # The shortest text of 32 bits: as a double the same number would be another text.
-    return _Raw(str(np.float32(value))) if bits == 32 else value
+    return Raw(str(np.float32(value))) if bits == 32 else value
 
 
 def cut_upper(value: str) -> str | None:
@@ -176,7 +176,7 @@ def _instant(micros: int, utc: bool) -> str | None:
     return None if date is None else f"{date}T{clock_text(rest)[:-3]}{'Z' if utc else ''}"
 
 
-class _Raw(str):
+class Raw(str):
     """Text that goes into the JSON as it is."""
 
 
@@ -186,6 +186,6 @@ def dump_stats(value: Any) -> str:
         return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{dump_stats(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Decimal):
         return format(value, "f")
-    if isinstance(value, _Raw):
+    if isinstance(value, Raw):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
