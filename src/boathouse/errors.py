@@ -24,6 +24,7 @@ BoathouseError
 │   ├── UndecidedError                         a request whose effect is unknown (time-out, 5xx)
 │   └── UnsafeStorageError                     the store cannot put-if-absent, so it is not written
 ├── ReadOnlyError (PermissionError)            writes are switched off
+├── ForeignPathError (PermissionError)         metadata names a file in a store of another kind than the table's
 ├── MixedWritersError (RuntimeError)           another library writes here without our guarantees
 ├── MissingRequirementError (RuntimeError)     the machine lacks Java, PySpark, or a network
 ├── CommitConflictError (RuntimeError)         another commit won and ours cannot follow it
@@ -216,6 +217,11 @@ class UnsafeStorageError(StorageError):
 class ReadOnlyError(BoathouseError, PermissionError):
     code = "READ_ONLY"
     general = "open the newest version where writes are allowed"
+
+
+class ForeignPathError(BoathouseError, PermissionError):
+    code = "FOREIGN_PATH"
+    general = "if you trust whoever wrote the table, open it with allow_foreign_paths=True"
 
 
 class MixedWritersError(BoathouseError, RuntimeError):

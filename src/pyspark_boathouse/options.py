@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from boathouse.api.table import Table
 
 _STORAGE = "storage."
-_READ = frozenset({"path", "versionasof", "timestampasof", "branch", "tag", "tableformat", "pushfilters", "timezone"})
+_READ = frozenset(
+    {"path", "versionasof", "timestampasof", "branch", "tag", "tableformat", "pushfilters", "timezone",
+     "allowforeignpaths"}
+)  # fmt: skip
 _WRITE = frozenset(
     {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
      "usermetadata", "timezone"}
@@ -31,6 +34,7 @@ class ReadOptions:
     ref: str | None = None
     push_filters: bool = False
     timezone: str | None = None
+    foreign_paths: bool = False
     storage: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -47,6 +51,7 @@ class ReadOptions:
             given.get("branch", given.get("tag")),
             _flag(given, "pushfilters"),
             given.get("timezone"),
+            _flag(given, "allowforeignpaths"),
             storage,
         )
 
@@ -60,6 +65,7 @@ class ReadOptions:
             self.ref,
             self.storage or None,
             timezone=self.timezone,
+            allow_foreign_paths=self.foreign_paths,
         )
 
 

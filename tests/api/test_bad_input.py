@@ -601,8 +601,8 @@ def test_a_store_that_refuses_writes(at, monkeypatch):
     refusing = Plan(choose=lambda operation: Fault.REFUSED if operation.write else None)
     original = Stores.__init__
 
-    def wrapped(self, options=None, *, wrap=None):
-        original(self, options, wrap=lambda inner: FaultyStorage(inner, refusing))
+    def wrapped(self, options=None, *, wrap=None, home=None):
+        original(self, options, wrap=lambda inner: FaultyStorage(inner, refusing), home=home)
 
     monkeypatch.setattr(Stores, "__init__", wrapped)
     for action in (lambda: at.open().set_properties({"a": "b"}), lambda: at.open().add_column("n", "int")):

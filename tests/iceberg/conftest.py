@@ -99,3 +99,45 @@ def adopt():
         return root
 
     return adopt
+
+
+@pytest.fixture
+def position_deletes():
+    """position_deletes(eyes, table of file_path and pos, partition by field id): the table gets a delete file, as
+    another engine would add it, in a new snapshot."""
+    import pyarrow.parquet as pq
+
+    from boathouse.iceberg import manifests
+    from boathouse.iceberg.documents import add_snapshot, finish
+    from boathouse.iceberg.metadata import TableMetadata, dump
+
+    def add(eyes, rows, partition=None, content=1, spec=0):
+        head = eyes.head()
+        metadata = TableMetadata.parse(head.read_bytes(), f"file://{head}")
+        document, number = dict(metadata.document), metadata.last_sequence_number + 1
+        path = eyes.root / "data" / f"deletes-{number}.parquet"
+        pq.write_table(rows, path)
+        entry = {
+            "status": 1, "snapshot_id": None, "sequence_number": None, "file_sequence_number": None, "data_file": {
+                "content": content, "file_path": f"file://{path}", "file_format": "PARQUET",
+                "partition": {f"f{id}": value for id, value in (partition or {}).items()},
+                "record_count": rows.num_rows, "file_size_in_bytes": path.stat().st_size, "column_sizes": None,
+                "value_counts": None, "null_value_counts": None, "nan_value_counts": None, "lower_bounds": None,
+                "upper_bounds": None, "key_metadata": None, "split_offsets": None,
+                "equality_ids": [1] if content == 2 else None, "sort_order_id": None}}  # fmt: skip
+        spec, folder = metadata.partitioning.spec(spec), f"file://{eyes.root}/metadata"
+        data = manifests.write_entries([entry], spec, metadata.schema, 0, 1, "null")
+        (eyes.root / "metadata" / f"d{number}.avro").write_bytes(data)
+        row = manifests.list_row(f"{folder}/d{number}.avro", len(data), spec, [entry], 1, number, number)
+        old = eyes.snapshot()["manifest-list"].removeprefix("file://")
+        rows = [m.row for m in manifests.read_list(Path(old).read_bytes(), old)] + [row]
+        (eyes.root / "metadata" / f"l{number}.avro").write_bytes(manifests.write_list(rows, {}, "null"))
+        add_snapshot(document, {
+            "snapshot-id": number, "parent-snapshot-id": document["current-snapshot-id"], "sequence-number": number,
+            "timestamp-ms": document["last-updated-ms"] + 1, "schema-id": 0,
+            "summary": {"operation": "delete"}, "manifest-list": f"{folder}/l{number}.avro"}, None)  # fmt: skip
+        finish(document, metadata, document["last-updated-ms"] + 1, "x")
+        name = int(head.name[1:].split(".")[0]) + 1
+        (eyes.root / "metadata" / f"v{name}.metadata.json").write_bytes(dump(document))
+
+    return add

@@ -52,7 +52,8 @@ def create(
     """
     with errors_at(path_text(uri)):
         zone = time_zone(timezone)
-        location, stores = locate(path_text(uri)), Stores(storage_options)
+        location = locate(path_text(uri))
+        stores = Stores(storage_options, home=location.uri)
         table_format = registry.load(format)
         logical = as_schema(schema)
         if profile is not None and not isinstance(profile, str):
@@ -100,7 +101,8 @@ def write(
             raise InvalidArgumentError(f"mode={mode!r}", advice="it is one of error, append, overwrite, ignore")
         given, replaced = write_options(options), flag("overwrite_schema", overwrite_schema)
         time_zone(timezone)
-        location, stores = locate(path_text(uri)), Stores(storage_options)
+        location = locate(path_text(uri))
+        stores = Stores(storage_options, home=location.uri)
         check_read_only(str(location))
         if not formats_at(location, stores):
             if where is not None:

@@ -25,6 +25,8 @@ def open(
     spark: Any = None,
     allow_mixed_writers: bool = False,
     timezone: str | None = None,
+    allow_foreign_paths: bool = False,
+    verify: bool = True,
 ) -> Table:
     """Opens a table by path, its format detected; pinned to a version if `version` or `timestamp` is given.
 
@@ -33,13 +35,27 @@ def open(
     version not after it. `ref` is a branch or tag. `timezone` is the zone that conditions, and a `timestamp` without
     an offset, are meant in: without it the session's with `spark`, else UTC (docs/functions.md). With `spark`,
     operations without data run there. `allow_mixed_writers` lets this handle write although a library that cannot
-    put-if-absent here was seen to write too (docs/writers.md). Raises TableNotFoundError (saying what is at the path),
-    VersionNotFoundError, InvalidArgumentError, AmbiguousFormatError, CorruptTableError, UnsupportedFeatureError.
+    put-if-absent here was seen to write too (docs/writers.md). A file in a store of another kind than the table's (a
+    local one, named by a table in a bucket) is refused with ForeignPathError unless `allow_foreign_paths`. With
+    `verify=False`, a table whose recorded totals disagree with its lists of files is read as the lists say.
+    Raises TableNotFoundError (saying what is at the path), VersionNotFoundError, InvalidArgumentError,
+    AmbiguousFormatError, CorruptTableError, UnsupportedFeatureError.
     """
     place = uri if spark is None else named_or_path(uri, spark, storage_options)
     named = time_zone(timezone)
     zone = zone_of(LOCAL, named, spark) if timestamp is not None else None
-    handle = open_handle(place, format, version, timestamp, ref, storage_options, allow_mixed_writers, zone or "UTC")
+    handle = open_handle(
+        place,
+        format,
+        version,
+        timestamp,
+        ref,
+        storage_options,
+        allow_mixed_writers,
+        zone or "UTC",
+        allow_foreign_paths,
+        verify,
+    )
     return Table(handle, spark, named)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
-from boathouse.api.checks import errors_at
+from boathouse.api.checks import errors_at, flag
 from boathouse.api.found import choose, locate
 from boathouse.bits import zones
 from boathouse.errors import InvalidArgumentError, TableNotFoundError
@@ -26,11 +27,15 @@ def open_handle(
     storage_options: Mapping[str, str] | None = None,
     allow_mixed_writers: bool = False,
     zone: str = "UTC",
+    allow_foreign_paths: bool = False,
+    verify: bool = True,
 ) -> Handle:
     """What `boathouse.open` opens; it says what the arguments mean and what is raised."""
     with errors_at(path_text(uri)):
         at = _version(version, timestamp, ref, zone)
-        location, stores = locate(path_text(uri)), Stores(storage_options)
+        location = replace(locate(path_text(uri)), verify=flag("verify", verify))
+        foreign = flag("allow_foreign_paths", allow_foreign_paths)
+        stores = Stores(storage_options, home=None if foreign else location.uri)
         try:
             chosen = choose(location, stores, format)
         except TableNotFoundError as error:

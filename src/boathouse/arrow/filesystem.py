@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs
 
 from boathouse.arrow.memory import read_pool
@@ -353,10 +354,22 @@ class ChosenFiles:
         self._by_storage = StorageFiles(stores)
 
     def _files(self, uri: str) -> DataFiles:
-        scheme, authority, _ = split(absolute(uri))
+        whole = absolute(uri)
+        self.stores.check(whole)
+        scheme, authority, _ = split(whole)
         if self.stores.wrap is None and not_native(self.stores.options, scheme, authority) is None:
             return self._native
         return self._by_storage
+
+    def check(self, uris: pa.Array | pa.ChunkedArray) -> None:
+        """Raises ForeignPathError for the first that the stores refuse: once pickled, or read by another engine,
+        nobody asks them."""
+        if self.stores.home is None:
+            return
+        own = pc.starts_with(uris, self.stores.home.partition("://")[0] + "://")
+        if not pc.all(own).as_py():
+            for uri in uris.filter(pc.invert(own)).to_pylist():
+                self.stores.check(uri)
 
     def open_input(self, uri: str) -> pa.NativeFile:
         return self._files(uri).open_input(uri)

@@ -37,9 +37,9 @@ class Budget:
         self._left -= size
 
     def deflate(self, data: bytes | memoryview) -> bytes:
-        """Raw deflate, as in Avro: one stream, which ends where the data does."""
+        """Raw deflate, as in Avro: one stream, and of a zlib checksum after it what its writer has left."""
         found, rest = self._zlib(data, _RAW)
-        if rest:
+        if len(rest) > 4:
             raise CorruptTableError(f"{len(rest):,} bytes follow the end of the deflate stream", where=self._where)
         return found
 

@@ -61,7 +61,8 @@ def describe(uri: str, format: str, options: dict[str, str]) -> dict[str, Any]:
 
 
 def _open(uri: str, format: str, options: dict[str, str]) -> Handle:
-    location, stores = locate(uri), Stores(options)
+    location = locate(uri)
+    stores = Stores(options, home=location.uri)
     table_format = registry.load(format)
     return Handle(location, stores, table_format, table_format.load(location, stores))
 

@@ -17,12 +17,16 @@ from typing import Any, Final
 import pyarrow as pa
 
 from boathouse.bits import entropy
+from boathouse.bits.inflate import Budget
+from boathouse.bits.text import json_value, text
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.avro_codec import read_long, reader, write_long, writer
+from boathouse.iceberg.avro_schema import Schema, by_ids, least
 
+__all__ = ["Container", "by_ids", "long_bytes", "parse", "records", "write"]
 MAGIC: Final = b"Obj\x01"
-_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-Schema = Any
+CODECS: Final = ("null", "deflate", "snappy", "zstandard")
+_CHUNK: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +36,29 @@ class Container:
     metadata: Mapping[str, bytes]
     blocks: tuple[tuple[int, memoryview], ...]
     where: str
+    codec: str
 
     @property
     def schema(self) -> Schema:
-        try:
-            return json.loads(self.metadata["avro.schema"])
-        except (KeyError, ValueError) as error:
-            raise CorruptTableError(f"the Avro schema cannot be read: {error}", where=self.where) from None
+        if "avro.schema" not in self.metadata:
+            raise CorruptTableError("the Avro file has no schema", where=self.where)
+        return json_value(self.metadata["avro.schema"], self.where, "the Avro schema")
 
     def text(self, key: str) -> str | None:
         value = self.metadata.get(key)
-        return None if value is None else value.decode("utf-8", "replace")
+        return None if value is None else text(value, self.where, f"the Avro file's {key}")
 
 
 def parse(data: bytes, where: str) -> Container:
-    """Splits a container file. Raises CorruptTableError."""
+    """Splits a container file. Raises CorruptTableError, and UnsupportedFeatureError naming a codec."""
     view = memoryview(data)
     if bytes(view[:4]) != MAGIC:
-        raise CorruptTableError("this is no Avro file", where=where)
+        raise CorruptTableError("this is not an Avro file", where=where)
     try:
-        metadata, at = _metadata(data, 4)
+        metadata, at = _metadata(data, 4, where)
         sync, at = bytes(view[at : at + 16]), at + 16
+        if len(sync) < 16:
+            raise IndexError(at)
         blocks: list[tuple[int, memoryview]] = []
         while at < len(view):
             count, at = read_long(data, at)
@@ -61,12 +67,15 @@ def parse(data: bytes, where: str) -> Container:
                 raise CorruptTableError(f"the Avro block at byte {at} does not end where it says", where=where)
             blocks.append((count, view[at : at + size]))
             at += size + 16
-    except (IndexError, UnicodeDecodeError):
+    except IndexError:
         raise CorruptTableError("the Avro file is cut short, or its header is damaged", where=where) from None
-    return Container(metadata, tuple(blocks), where)
+    codec = text(metadata.get("avro.codec", b"null"), where, "the name of the Avro codec")
+    if codec not in CODECS:
+        raise UnsupportedFeatureError(f"Avro codec {codec!r:.80} is not offered", where=where)
+    return Container(metadata, tuple(blocks), where, codec)
 
 
-def _metadata(view: bytes, at: int) -> tuple[dict[str, bytes], int]:
+def _metadata(view: bytes, at: int, where: str) -> tuple[dict[str, bytes], int]:
     found: dict[str, bytes] = {}
     while True:
         count, at = read_long(view, at)
@@ -78,7 +87,7 @@ def _metadata(view: bytes, at: int) -> tuple[dict[str, bytes], int]:
         for _ in range(count):
             key, at = _bytes(view, at)
             value, at = _bytes(view, at)
-            found[key.decode()] = value
+            found[text(key, where, "a key of the Avro file's metadata")] = value
 
 
 def _bytes(view: bytes, at: int) -> tuple[bytes, int]:
@@ -95,116 +104,64 @@ def long_bytes(value: int) -> bytes:
     return bytes(out)
 
 
-def payload(container: Container, block: memoryview) -> bytes:
+def _payload(container: Container, block: memoryview, budget: Budget) -> bytes:
     """A block decompressed."""
-    codec = container.text("avro.codec") or "null"
+    match container.codec:
+        case "deflate":
+            return budget.deflate(block)
+        case "snappy":
+            return _snappy(block, budget, container.where)
+        case "zstandard":
+            return budget.stream(pa.input_stream(pa.py_buffer(block), compression="zstd").read)
+    return bytes(block)
+
+
+def _snappy(block: memoryview, budget: Budget, where: str) -> bytes:
+    """A snappy block, and after it the checksum of what it holds."""
     try:
-        match codec:
-            case "null":
-                return bytes(block)
-            case "deflate":
-                return zlib.decompress(block, -15)
-            case "snappy":
-                return _snappy(block[:-4])
-            case "zstandard":
-                return bytes(pa.input_stream(pa.py_buffer(block), compression="zstd").read())
-    except (zlib.error, OSError, ValueError, IndexError) as error:
-        raise CorruptTableError(f"an Avro block does not decompress: {error}", where=container.where) from None
-    raise UnsupportedFeatureError(f"Avro codec {codec} is not offered", where=container.where)
-
-
-def _snappy(block: memoryview) -> bytes:
-    size = shift = at = 0
-    while True:
-        byte = block[at]
-        at += 1
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    return bytes(pa.decompress(bytes(block), size, codec="snappy", asbytes=True))
+        size, _ = read_long(bytes(block[:10]), 0, signed=False)
+        budget.take(size)
+        data = bytes(pa.decompress(bytes(block[:-4]), size, codec="snappy", asbytes=True))
+    except (OSError, ValueError, IndexError) as error:
+        if isinstance(error, CorruptTableError):
+            raise
+        raise CorruptTableError(f"an Avro block does not decompress: {error}", where=where) from None
+    if zlib.crc32(data) != int.from_bytes(block[-4:], "big"):
+        raise CorruptTableError("an Avro block does not have the checksum that follows it", where=where)
+    return data
 
 
 def records(
     container: Container, schema: Schema, unwanted: frozenset[str] = frozenset()
 ) -> Iterator[list[dict[str, Any]]]:
-    """The records of each block. `schema` is `by_ids(...)` of the file's; fields called `unwanted` are passed over."""
-    try:
-        read = reader(schema, unwanted)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptTableError(f"the Avro schema cannot be read: {error!r}", where=container.where) from None
+    """The records, some thousand at a time. `schema` is `by_ids(...)` of the file's; fields called `unwanted` are
+    passed over."""
+    where = container.where
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        raise CorruptTableError("the Avro file does not hold records", where=where)
+    read = reader(schema, unwanted)
+    smallest = least(schema)
+    budget = Budget(sum(len(block) for _, block in container.blocks), where)
     for count, block in container.blocks:
-        data = payload(container, block)
-        found: list[dict[str, Any]] = []
+        data = _payload(container, block, budget)
+        if count and count * max(smallest, 1) > len(data):
+            raise CorruptTableError(
+                f"an Avro block of {len(data):,} bytes is said to hold {count:,} records", where=where
+            )
         at = 0
-        try:
-            for _ in range(count):
-                record, at = read(data, at)
-                found.append(record)
-        except (IndexError, UnicodeDecodeError, struct.error) as error:
-            raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=container.where) from None
+        for start in range(0, count, _CHUNK):
+            found: list[dict[str, Any]] = []
+            try:
+                for _ in range(min(_CHUNK, count - start)):
+                    record, at = read(data, at)
+                    found.append(record)
+            except UnicodeDecodeError:
+                raise CorruptTableError("an Avro block has text that is not UTF-8", where=where) from None
+            except (IndexError, struct.error, TypeError) as error:
+                raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=where) from None
+            yield found
         if at != len(data):
-            raise CorruptTableError(f"an Avro block is {len(data) - at} bytes too long", where=container.where)
-        yield found
-
-
-def by_ids(schema: Schema, names: Mapping[int, str], where: str) -> Schema:
-    """The schema with fields called by id: `names` of the ids, `f<id>` for others, and logical types left out.
-
-    Fields without an id keep their name. Named types get names of their own, references are written out.
-    """
-    try:
-        return _Renamer(names, where).type(schema)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise CorruptTableError(f"the Avro schema cannot be read: {error!r}", where=where) from None
-
-
-class _Renamer:
-    def __init__(self, names: Mapping[int, str], where: str) -> None:
-        self.names = names
-        self.where = where
-        self.defined: dict[str, Schema] = {}
-        self.count = 0
-
-    def type(self, schema: Schema) -> Schema:
-        if isinstance(schema, str):
-            if schema in _PRIMITIVES:
-                return schema
-            if schema not in self.defined:
-                raise CorruptTableError(f"the Avro schema names {schema!r}, which it does not define", where=self.where)
-            return self.type(self.defined[schema])
-        if isinstance(schema, list):
-            return [self.type(s) for s in schema]
-        kind = schema["type"]
-        match kind:
-            case "record":
-                self._define(schema)
-                return {"type": "record", "name": self._name(), "fields": [self._field(f) for f in schema["fields"]]}
-            case "array":
-                return {"type": "array", "items": self.type(schema["items"])}
-            case "map":
-                return {"type": "map", "values": self.type(schema["values"])}
-            case "fixed":
-                self._define(schema)
-                return {"type": "fixed", "name": self._name(), "size": schema["size"]}
-            case "enum":
-                self._define(schema)
-                return {"type": "enum", "name": self._name(), "symbols": schema["symbols"]}
-        return self.type(kind)
-
-    def _field(self, field: Mapping[str, Any]) -> dict[str, Any]:
-        id = field.get("field-id")
-        name = field["name"] if id is None else self.names.get(int(id), f"f{id}")
-        return {"name": name, "type": self.type(field["type"])}
-
-    def _define(self, schema: Mapping[str, Any]) -> None:
-        self.defined[schema["name"]] = schema
-        if schema.get("namespace"):
-            self.defined[f"{schema['namespace']}.{schema['name']}"] = schema
-
-    def _name(self) -> str:
-        self.count += 1
-        return f"n{self.count}"
+            raise CorruptTableError(f"an Avro block is {len(data) - at} bytes too long", where=where)
 
 
 def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, str], codec: str) -> bytes:

@@ -13,7 +13,7 @@ from boathouse.iceberg.manifests import DATA
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
-from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID
+from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID, number
 from boathouse.storage import Stores
 from boathouse.table.change import (
     AddColumn,
@@ -66,8 +66,8 @@ def _metadata_winners(token: str, head: IcebergSnapshot, stores: Stores) -> Iter
     first, last = version_of(token), version_of(head.token)
     if first is None or last is None:
         return
-    for number, uri in list_metadata(head.location.uri, stores).file_system:
-        if first < number <= last:
+    for version_number, uri in list_metadata(head.location.uri, stores).file_system:
+        if first < version_number <= last:
             try:
                 metadata = head.metadata if uri == head.token else read_metadata(uri, stores)
             except NotFoundError:
@@ -94,8 +94,9 @@ def _transaction(change: Change, winners: Sequence[Winner]) -> Iterator[Conflict
     app, version = change.txn
     for winner in winners:
         summary = winner.document.get("summary") or {}
-        if summary.get(APP) == app and int(summary.get(APP_VERSION, -1)) >= version:
-            yield Conflict("transaction", winner.version, f"application {app!r} wrote version {summary[APP_VERSION]}")
+        written = number(summary.get(APP_VERSION))
+        if summary.get(APP) == app and written is not None and written >= version:
+            yield Conflict("transaction", winner.version, f"application {app!r} wrote version {written}")
 
 
 def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:

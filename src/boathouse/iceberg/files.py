@@ -14,9 +14,9 @@ from boathouse.bits.late import Late
 from boathouse.errors import BoathouseError, CorruptTableError, NotFoundError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
-from boathouse.iceberg import manifests
+from boathouse.iceberg import manifests, totals
 from boathouse.iceberg.manifest_schemas import METRICS
-from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
+from boathouse.iceberg.manifests import DATA, DELETED, Entry, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import Paths
 from boathouse.iceberg.values import Physical, arrow_array, decode
@@ -60,6 +60,8 @@ NATIVE: Final = pa.struct(
     ]
 )
 """The manifest that lists the file, as recorded; the snapshot that added it; its file sequence number."""
+_UNITS_A_MANIFEST: Final = 1 << 32
+"""More than any manifest fills: what the manifest list counts need not be right for units to have numbers."""
 FORMATS: Final = {"PARQUET": PARQUET, "ORC": ORC, "AVRO": AVRO, "LANCE": LANCE}
 BOUNDS: Final = frozenset({"value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"})
 
@@ -73,6 +75,7 @@ class Listing:
     schema: Schema
     paths: Paths
     stores: Stores
+    verify: bool = True
 
     @cached_property
     def manifest_files(self) -> tuple[ManifestFile, ...]:
@@ -86,7 +89,15 @@ class Listing:
                 where=self.metadata.uri,
             )
         uri = self.paths.uri(recorded)
-        return tuple(manifests.read_list(self.read(uri), uri))
+        found = tuple(manifests.read_list(self.read(uri), uri))
+        named = {self.paths.uri(m.path) for m in found}
+        if len(named) < len(found):
+            raise CorruptTableError(
+                f"the manifest list has {len(found):,} rows, but names only {len(named):,} manifests", where=uri
+            )
+        if self.verify:
+            totals.check_list(self.metadata, self.snapshot, found, uri)
+        return found
 
     @property
     def data_manifests(self) -> list[ManifestFile]:
@@ -111,7 +122,11 @@ class Listing:
     def entries(self, source: ManifestFile, live_only: bool = True, metrics: frozenset[str] = METRICS) -> list[Entry]:
         """The entries of one manifest, with inherited values."""
         uri = self.paths.uri(source.path)
-        return manifests.read_entries(self.read(uri), source, uri, live_only, metrics)
+        found = manifests.read_entries(self.read(uri), source, uri, live_only, metrics)
+        if self.verify:
+            live = len(found) if live_only else sum(e["status"] != DELETED for e in found)
+            totals.check_manifest(source, live, uri)
+        return found
 
     def spec(self, source: ManifestFile) -> PartitionSpec:
         try:
@@ -128,15 +143,15 @@ class Listing:
         builder = _Builder(self, columns, where)
         tally = tally or Tally()
         kept = self._kept_manifests(where, tally)
-        first = 0
+        live = 0
         for i, source in enumerate(self.data_manifests):
-            # A count that is missing is replaced by a range of numbers that no manifest fills.
-            count = source.live_files if source.live_files is not None else 1 << 32
             if i in kept:
-                batch = builder.batch(source, first, tally)
+                batch = builder.batch(source, i * _UNITS_A_MANIFEST, tally)
+                live += batch.num_rows
                 if batch.num_rows:
                     yield batch
-            first += count
+        if self.verify and where is None and self.snapshot is not None:
+            totals.check_plan(self.metadata, self.snapshot, DATA, live, self.metadata.uri)
 
     def schema_of_files(self, columns: Sequence[tuple[str, ...]] = ()) -> pa.Schema:
         types = [_column_type(self.schema, c) for c in columns]
@@ -192,7 +207,7 @@ class _Builder:
         spec = self.listing.spec(source)
         wanted = self.pruner is not None or bool(self.columns)
         entries = self.listing.entries(source, metrics=BOUNDS if wanted else frozenset())
-        tuples = [manifests.partition_values(e["data_file"], spec) for e in entries]
+        tuples = [manifests.partition_values(e["data_file"], spec, source.path) for e in entries]
         live = list(range(len(entries)))
         if self.where is not None:
             live = self._by_partition(spec, entries, tuples, live, tally)
@@ -321,8 +336,6 @@ def partition_column(
     for field in type:
         id = int(field.name)
         values: list[Physical] = [t.get(id) if id in own else None for t in tuples]
-        if types[id] == StringType():
-            values = [v if v is None else str(v) for v in values]
         arrays.append(arrow_array(values, types[id]))
     return pa.StructArray.from_arrays(arrays, fields=list(type))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from boathouse.errors import NotFoundError
+from boathouse.errors import CorruptTableError, NotFoundError
 from boathouse.iceberg.documents import written_by
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.metadata import TableMetadata
@@ -20,6 +19,8 @@ from boathouse.iceberg.summaries import (
     PARAMETERS,
     WRITE_ID,
     counts_of,
+    number,
+    own_json,
     user_metadata,
 )
 from boathouse.storage import Stores, absolute, join
@@ -32,18 +33,17 @@ def history(snapshot: IcebergSnapshot, limit: int | None = None) -> Iterator[His
     for i, document in enumerate(snapshot.metadata.ancestors(snapshot.version or None)):
         if limit is not None and i >= limit:
             return
-        yield _entry(document)
+        yield _entry(document, snapshot.token)
 
 
-def _entry(document: Mapping[str, Any]) -> HistoryEntry:
+def _entry(document: Mapping[str, Any], where: str) -> HistoryEntry:
     summary = dict(document.get("summary") or {})
-    parameters = summary.get(PARAMETERS)
     return HistoryEntry(
         version=int(document["snapshot-id"]),
         timestamp_ms=int(document["timestamp-ms"]),
         operation=str(summary.get(OPERATION) or summary.get("operation") or "unknown"),
-        parameters=json.loads(parameters) if isinstance(parameters, str) else {},
-        metrics=counts_of(summary),
+        parameters=own_json(summary, PARAMETERS, where),
+        metrics=counts_of(summary, where),
         engine=engine_of(summary),
         write_id=summary.get(WRITE_ID),
         message=summary.get(MESSAGE),
@@ -78,7 +78,10 @@ def app_version(snapshot: IcebergSnapshot, app: str) -> int | None:
     for document in snapshot.metadata.ancestors(snapshot.version or None):
         summary = document.get("summary") or {}
         if summary.get(APP) == app:
-            version = int(summary.get(APP_VERSION, -1))
+            version = number(summary.get(APP_VERSION))
+            if version is None:
+                text = summary.get(APP_VERSION)
+                raise CorruptTableError(f"a snapshot's summary has {APP_VERSION} {text!r:.80}", where=snapshot.token)
             found = version if found is None else max(found, version)
     return found
 

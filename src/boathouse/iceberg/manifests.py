@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg import avro
+from boathouse.iceberg.manifest_kinds import ENTRY, LIST, check_content, check_entry, check_row, check_schema
 from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, MANIFEST_LIST, METRICS, avro_name, manifest
 from boathouse.iceberg.schemas import schema_json
 from boathouse.iceberg.values import Physical, encode, from_avro, to_avro
-from boathouse.types import FloatType, PartitionSpec, Schema
+from boathouse.types import FloatType, PartitionField, PartitionSpec, Schema
 
 EXISTING: Final = 0
 ADDED: Final = 1
@@ -21,6 +22,7 @@ DELETED: Final = 2
 DATA: Final = 0
 DELETES: Final = 1
 EQUALITY_DELETES: Final = 2
+ENCRYPTED: Final = "Iceberg table encryption is not offered"
 
 Row = dict[str, Any]
 Entry = dict[str, Any]
@@ -65,16 +67,18 @@ def read_list(data: bytes, where: str) -> list[ManifestFile]:
     """The manifests that a snapshot lists. Raises CorruptTableError, UnsupportedFeatureError (encryption)."""
     container = avro.parse(data, where)
     writer = avro.by_ids(container.schema, LIST_NAMES, where)
+    check_schema(writer, LIST, where)
     try:
         return [manifest_file(row, where) for block in avro.records(container, writer) for row in block]
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
         raise CorruptTableError(f"the manifest list lacks {error}", where=where) from None
 
 
 def manifest_file(row: Row, where: str) -> ManifestFile:
     """A row of a manifest list as a manifest file."""
     if row.get("key_metadata"):
-        raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
+        raise UnsupportedFeatureError(ENCRYPTED, where=where)
+    check_row(row, where)
     partitions = row.get("partitions")
     return ManifestFile(
         row["manifest_path"],
@@ -100,7 +104,9 @@ def read_entries(
     Metric maps that are not in `metrics` are skipped over. Raises CorruptTableError.
     """
     container = avro.parse(data, where)
+    check_content(container.text("content"), source.content, where)
     schema = avro.by_ids(container.schema, ENTRY_NAMES, where)
+    check_schema(schema, ENTRY, where)
     found: list[Entry] = []
     try:
         for block in avro.records(container, schema, METRICS - metrics):
@@ -108,8 +114,9 @@ def read_entries(
                 if live_only and entry["status"] == DELETED:
                     continue
                 inherit(entry, source, where)
+                check_entry(entry, source.content, where)
                 found.append(entry)
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
         raise CorruptTableError(f"a manifest entry lacks {error}", where=where) from None
     return found
 
@@ -133,10 +140,26 @@ def map_of(data_file: Mapping[str, Any], name: str) -> Mapping[int, Any] | None:
     return found
 
 
-def partition_values(data_file: Row, spec: PartitionSpec) -> dict[int, Physical]:
-    """Partition values by field id, physical."""
+def partition_values(data_file: Row, spec: PartitionSpec, where: str | None = None) -> dict[int, Physical]:
+    """Partition values by field id, physical; those of an unknown transform as text. Raises CorruptTableError."""
     row = data_file.get("partition") or {}
-    return {f.id: from_avro(row.get(f"f{f.id}", row.get(f.name)), f.type) for f in spec}
+    return {f.id: _partition_value(row, f, where) for f in spec}
+
+
+def _partition_value(row: Row, field: PartitionField, where: str | None) -> Physical:
+    names = (f"f{field.id}", field.name, avro_name(field.name))
+    name = next((n for n in names if n in row), None)
+    if field.transform.name == "void":
+        return None
+    if field.transform.name == "unknown":
+        value = None if name is None else row[name]
+        return None if value is None else str(value)
+    if name is None:
+        raise CorruptTableError(f"a manifest entry lacks the value of partition field `{field.name}`", where=where)
+    try:
+        return from_avro(row[name], field.type)
+    except ValueError as error:
+        raise CorruptTableError(f"partition field `{field.name}` has a value that {error}", where=where) from None
 
 
 def partition_row(values: Mapping[int, Physical], spec: PartitionSpec) -> Row:

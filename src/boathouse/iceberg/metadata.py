@@ -7,29 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.iceberg.checks import check_document
 from boathouse.iceberg.partitions import parse_specs
 from boathouse.iceberg.schemas import parse_schema
 from boathouse.types import Partitioning, Schema
 
 Json = dict[str, Any]
 MAIN = "main"
-_KINDS: Final[dict[str, type]] = {
-    **dict.fromkeys(("schemas", "partition-specs", "sort-orders", "snapshots", "snapshot-log", "metadata-log"), list),
-    **dict.fromkeys(("properties", "refs"), dict),
-    **dict.fromkeys(("current-snapshot-id", "last-sequence-number", "last-column-id", "last-partition-id"), int),
-    **dict.fromkeys(("current-schema-id", "default-spec-id", "default-sort-order-id"), int),
-    **dict.fromkeys(("table-uuid", "location"), str),
-}
-_REQUIRED = (
-    "table-uuid", "location", "last-sequence-number", "last-updated-ms", "last-column-id", "schemas",
-    "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders",
-    "default-sort-order-id",
-)  # fmt: skip
 
 
 class TableMetadata:
@@ -45,30 +34,12 @@ class TableMetadata:
         try:
             document = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise CorruptTableError(f"the table metadata is no JSON: {error}", where=uri) from None
+            raise CorruptTableError(f"the table metadata is not JSON: {error}", where=uri) from None
         if not isinstance(document, dict):
-            raise CorruptTableError("the table metadata is no JSON object", where=uri)
+            raise CorruptTableError("the table metadata is not a JSON object", where=uri)
         _check_version(document, uri)
-        missing = [name for name in _REQUIRED if document.get(name) is None]
-        if missing:
-            raise CorruptTableError(f"the table metadata lacks {', '.join(missing)}", where=uri)
-        _check_kinds(document, uri)
-        found = cls(document, uri)
-        found._check_references()
-        return found
-
-    def _check_references(self) -> None:
-        document = self.document
-        for name, ids, current in (
-            ("schema", [s.get("schema-id") for s in document["schemas"]], document["current-schema-id"]),
-            ("partition spec", [s.get("spec-id") for s in document["partition-specs"]], document["default-spec-id"]),
-            ("sort order", [s.get("order-id") for s in document["sort-orders"]], document["default-sort-order-id"]),
-        ):
-            if current not in ids:
-                raise CorruptTableError(f"the current {name} {current} is not among {ids}", where=self.uri)
-        current_id = self.current_snapshot_id
-        if current_id is not None and current_id not in self.snapshots:
-            raise CorruptTableError(f"the current snapshot {current_id} is not listed", where=self.uri)
+        check_document(document, uri)
+        return cls(document, uri)
 
     @property
     def version(self) -> int:
@@ -125,7 +96,7 @@ class TableMetadata:
     def partitioning(self) -> Partitioning:
         current = self.document["current-schema-id"]
         order = [self.schemas[current], *(s for i, s in sorted(self.schemas.items(), reverse=True) if i != current)]
-        return parse_specs(self.document["partition-specs"], order, self.document["default-spec-id"])
+        return parse_specs(self.document["partition-specs"], order, self.document["default-spec-id"], self.uri)
 
     def ancestors(self, snapshot_id: int | None) -> Iterator[Json]:
         """A snapshot and its parents, newest first, as far as they are listed."""
@@ -137,20 +108,6 @@ class TableMetadata:
                 return
             yield snapshot
             snapshot_id = snapshot.get("parent-snapshot-id")
-
-
-def _check_kinds(document: Json, uri: str) -> None:
-    """Raises CorruptTableError for a member that is no list, object, number or text where the spec has one."""
-    for name, kind in _KINDS.items():
-        value = document.get(name)
-        right = isinstance(value, kind) and not isinstance(value, bool)
-        if isinstance(value, list):
-            right = right and all(isinstance(member, dict) for member in value)
-        if value is not None and not right:
-            raise CorruptTableError(f"the table metadata has {name} {value!r:.80}", where=uri)
-    for snapshot in document.get("snapshots") or []:
-        if not isinstance(snapshot.get("snapshot-id"), int):
-            raise CorruptTableError("a snapshot in the table metadata has no snapshot-id", where=uri)
 
 
 def _check_version(document: Json, uri: str) -> None:

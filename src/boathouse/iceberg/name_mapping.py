@@ -25,7 +25,9 @@ class NameMapping:
         found: dict[tuple[str, ...], int] = {}
         try:
             _collect(orjson.loads(text), (), found)
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except RecursionError:
+            raise CorruptTableError("the name mapping is nested too deeply", where=where) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptTableError(f"the name mapping cannot be read: {error}", where=where) from None
         return cls(found)
 
@@ -33,9 +35,13 @@ class NameMapping:
 def _collect(fields: Sequence[Mapping[str, Any]], above: tuple[str, ...], found: dict[tuple[str, ...], int]) -> None:
     for f in fields:
         id = f.get("field-id", f.get("field_id"))
+        if id is not None and (type(id) is not int or not -(1 << 31) <= id < 1 << 31):
+            raise ValueError(f"{id!r:.80} is not a field id")
         for name in f["names"]:
+            if not isinstance(name, str):
+                raise ValueError(f"{name!r:.80} is not a name")
             if id is not None:
-                found[(*above, name)] = int(id)
+                found[(*above, name)] = id
             _collect(f.get("fields") or (), (*above, name), found)
 
 

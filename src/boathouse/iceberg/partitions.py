@@ -6,11 +6,12 @@ import base64
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
 
-from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
+from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.iceberg.schemas import by_id
 from boathouse.types import (
     DATE,
@@ -34,40 +35,60 @@ from boathouse.types import (
     TimeType,
     Transform,
     UUIDType,
+    VariantType,
 )
 
 FIRST_FIELD_ID = 1000
 _PLAIN = frozenset({"identity", "year", "month", "day", "hour", "void"})
-_SIZED = re.compile(r"(bucket|truncate)\[(\d+)\]")
+_SIZED = re.compile(r"(bucket|truncate)\[(\d{1,10})\]")
 
 
 def parse_transform(text: str) -> Transform:
     """A transform by its name in the specification; any other text is `unknown`, kept as it is."""
     if text in _PLAIN:
         return Transform(text)  # type: ignore[arg-type]
-    if (m := _SIZED.fullmatch(text)) and int(m[2]) > 0:
+    if (m := _SIZED.fullmatch(text)) and 0 < int(m[2]) < 1 << 31:
         return Transform(m[1], int(m[2]))  # type: ignore[arg-type]
     return Transform("unknown", text=text)
 
 
-def parse_specs(documents: Iterable[Mapping[str, Any]], schemas: Sequence[Schema], current: int) -> Partitioning:
+def parse_specs(
+    documents: Iterable[Mapping[str, Any]], schemas: Sequence[Schema], current: int, where: str | None = None
+) -> Partitioning:
     """All specs of a table. Sources are looked up in `schemas`, the current one first: a dropped column still
-    partitions old files."""
+    partitions old files. Raises CorruptTableError, UnsupportedFeatureError."""
     known: dict[int, tuple[tuple[str, ...], Field]] = {}
     for schema in reversed(schemas):
         known.update(by_id(schema))
-    return Partitioning(tuple(_spec(d, known) for d in documents), current)
+    specs = [_spec(d, known, where) for d in documents]
+    return Partitioning(tuple(_alike(specs, where)), current)
 
 
-def _spec(document: Mapping[str, Any], known: Mapping[int, tuple[tuple[str, ...], Field]]) -> PartitionSpec:
-    fields = [_field(f, known, FIRST_FIELD_ID + i) for i, f in enumerate(document["fields"])]
+def _alike(specs: Sequence[PartitionSpec], where: str | None) -> list[PartitionSpec]:
+    """The specs with one type for each field id: that of `void`, which has no values, follows the others.
+
+    Version 1 gave ids by place, so that specs may have one id for values of two types.
+    """
+    types: dict[int, DataType] = {}
+    for f in (f for spec in specs for f in spec if f.transform.name != "void"):
+        if types.setdefault(f.id, f.type) != f.type:
+            raise UnsupportedFeatureError(
+                f"partition field {f.id} is {types[f.id]} in one partition spec and {f.type} in another", where=where
+            )
+    return [replace(spec, fields=tuple(replace(f, type=types.get(f.id, f.type)) for f in spec)) for spec in specs]
+
+
+def _spec(
+    document: Mapping[str, Any], known: Mapping[int, tuple[tuple[str, ...], Field]], where: str | None
+) -> PartitionSpec:
+    fields = [_field(f, known, FIRST_FIELD_ID + i, where) for i, f in enumerate(document["fields"])]
     return PartitionSpec(int(document["spec-id"]), tuple(fields))
 
 
-def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: int) -> PartitionField:
+def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: int, where: str | None) -> PartitionField:
     transform = parse_transform(document["transform"])
-    id = int(document.get("field-id", default_id))
-    if "source-id" not in document:
+    id = default_id if document.get("field-id") is None else int(document["field-id"])
+    if document.get("source-id") is None:
         # `source-ids`: several arguments, which no transform of the specification takes yet.
         return PartitionField(document["name"], (), Transform("unknown", text=document["transform"]), id, STRING)
     source_id = int(document["source-id"])
@@ -75,9 +96,14 @@ def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: in
         if transform.name in ("void", "unknown"):
             return PartitionField(document["name"], (), transform, id, STRING, source_id)
         raise CorruptTableError(
-            f"partition field `{document['name']}` comes from field {source_id}, which no schema has"
+            f"partition field `{document['name']}` comes from field {source_id}, which no schema has", where=where
         )
     path, field = known[source_id]
+    if transform.name != "unknown" and not accepts(transform, field.type):
+        raise CorruptTableError(
+            f"partition field `{document['name']}` is {transform} of `{'.'.join(path)}`, which is {field.type}",
+            where=where,
+        )
     type = STRING if transform.name == "unknown" else transform.result(field.type)
     return PartitionField(document["name"], path, transform, id, type, source_id)
 
@@ -138,8 +164,10 @@ def check_source(transform: Transform, source: tuple[str, ...], schema: Schema) 
 def accepts(transform: Transform, type: DataType) -> bool:
     """Whether the specification defines the transform on columns of this type."""
     match transform.name:
-        case "identity" | "void":
+        case "void":
             return True
+        case "identity":
+            return not isinstance(type, StructType | ListType | MapType | VariantType)
         case "year" | "month" | "day":
             return isinstance(type, DateType | TimestampType)
         case "hour":

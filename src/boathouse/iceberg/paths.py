@@ -7,19 +7,19 @@ that prefix.
 
 from __future__ import annotations
 
-import gzip
 import posixpath
 import re
-import zlib
 from dataclasses import dataclass
 from typing import Final
 
-from boathouse.errors import BoathouseError, CorruptTableError
+from boathouse.bits.inflate import Budget
+from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError
 from boathouse.storage import Stores, absolute, basename, join, parent, relative
 
 METADATA_FOLDER: Final = "metadata"
 HINT: Final = "version-hint.text"
 _FILE_SYSTEM = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json|v(\d+)\.metadata\.json\.gz")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")
 _CATALOG = re.compile(r"(\d+)-[0-9A-Za-z-]+(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 
@@ -88,10 +88,7 @@ def decompressed(data: bytes, uri: str) -> bytes:
     """The bytes of a metadata file, decompressed if they are gzip. Raises CorruptTableError."""
     if data[:2] != b"\x1f\x8b":
         return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CorruptTableError(f"the gzip stream is broken: {error}", where=uri) from None
+    return Budget(len(data), uri).gzip(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +112,23 @@ class Paths:
         return cls(recorded, root, canonical != root)
 
     def uri(self, path: str) -> str:
-        """The URI of a path in metadata. Raises CorruptTableError for one that names no place."""
+        """The URI of a path in metadata. Raises CorruptTableError for one that names no place, and
+        UnsupportedFeatureError for a scheme that no store here has."""
+        if not path or "\0" in path:
+            raise CorruptTableError(f"the path {path!r:.80} names no file", where=self.root)
         prefix = self.recorded
         if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] == "/":
             return self.root + path[len(prefix) :]
         found = _canonical(path)
         if found is not None:
             return self._mapped(found)
+        if _URI.match(path):
+            try:
+                absolute(path)
+            except InvalidArgumentError as error:
+                raise CorruptTableError(
+                    f"the path {path!r:.200} names no file: {error.message}", where=self.root
+                ) from None
         base = posixpath.normpath(prefix)
         plain = posixpath.normpath(path)
         if plain.startswith(base + "/"):
@@ -129,7 +136,9 @@ class Paths:
         home = self._folder_of(base, plain)
         if home is not None:
             return home + plain
-        raise CorruptTableError(f"the path {path!r} is relative, and not below the table's {prefix!r}")
+        raise CorruptTableError(
+            f"the path {path!r:.200} is relative, and not below the table's {prefix!r:.200}", where=self.root
+        )
 
     def _folder_of(self, base: str, plain: str) -> str | None:
         """The folder that a relative path starts from, which the table's own place tells."""

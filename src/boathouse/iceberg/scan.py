@@ -219,10 +219,11 @@ def _delete_files(snapshot: IcebergSnapshot, units: _Units) -> Iterable[_DeleteF
         if source.content != DELETES:
             raise CorruptTableError(f"manifest content {source.content} is unknown", where=source.path)
         spec = listing.spec(source)
+        unpartitioned = all(f.transform.name == "void" for f in spec)
         for entry in listing.entries(source, metrics=_DELETE_METRICS):
-            values = manifests.partition_values(entry["data_file"], spec)
+            values = manifests.partition_values(entry["data_file"], spec, source.path)
             partition = (spec.id, tuple(_same(values[f.id]) for f in spec))
-            found = _delete_file(count, entry, partition, not spec.fields, units, snapshot)
+            found = _delete_file(count, entry, partition, unpartitioned, units, snapshot)
             if found is not None:
                 count += 1
                 yield found

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from boathouse.errors import CorruptTableError, SchemaError, UnsupportedFeatureError, UnsupportedTypeError
+from boathouse.errors import (
+    BoathouseError,
+    CorruptTableError,
+    SchemaError,
+    UnsupportedFeatureError,
+    UnsupportedTypeError,
+)
 from boathouse.types import (
     BINARY,
     BOOLEAN,
@@ -59,8 +65,9 @@ _V3_PRIMITIVES: Final[dict[str, DataType]] = {
     "variant": VARIANT,
 }
 _NAMES: Final = {type: name for name, type in {**PRIMITIVES, **_V3_PRIMITIVES}.items()}
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)")
+_FIXED = re.compile(r"fixed\[\s*(\d{1,18})\s*\]")
+_DEEPEST: Final = 100
 _FIELD_KEYS = frozenset({"id", "name", "required", "type", "doc"})
 
 
@@ -70,40 +77,75 @@ def parse_schema(document: Json, where: str | None = None) -> Schema:
     Raises CorruptTableError, and UnsupportedFeatureError for types that are not offered (geometry, ...).
     """
     try:
-        fields = tuple(_field(f) for f in document["fields"])
-    except (KeyError, TypeError, AttributeError) as error:
+        fields = tuple(_field(f, 0) for f in document["fields"])
+    except KeyError as error:
         raise CorruptTableError(f"a schema lacks {error}", where=where) from None
+    except BoathouseError as error:
+        error.where = error.where or where
+        raise
+    except (TypeError, AttributeError) as error:
+        raise CorruptTableError(f"a schema cannot be read: {error}", where=where) from None
+    _check_unique(fields, where)
     rest = {k: v for k, v in document.items() if k not in ("type", "fields")}
     return Schema(fields, rest)
 
 
-def _field(document: Json) -> Field:
+def _check_unique(fields: tuple[Field, ...], where: str | None) -> None:
+    """Every id is one field's, and so is every name, parts joined by dots: Java's readers refuse other schemas."""
+    ids: dict[int | None, str] = {}
+    names: set[str] = set()
+    for path, f in Schema(fields).walk():
+        name = ".".join(path)
+        if f.id in ids:
+            raise CorruptTableError(f"the columns `{ids[f.id]}` and `{name}` have one field id {f.id}", where=where)
+        if name in names:
+            raise CorruptTableError(f"two columns are called `{name}`", where=where)
+        ids[f.id] = name
+        names.add(name)
+
+
+def _field(document: Json, depth: int) -> Field:
     rest = {k: v for k, v in document.items() if k not in _FIELD_KEYS}
-    return Field(
-        document["name"],
-        parse_type(document["type"]),
-        not document["required"],
-        int(document["id"]),
-        document.get("doc"),
-        rest,
-    )
+    name, doc = document["name"], document.get("doc")
+    if not isinstance(name, str) or not (doc is None or isinstance(doc, str)):
+        raise CorruptTableError(f"a column has the name {name!r:.80} and the doc {doc!r:.80}")
+    type = parse_type(document["type"], depth + 1)
+    return Field(name, type, not _flag(document, "required"), _id(document, "id"), doc, rest)
 
 
-def parse_type(document: str | Json) -> DataType:
+def _id(document: Json, key: str) -> int:
+    found = document[key]
+    if type(found) is not int or not -(1 << 31) <= found < 1 << 31:
+        raise CorruptTableError(f"a column has {key} {found!r:.80}")
+    return found
+
+
+def _flag(document: Json, key: str) -> bool:
+    found = document[key]
+    if not isinstance(found, bool):
+        raise CorruptTableError(f"a column has {key} {found!r:.80}")
+    return found
+
+
+def parse_type(document: str | Json, depth: int = 0) -> DataType:
     """A type as JSON: a string for primitives, an object for struct, list and map."""
+    if depth > _DEEPEST:
+        raise UnsupportedFeatureError(f"a column nested more than {_DEEPEST} deep is not offered")
     if isinstance(document, str):
         return _primitive(document)
     match document["type"]:
         case "struct":
-            return StructType(tuple(_field(f) for f in document["fields"]))
+            return StructType(tuple(_field(f, depth) for f in document["fields"]))
         case "list":
-            element = parse_type(document["element"])
-            return ListType(Field("element", element, not document["element-required"], int(document["element-id"])))
+            element = parse_type(document["element"], depth + 1)
+            nullable = not _flag(document, "element-required")
+            return ListType(Field("element", element, nullable, _id(document, "element-id")))
         case "map":
-            key = Field("key", parse_type(document["key"]), False, int(document["key-id"]))
-            value = parse_type(document["value"])
-            return MapType(key, Field("value", value, not document["value-required"], int(document["value-id"])))
-    raise CorruptTableError(f"{document['type']!r} is no type of the Iceberg specification")
+            key = Field("key", parse_type(document["key"], depth + 1), False, _id(document, "key-id"))
+            value = parse_type(document["value"], depth + 1)
+            nullable = not _flag(document, "value-required")
+            return MapType(key, Field("value", value, nullable, _id(document, "value-id")))
+    raise CorruptTableError(f"{document['type']!r:.80} is not a type of the Iceberg specification")
 
 
 def _primitive(text: str) -> DataType:
@@ -113,12 +155,16 @@ def _primitive(text: str) -> DataType:
     if m := _DECIMAL.fullmatch(text):
         if not 1 <= int(m[1]) <= 38:
             raise CorruptTableError(f"{text} has a precision outside 1 to 38")
+        if int(m[2]) > 38:
+            raise CorruptTableError(f"{text} has a scale above 38")
         return DecimalType(int(m[1]), int(m[2]))
     if m := _FIXED.fullmatch(text):
+        if int(m[1]) >= 1 << 31:
+            raise CorruptTableError(f"{text} is longer than any file can hold")
         return FixedType(int(m[1]))
     if text.startswith(("geometry", "geography")):
         raise UnsupportedFeatureError(f"Iceberg type {text} is not offered", advice="drop the column to read the rest")
-    raise CorruptTableError(f"{text!r} is no type of the Iceberg specification")
+    raise CorruptTableError(f"{text!r:.80} is not a type of the Iceberg specification")
 
 
 def schema_json(schema: Schema, schema_id: int) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class IcebergSnapshot:
 
     @cached_property
     def listing(self) -> Listing:
-        return Listing(self.metadata, self.snapshot, self.schema, self.paths, self.stores)
+        return Listing(self.metadata, self.snapshot, self.schema, self.paths, self.stores, self.location.verify)
 
     def files(
         self,

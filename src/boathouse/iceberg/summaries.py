@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from boathouse.errors import InvalidArgumentError
+from boathouse.bits.text import json_value
+from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.iceberg.manifests import EQUALITY_DELETES, Entry
 from boathouse.table.change import Change
 
@@ -118,9 +120,9 @@ def _totals(counts: Mapping[str, int], parent: Mapping[str, Any] | None) -> dict
     before = None if parent is None else parent.get("summary") or {}
     found = {}
     for total, (plus, minus) in _TOTALS.items():
-        base: object = 0 if before is None else before.get(total)
-        if base is not None and str(base).lstrip("-").isdigit():
-            found[total] = int(str(base)) + counts.get(plus, 0) - counts.get(minus, 0)
+        base = 0 if before is None else number(before.get(total))
+        if base is not None:
+            found[total] = base + counts.get(plus, 0) - counts.get(minus, 0)
     return found
 
 
@@ -129,8 +131,25 @@ def user_metadata(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in summary.items() if k not in _KNOWN and not k.startswith("boathouse.")}
 
 
-def counts_of(summary: Mapping[str, Any]) -> dict[str, int]:
+def counts_of(summary: Mapping[str, Any], where: str | None = None) -> dict[str, int]:
     """The numbers of a summary."""
-    named = {k: int(v) for k, v in summary.items() if k in _KNOWN and str(v).lstrip("-").isdigit()}
-    own = summary.get(METRICS)
-    return {**named, **json.loads(own)} if isinstance(own, str) else named
+    named = {k: n for k, v in summary.items() if k in _KNOWN and (n := number(v)) is not None}
+    return {**named, **own_json(summary, METRICS, where)}
+
+
+def own_json(summary: Mapping[str, Any], key: str, where: str | None) -> dict[str, Any]:
+    """What this library recorded under one of its keys; empty if it did not. Raises CorruptTableError."""
+    if key not in summary:
+        return {}
+    found = json_value(summary[key], where, f"`{key}` in a snapshot's summary")
+    if not isinstance(found, dict):
+        raise CorruptTableError(f"`{key}` in a snapshot's summary is not a JSON object", where=where)
+    return found
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+
+
+def number(text: object) -> int | None:
+    """A number of a summary; None for what is none."""
+    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None

@@ -38,6 +38,7 @@ from boathouse.types import (
 Physical = bool | int | float | str | bytes | None
 
 TRUNCATE_WIDTH: Final = 16
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
 
@@ -80,6 +81,9 @@ def decode(data: bytes | None, type: DataType) -> Physical:
     match type:
         case BooleanType():
             return data != b"\x00" if len(data) == 1 else None
+        case TimestampType(_, unit) if len(data) == 4:
+            # Four bytes are days: the column was a date when the file was written.
+            return int.from_bytes(data, "little", signed=True) * 86_400 * _PER_SECOND[unit]
         case IntegerType() | DateType() | TimeType() | TimestampType():
             return int.from_bytes(data, "little", signed=True) if len(data) in (4, 8) else None
         case FloatType():
@@ -172,14 +176,49 @@ def physical(value: object, type: DataType) -> Physical:
 
 
 def from_avro(value: Physical, type: DataType) -> Physical:
-    """A partition value as Avro holds it (a decimal is big-endian bytes) as a physical one."""
+    """A partition value as Avro holds it (a decimal is big-endian bytes) as a physical one. ValueError for a value
+    that is none of the type."""
+    found = value
     if isinstance(type, DecimalType) and isinstance(value, bytes):
-        return int.from_bytes(value, "big", signed=True)
-    if isinstance(type, UUIDType) and isinstance(value, str):
-        return uuid.UUID(value).bytes
-    if isinstance(type, FloatType) and isinstance(value, int):
-        return float(value)
-    return value
+        found = int.from_bytes(value, "big", signed=True)
+    elif isinstance(type, UUIDType) and isinstance(value, str):
+        found = uuid.UUID(value).bytes
+    elif isinstance(type, FloatType) and _integer(value, 64):
+        found = float(value)  # type: ignore[arg-type]
+    if found is not None and not _is_of(found, type):
+        raise ValueError(f"is not {type}: {value!r:.80}")
+    return found
+
+
+def _integer(value: Physical, bits: int) -> bool:
+    """True and False are not numbers."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits - 1) <= value < 1 << bits - 1
+
+
+def _is_of(value: Physical, type: DataType) -> bool:
+    """Whether a physical value is one of the type."""
+    match type:
+        case BooleanType():
+            return isinstance(value, bool)
+        case IntegerType(bits):
+            return _integer(value, bits)
+        case DateType():
+            return _integer(value, 32)
+        case TimeType() | TimestampType():
+            return _integer(value, 64)
+        case FloatType():
+            return isinstance(value, float)
+        case DecimalType(precision):
+            return isinstance(value, int) and abs(value) < 10**precision
+        case StringType():
+            return isinstance(value, str)
+        case FixedType(length):
+            return isinstance(value, bytes) and len(value) == length
+        case UUIDType():
+            return isinstance(value, bytes) and len(value) == 16
+        case BinaryType():
+            return isinstance(value, bytes)
+    return True
 
 
 def to_avro(value: Physical, type: DataType) -> Physical:

@@ -142,6 +142,15 @@ def _same_root(a: tuple[str, str], b: tuple[str, str]) -> bool:
     return container == other_container and (not host or not other_host or host == other_host)
 
 
+def foreign(uri: str, home: str) -> bool:
+    """Whether a canonical URI names a store of another kind than `home` does: a local file beside a bucket, say.
+
+    Another bucket of one kind is not foreign: tables may have files there.
+    """
+    kinds = [{"abfss": "az"}.get(scheme, scheme) for scheme in (split(uri)[0], split(home)[0])]
+    return kinds[0] != kinds[1]
+
+
 def basename(uri: str) -> str:
     """The last segment of the key, "" for a root."""
     return split(uri.rstrip("/") if not uri.endswith("://") else uri)[2].rpartition("/")[2]

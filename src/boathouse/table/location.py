@@ -12,11 +12,13 @@ Version = int
 class Location:
     """A table's root as an absolute URI without a trailing slash.
 
-    `metadata` names one metadata document to open instead of the newest (an Iceberg `*.metadata.json`).
+    `metadata` names one metadata document to open instead of the newest (an Iceberg `*.metadata.json`). With
+    `verify` false, totals that the metadata records beside its lists of files are not held against those lists.
     """
 
     uri: str
     metadata: str | None = None
+    verify: bool = True
 
     def __str__(self) -> str:
         return self.metadata or self.uri

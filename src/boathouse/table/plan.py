@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.filesystem import ChosenFiles
 from boathouse.expr.tree import Expr
 from boathouse.table.tasks import ReadSpec, ScanTask
 
@@ -42,6 +43,14 @@ class ScanPlan:
     deletes: pa.Table
     where: Expr | None
     tally: Tally
+
+    def __post_init__(self) -> None:
+        """Whatever engine opens the files, and in which process: those of another kind of store are refused here."""
+        if isinstance(self.read.files, ChosenFiles):
+            self.read.files.check(self.units.column("path"))
+            parts = pc.list_flatten(self.units.column("parts"))
+            if len(parts):
+                self.read.files.check(pc.struct_field(parts, "path"))
 
     @property
     def rows(self) -> int | None:

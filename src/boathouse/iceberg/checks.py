@@ -1,0 +1,194 @@
+"""What a metadata document must be before anything else reads it: kinds of its members, and rules among them.
+
+A document that passes holds no value of a kind that later code does not expect. The rules are those that Iceberg's
+own Java parser applies, so that a table which others refuse is not read as if it were whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from boathouse.errors import CorruptTableError
+
+Json = dict[str, Any]
+Test = Callable[[Any], bool]
+_EARLIEST_MS: Final = -62_135_596_800_000
+_LATEST_MS: Final = 253_402_300_799_999
+
+
+def _whole(value: Any) -> bool:
+    """A number of 64 bits; True and False are not numbers."""
+    return type(value) is int and -(1 << 63) <= value < 1 << 63
+
+
+def _snapshot_id(value: Any) -> bool:
+    """Some writers use all 64 bits, without a sign."""
+    return type(value) is int and -(1 << 63) <= value < 1 << 64
+
+
+def _int32(value: Any) -> bool:
+    return type(value) is int and -(1 << 31) <= value < 1 << 31
+
+
+def _time(value: Any) -> bool:
+    """Milliseconds of the years 1 to 9999."""
+    return type(value) is int and _EARLIEST_MS <= value <= _LATEST_MS
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _id_text(value: Any) -> bool:
+    """An id, which some writers have as text."""
+    return _int32(value) or (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, dict) for v in value)
+
+
+def _object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _ids(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_int32, value))
+
+
+_TOP: Final[Mapping[str, Test]] = {
+    **dict.fromkeys(
+        ("schemas", "partition-specs", "sort-orders", "snapshots", "snapshot-log", "metadata-log", "statistics",
+         "partition-statistics", "encryption-keys"), _objects),
+    **dict.fromkeys(("last-sequence-number", "next-row-id"), _whole),
+    "current-snapshot-id": _snapshot_id,
+    **dict.fromkeys(("last-column-id", "last-partition-id", "current-schema-id", "default-spec-id"), _int32),
+    **dict.fromkeys(("default-sort-order-id",), _int32),
+    **dict.fromkeys(("table-uuid", "location"), _text),
+    "last-updated-ms": _time, "properties": _texts, "refs": _object,
+}  # fmt: skip
+Tests = tuple[Mapping[str, Test], Mapping[str, Test]]
+"""What an object must have, and may have."""
+_STATISTICS: Final[Tests] = ({"snapshot-id": _snapshot_id, "statistics-path": _text}, {})
+_SORT_FIELD: Final[Tests] = ({"transform": _text}, {"source-id": _int32, "source-ids": _ids})
+_SPEC_FIELD: Final[Tests] = ({"name": _text, "transform": _text}, {"field-id": _int32, **_SORT_FIELD[1]})
+_MEMBERS: Final[Mapping[str, Tests]] = {
+    "schemas": ({"schema-id": _int32, "fields": _objects}, {"identifier-field-ids": _ids}),
+    "partition-specs": ({"spec-id": _int32, "fields": _objects}, {}),
+    "sort-orders": ({"order-id": _int32, "fields": _objects}, {}),
+    "snapshots": (
+        {"snapshot-id": _snapshot_id, "timestamp-ms": _time},
+        {"parent-snapshot-id": _snapshot_id, "sequence-number": _whole, "manifest-list": _text, "summary": _texts,
+         "schema-id": _id_text, "manifests": lambda v: isinstance(v, list), "key-id": _text, "first-row-id": _whole},
+    ),
+    "snapshot-log": ({"snapshot-id": _snapshot_id, "timestamp-ms": _time}, {}),
+    "metadata-log": ({"metadata-file": _text, "timestamp-ms": _time}, {}),
+    "statistics": _STATISTICS,
+    "partition-statistics": _STATISTICS,
+}  # fmt: skip
+_REF: Final[Tests] = ({"snapshot-id": _snapshot_id}, {"type": _text})
+REQUIRED: Final = (
+    "table-uuid", "location", "last-sequence-number", "last-updated-ms", "last-column-id", "schemas",
+    "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders",
+    "default-sort-order-id",
+)  # fmt: skip
+_NAMES: Final = {
+    "schemas": "schema", "partition-specs": "partition spec", "sort-orders": "sort order", "snapshots": "snapshot",
+    "snapshot-log": "entry of the snapshot log", "metadata-log": "entry of the metadata log",
+    "statistics": "statistics file", "partition-statistics": "partition statistics file",
+}  # fmt: skip
+
+
+def check_document(document: Json, where: str) -> None:
+    """Raises CorruptTableError naming the first thing that is wrong."""
+    missing = [name for name in REQUIRED if document.get(name) is None]
+    problem = f"lacks {', '.join(missing)}" if missing else next(_problems(document), None)
+    if problem is not None:
+        raise CorruptTableError(f"the table metadata {problem}", where=where)
+
+
+def _problems(document: Json) -> Iterator[str]:
+    for name, test in _TOP.items():
+        value = document.get(name)
+        if value is not None and not test(value):
+            yield f"has {name} {value!r:.80}"
+    for name, tests in _MEMBERS.items():
+        for member in document.get(name) or []:
+            yield from _wrong(member, tests, _NAMES[name])
+    for name, tests in (("partition-specs", _SPEC_FIELD), ("sort-orders", _SORT_FIELD)):
+        for member in document[name]:
+            for field in member["fields"]:
+                yield from _wrong(field, tests, f"field in a {_NAMES[name]}")
+    for name, ref in (document.get("refs") or {}).items():
+        if not isinstance(ref, dict):
+            yield f"has a ref {name!r:.80} that is {ref!r:.80}"
+        else:
+            yield from _wrong(ref, _REF, f"ref {name!r:.80}")
+    yield from _broken_rules(document)
+
+
+def _wrong(found: Json, tests: Tests, what: str) -> Iterator[str]:
+    """What is missing from an object, or of the wrong kind."""
+    required, optional = tests
+    for name, test in required.items():
+        if name not in found:
+            yield f"has a {what} without {name}"
+        elif not test(found[name]):
+            yield f"has a {what} with {name} {found[name]!r:.80}"
+    for name, test in optional.items():
+        value = found.get(name)
+        if value is not None and not test(value):
+            yield f"has a {what} with {name} {value!r:.80}"
+
+
+def _broken_rules(document: Json) -> Iterator[str]:
+    for name, key, current in (
+        ("schemas", "schema-id", "current-schema-id"),
+        ("partition-specs", "spec-id", "default-spec-id"),
+        ("sort-orders", "order-id", "default-sort-order-id"),
+        ("snapshots", "snapshot-id", None),
+    ):
+        ids = [member[key] for member in document.get(name) or []]
+        twice = _twice(ids)
+        if twice is not None:
+            yield f"has {_NAMES[name]} {twice} twice"
+        if current is not None and document[current] not in ids:
+            yield f"says that the current {_NAMES[name]} is {document[current]}, which is not among {ids!r:.200}"
+    for spec in document["partition-specs"]:
+        for key in ("name", "field-id"):
+            twice = _twice([f[key] for f in spec["fields"] if f.get(key) is not None])
+            if twice is not None:
+                yield f"has two fields with {key} {twice!r:.80} in partition spec {spec['spec-id']}"
+    yield from _broken_snapshots(document)
+
+
+def _broken_snapshots(document: Json) -> Iterator[str]:
+    snapshots = {s["snapshot-id"]: s for s in document.get("snapshots") or []}
+    last = document["last-sequence-number"]
+    for id, snapshot in snapshots.items():
+        if (snapshot.get("sequence-number") or 0) > last:
+            yield (
+                f"has snapshot {id} with sequence number {snapshot['sequence-number']}, "
+                f"beyond last-sequence-number {last}"
+            )
+    current = document.get("current-snapshot-id")
+    current = None if current == -1 else current
+    if current is not None and current not in snapshots:
+        yield f"says that the current snapshot is {current}, which is not listed"
+    refs = document.get("refs") or {}
+    for name, ref in refs.items():
+        if ref["snapshot-id"] not in snapshots:
+            yield f"has a ref {name!r:.80} to snapshot {ref['snapshot-id']}, which is not listed"
+    if "main" in refs and refs["main"]["snapshot-id"] != current:
+        yield f"says that the current snapshot is {current}, and that main is at {refs['main']['snapshot-id']}"
+
+
+def _twice(values: Sequence[Any]) -> Any:
+    """A value that is there more than once; None if there is none."""
+    return next((value for value, count in Counter(values).items() if count > 1), None)
