@@ -147,12 +147,12 @@ def test_a_column_named_as_a_partition_field_is_refused(make):
 
 
 DAMAGE = {
-    "last-sequence-number is 1": lambda d: d.update({"last-sequence-number": 1}),
-    "the id 1 to": lambda d: evolved(d, lambda f: f[1].update(id=1)),
-    "the name id to": lambda d: evolved(d, lambda f: f[1].update(name="id")),
-    "two of partition spec 0": lambda d: d["partition-specs"].append(d["partition-specs"][0]),
-    "two of sort order 0": lambda d: d["sort-orders"].append(d["sort-orders"][0]),
-    "two of snapshot": lambda d: d["snapshots"].append(d["snapshots"][0]),
+    "beyond last-sequence-number 1": lambda d: d.update({"last-sequence-number": 1}),
+    "have one field id 1": lambda d: evolved(d, lambda f: f[1].update(id=1)),
+    "two columns are called `id`": lambda d: evolved(d, lambda f: f[1].update(name="id")),
+    "partition spec 0 twice": lambda d: d["partition-specs"].append(d["partition-specs"][0]),
+    "sort order 0 twice": lambda d: d["sort-orders"].append(d["sort-orders"][0]),
+    r"has snapshot \d+ twice": lambda d: d["snapshots"].append(d["snapshots"][0]),
     "main is at": lambda d: d["refs"]["main"].update({"snapshot-id": d["snapshots"][0]["snapshot-id"]}),
     "which is not listed": lambda d: d["refs"].update(old={"snapshot-id": 77, "type": "tag"}),
     "is a 'twig'": lambda d: d["refs"].update(old={"snapshot-id": d["current-snapshot-id"], "type": "twig"}),
