@@ -271,3 +271,25 @@ def test_mixed_writers(raw, delta):
             FORMAT.writable(snapshot, Stores(), allow_mixed_writers=True)
         else:
             FORMAT.writable(snapshot, Stores())
+
+
+@pytest.mark.parametrize(("days", "refused"), [(0, True), (2, False), (900, False)])
+def test_a_temporary_entry_left_long_ago_is_no_other_writer(tmp_path, days, refused):
+    import os
+    import time
+
+    from boathouse.errors import MixedWritersError
+
+    path = tmp_path / "t"
+    bh.write(pa.table({"x": [1]}), str(path), format="delta")
+    left = path / "_delta_log" / ".tmp" / "00000000000000000001.json"
+    left.parent.mkdir()
+    left.write_text("{}")
+    then = time.time() - days * 86_400
+    os.utime(left, (then, then))
+    if refused:
+        with pytest.raises(MixedWritersError, match="commits that another writer has begun"):
+            bh.open(str(path)).append(pa.table({"x": [2]}))
+    else:
+        bh.open(str(path)).append(pa.table({"x": [2]}))
+    assert bh.open(str(path)).count() == 2 - refused

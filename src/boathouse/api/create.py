@@ -10,7 +10,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.api.checks import errors_at, flag, texts, time_zone
 from boathouse.api.engines import engine_for
-from boathouse.api.found import formats_at, locate, not_found
+from boathouse.api.found import formats_at, locate, not_found, require_free
 from boathouse.api.open import open as open_table
 from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
@@ -74,6 +74,7 @@ def _check_free(location: Location, stores: Stores) -> None:
     check_read_only(str(location))
     if formats_at(location, stores):
         raise already_there(location)
+    require_free(location, stores)
 
 
 def write(
@@ -107,6 +108,7 @@ def write(
         if not formats_at(location, stores):
             if where is not None:
                 raise not_found(location, stores)
+            require_free(location, stores)
             rel = engine_for(data).source(data)
             try:
                 return _create_with(rel, data, location, stores, format or "delta", partition_by, properties)(given)

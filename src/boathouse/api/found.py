@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from boathouse import registry
-from boathouse.errors import AmbiguousFormatError, BoathouseError, TableNotFoundError
+from boathouse.bits import entropy
+from boathouse.errors import AmbiguousFormatError, BoathouseError, CorruptTableError, TableNotFoundError
 from boathouse.storage import Stores, absolute, basename, join, parent
 from boathouse.table.format import TableFormat
 from boathouse.table.location import Location
+
+_COMMIT_MS = 3_600_000
+"""No commit takes longer between its first file and its last."""
+_ICEBERG = re.compile(r".*(\.metadata\.json.*|\.puffin|\.stats|\.crc)|version-hint.*")
+"""`metadata` is a name that folders of other things have, too."""
 
 
 def locate(uri: str) -> Location:
@@ -31,6 +39,33 @@ def _marked(name: str, location: Location, stores: Stores) -> bool:
         return True
     storage, key = stores.resolve(join(location.uri, mark))
     return next(iter(storage.list(key)), None) is not None
+
+
+def require_free(location: Location, stores: Stores) -> None:
+    """Raises CorruptTableError where a table lies in part: files of one, and none that names a version.
+
+    It may be a copy under way, or all that is left of a table: what is created over it would be mixed with it.
+    """
+    for name, mark in registry.MARKS.items():
+        storage, key = stores.resolve(join(location.uri, mark))
+        for info in storage.list(key):
+            if _is_remains(name, info.key[len(key) + 1 :], entropy.current().now_ms() - info.modified_ms):
+                raise CorruptTableError(
+                    f"part of {_a(name)} table is here already: {mark}/ has files, but holds no version",
+                    where=storage.uri(info.key),
+                    advice=f"let the copy finish or restore what is missing; remove {mark}/ to create another table",
+                )
+
+
+def _is_remains(format: str, name: str, age_ms: int) -> bool:
+    """Whether a file tells of a table that was there, not of a commit that was begun."""
+    if name.endswith(".tmp") or "/.tmp/" in f"/{name}" or ".manifest-" in name:
+        return False
+    if format != "iceberg":
+        return True
+    if name.endswith(".avro"):  # manifests are put before the first version: another writer may be creating the table
+        return age_ms > _COMMIT_MS
+    return _ICEBERG.fullmatch(name) is not None
 
 
 def choose(location: Location, stores: Stores, format: str | None) -> TableFormat:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from boathouse.delta import paths
-from boathouse.delta.checkpoint import read_files
+from boathouse.delta.checkpoint import Wanted, read_files
 from boathouse.delta.commits import ADD, REMOVE, Entry, parse_entry
 from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot
@@ -78,7 +78,7 @@ def _known(newest: DeltaSnapshot, kind: str) -> dict[str, int | None]:
     root = newest.location.uri
     found: dict[str, int | None] = {}
     assert newest.checkpoint is not None
-    for _, batch in read_files(newest.checkpoint, kind, ADD if kind == "add" else REMOVE):
+    for _, batch in read_files(newest.checkpoint, Wanted(kind, ADD if kind == "add" else REMOVE)):
         keys = paths.keys_of(batch.column("path"), root).to_pylist()
         times = [None] * len(keys) if kind == "add" else batch.column("deletionTimestamp").to_pylist()
         found.update(zip(keys, times, strict=True))

@@ -214,7 +214,7 @@ def check_mixed_writers(snapshot: DeltaSnapshot, stores: Stores) -> None:
             raise _mixed(f"version {entry.version} was written by {engine} within the last day", root)
     log = Log(root, stores)
     _, files = log.storage.list_dir(f"{log.key}/.tmp")
-    if files:
+    if any(f.modified_ms >= since for f in files):
         raise _mixed(f"{LOG}/.tmp holds commits that another writer has begun", root)
 
 
