@@ -7,6 +7,7 @@ from typing import Any
 
 from boathouse import registry
 from boathouse.api.detail import sizes
+from boathouse.api.engines import LOCAL
 from boathouse.api.found import formats_at, locate
 from boathouse.api.text import iso
 from boathouse.errors import BoathouseError, NotFoundError
@@ -52,6 +53,7 @@ def describe(uri: str, format: str, options: dict[str, str]) -> dict[str, Any]:
     try:
         handle = _open(uri, format, options)
         row |= _facts(handle)
+        _read_a_little(handle)
         row["readable"] = True
         handle.check_writable()
         row["writable"] = True
@@ -65,6 +67,14 @@ def _open(uri: str, format: str, options: dict[str, str]) -> Handle:
     stores = Stores(options, home=location.uri)
     table_format = registry.load(format)
     return Handle(location, stores, table_format, table_format.load(location, stores))
+
+
+def _read_a_little(handle: Handle) -> None:
+    """Plans a scan of everything and reads the beginning of the first file: what cannot be read is refused there."""
+    plan = handle.format.plan(handle.snapshot, handle.stores, None, None, (), LOCAL.map)
+    if plan.units.num_rows:
+        task = plan.task(range(1))
+        next(iter(registry.tasks(task.read.format).read(task)), None)
 
 
 def _facts(handle: Handle) -> dict[str, Any]:

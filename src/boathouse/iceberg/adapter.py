@@ -181,7 +181,9 @@ def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
     format = metadata.properties.get("write.format.default", "parquet").lower()
     if format != "parquet":
         raise UnsupportedFeatureError(
-            f"writing {format} data files is not offered", where=where, advice="set write.format.default to parquet"
+            f"the table has its data files written as {format}, which is not offered",
+            where=where,
+            advice="set the property write.format.default to parquet with the engine that writes the table",
         )
     validate.check(metadata.document, where)
     storage, _ = stores.resolve(found.location.uri)

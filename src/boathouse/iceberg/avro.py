@@ -26,6 +26,7 @@ from boathouse.iceberg.avro_schema import Schema, by_ids, least
 __all__ = ["Container", "by_ids", "long_bytes", "parse", "records", "write"]
 MAGIC: Final = b"Obj\x01"
 CODECS: Final = ("null", "deflate", "snappy", "zstandard")
+_ENCRYPTED: Final = b"AGS1"
 _CHUNK: Final = 10_000
 
 
@@ -53,6 +54,8 @@ def parse(data: bytes, where: str) -> Container:
     """Splits a container file. Raises CorruptTableError, and UnsupportedFeatureError naming a codec."""
     view = memoryview(data)
     if bytes(view[:4]) != MAGIC:
+        if bytes(view[:4]) == _ENCRYPTED:
+            raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
         raise CorruptTableError("this is not an Avro file", where=where)
     try:
         metadata, at = _metadata(data, 4, where)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.late import Late
-from boathouse.errors import BoathouseError, CorruptTableError, NotFoundError, UnsupportedFeatureError
+from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg import manifests, totals
@@ -88,6 +88,8 @@ class Listing:
                 "snapshots that embed their manifests (Iceberg format version 1) are not offered",
                 where=self.metadata.uri,
             )
+        if self.snapshot.get("key-id"):
+            raise UnsupportedFeatureError(manifests.ENCRYPTED, where=self.metadata.uri)
         uri = self.paths.uri(recorded)
         found = tuple(manifests.read_list(self.read(uri), uri))
         named = {self.paths.uri(m.path) for m in found}
@@ -108,16 +110,12 @@ class Listing:
         return [m for m in self.manifest_files if m.content != DATA and not m.empty]
 
     def read(self, uri: str) -> bytes:
-        """A metadata file. Raises CorruptTableError if it is gone."""
+        """A metadata file. Raises MissingFileError if it is gone."""
         storage, key = self.stores.resolve(uri)
         try:
             return storage.get(key)
         except NotFoundError:
-            raise CorruptTableError(
-                "a file that the table's metadata names is not there",
-                where=uri,
-                advice="was the table copied in part, or cleaned by another tool?",
-            ) from None
+            raise MissingFileError("a file that the table's metadata names is missing", where=uri) from None
 
     def entries(self, source: ManifestFile, live_only: bool = True, metrics: frozenset[str] = METRICS) -> list[Entry]:
         """The entries of one manifest, with inherited values."""

@@ -115,6 +115,8 @@ def read_entries(
                     continue
                 inherit(entry, source, where)
                 check_entry(entry, source.content, where)
+                if entry["data_file"].get("key_metadata"):
+                    raise UnsupportedFeatureError(ENCRYPTED, where=entry["data_file"]["file_path"])
                 found.append(entry)
     except KeyError as error:
         raise CorruptTableError(f"a manifest entry lacks {error}", where=where) from None

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.parquet.resolve import Matching
 from boathouse.types import INT64, STRING
@@ -41,13 +42,27 @@ class DeleteFileTask:
 
 
 def read_positions(task: DeleteFileTask) -> Iterator[pa.RecordBatch]:
-    """Rows (delete, path as recorded, portable 64-bit bitmap), one a path; any order, repeats allowed in the file."""
+    """Rows (delete, path as recorded, portable 64-bit bitmap), one a path; any order, repeats allowed in the file.
+
+    Records that are null, as Impala writes them, delete nothing. Raises MissingFileError, CorruptTableError.
+    """
+    try:
+        yield _positions(task)
+    except NotFoundError:
+        raise MissingFileError("a delete file that the table's metadata names is missing", where=task.uri) from None
+
+
+def _positions(task: DeleteFileTask) -> pa.RecordBatch:
     columns = [
-        SourceColumn("file_path", STRING, field_id=FILE_PATH_ID, nullable=False),
-        SourceColumn("pos", INT64, field_id=POSITION_ID, nullable=False),
+        SourceColumn("file_path", STRING, field_id=FILE_PATH_ID),
+        SourceColumn("pos", INT64, field_id=POSITION_ID),
     ]
     found: dict[str, list[np.ndarray]] = {}
     for batch in scan_file(task.files, task.uri, columns, matching=Matching(file_ids=_id), use_threads=False):
+        if batch.column(0).null_count or batch.column(1).null_count:
+            batch = batch.drop_null()
+        if batch.num_rows and pc.min(batch.column(1)).as_py() < 0:
+            raise CorruptTableError("a delete file has a negative position", where=task.uri)
         encoded = pc.dictionary_encode(batch.column(0))
         codes = encoded.indices.to_numpy()
         positions = batch.column(1).to_numpy()
@@ -56,7 +71,7 @@ def read_positions(task: DeleteFileTask) -> Iterator[pa.RecordBatch]:
         for i, path in enumerate(encoded.dictionary.to_pylist()):
             found.setdefault(path, []).append(positions[order[cuts[i] : cuts[i + 1]]])
     bitmaps = [serialize64(Bitmap.of(np.concatenate(parts))) for parts in found.values()]
-    yield pa.RecordBatch.from_arrays(
+    return pa.RecordBatch.from_arrays(
         [
             pa.array([task.index] * len(found), pa.int32()),
             pa.array(list(found), pa.string()),

@@ -28,6 +28,10 @@ from boathouse.table.units import PARQUET, VECTOR, deletes_schema
 from boathouse.types import Field, Partitioning, Schema
 
 NAME_MAPPING = "schema.name-mapping.default"
+_AS_PARQUET = (
+    "rewrite them as Parquet with the engine that wrote them (Spark: set the property write.format.default to "
+    "parquet, then call rewrite_data_files with the option rewrite-all)"
+)
 _DELETE_METRICS = frozenset({"lower_bounds", "upper_bounds"})
 Key = Physical | tuple[str]
 Tuple = tuple[int, tuple[Key, ...]]
@@ -62,7 +66,9 @@ def _check_formats(units: pa.Table) -> None:
     for format, path in zip(units.column("format").to_pylist(), units.column("path").to_pylist()):
         if format != PARQUET:
             name = {1: "ORC", 2: "Avro"}.get(format, str(format))
-            raise UnsupportedFeatureError(f"{name} data files are not offered in Iceberg tables", where=path)
+            raise UnsupportedFeatureError(
+                f"{name} data files are not offered in Iceberg tables", where=path, advice=_AS_PARQUET
+            )
 
 
 def read_spec(

@@ -14,6 +14,8 @@ from typing import Any
 from boathouse.errors import CorruptTableError
 
 MAGIC = b"PAR1"
+ENCRYPTED = b"PARE"
+"""Ends a file whose footer is encrypted."""
 _DEPTH = 64
 """No metadata of Parquet is nested nearly as deep."""
 _LEVELS = 1_000

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from boathouse.arrow.dictionary import require_bounds
 from boathouse.arrow.memory import read_pool
 from boathouse.arrow.narrow import narrowed
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.parquet.damage import damage
-from boathouse.parquet.footer import MAGIC, read_footer_bytes
+from boathouse.parquet.footer import ENCRYPTED, MAGIC, read_footer_bytes
 from boathouse.parquet.resolve import FileField, Matching, Resolver, file_fields
 from boathouse.parquet.stats import chunk_nulls
 from boathouse.parquet.variants import METADATA, VALUE
@@ -200,11 +201,19 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None) ->
             fields = footer.fields
             if matching.file_ids is not None:
                 fields = file_fields(footer.schema, matching.file_ids, narrow=not footer.says_types)
-    except BaseException:
+    except BaseException as error:
+        encrypted = isinstance(error, CorruptTableError) and _ends_with(stream, ENCRYPTED)
         stream.close()
+        if encrypted:
+            raise UnsupportedFeatureError("encrypted Parquet files are not offered", where=uri) from None
         raise
     resolver = Resolver(fields, matching, partial(_is_empty, footer))
     return ParquetSource(uri, stream, footer, resolver, reader)
+
+
+def _ends_with(stream: pa.NativeFile, magic: bytes) -> bool:
+    size = int(stream.size())
+    return size >= len(magic) and bytes(stream.read_at(len(magic), size - len(magic))) == magic
 
 
 def _footer(stream: pa.NativeFile) -> tuple[Footer, pq.ParquetReader | None]:
