@@ -264,8 +264,6 @@ class Life(RuleBasedStateMachine):
         self.now = State((*self.now.columns, name), tuple({**r, name: None} for r in self.now.rows))
         new = self.fitting(rows)
         done = self.handles[who].append(self.data(new), merge_schema=True)
-        if self.format != "iceberg":
-            self.landed(done.version - 1)
         self.set_rows([*self.now.rows, *new], done.version)
 
     @rule(rows=ROWS, who=WHO)

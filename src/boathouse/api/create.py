@@ -130,7 +130,9 @@ def write(
             _check_partitioning(table, partition_by)
         if mode == "append":
             return table.append(data, merge_schema=merge_schema, **options)
-        return table.overwrite(data, where=where, overwrite_schema=replaced, partition_by=by, **options)
+        return table.overwrite(
+            data, where=where, overwrite_schema=replaced, partition_by=by, merge_schema=merge_schema, **options
+        )
 
 
 def _create_with(

@@ -115,7 +115,10 @@ class Table:
 
     @located
     def append(self, data: Any, merge_schema: bool = False, **options: Any) -> WriteResult:
-        """Adds every row of the data; `merge_schema` adds columns that the table lacks."""
+        """Adds every row of the data; `merge_schema` adds columns that the table lacks and widens types.
+
+        New columns may lie inside structs; int becomes bigint, float double, decimals longer, where the format can.
+        """
         engine = engine_for(data)
         flag("merge_schema", merge_schema)
         return self._moved(
@@ -129,17 +132,31 @@ class Table:
         where: str | Expr | None = None,
         overwrite_schema: bool = False,
         partition_by: str | Sequence[str] | None = None,
+        merge_schema: bool = False,
         **options: Any,
     ) -> WriteResult:
-        """Replaces all rows, or those for which `where` is true; then all of the data must satisfy it."""
+        """Replaces all rows, or those for which `where` is true; then all of the data must satisfy it.
+
+        `merge_schema` adds columns that the table lacks and widens types; `overwrite_schema` takes all columns from
+        the data.
+        """
         engine = engine_for(data)
         rel = engine.source(data)
+        if flag("merge_schema", merge_schema) and overwrite_schema:
+            raise SchemaError("merge_schema= and overwrite_schema= exclude each other", advice="pass one of them")
         if partition_by is not None and not flag("overwrite_schema", overwrite_schema):
             raise SchemaError("partition_by= needs overwrite_schema=True", advice="pass it too, or leave both out")
         by = None if partition_by is None else partition_fields(partition_by, engine.schema(rel))
         return self._moved(
             _overwrite.overwrite(
-                self._zoned(engine, where), rel, engine, where, write_options(options), overwrite_schema, by
+                self._zoned(engine, where),
+                rel,
+                engine,
+                where,
+                write_options(options),
+                overwrite_schema,
+                by,
+                merge_schema,
             )
         )
 

@@ -31,7 +31,7 @@ from boathouse.types import PartitionSpec, Schema
 if TYPE_CHECKING:
     from boathouse.delta import conflict, history, landed, scan, transaction, write
     from boathouse.table import commit
-    from boathouse.table.change import Change, CreateTable, Verdict
+    from boathouse.table.change import AddColumn, Change, CreateTable, SetType, Verdict
 else:
     commit = Late("boathouse.table.commit")
     conflict = Late("boathouse.delta.conflict")
@@ -72,6 +72,9 @@ class DeltaFormat:
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
     ) -> tuple[Schema, PartitionSpec]:
         return write.create(location, create, None if snapshot is None else _own(snapshot))
+
+    def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> DeltaSnapshot:
+        return transaction.evolve(_own(snapshot), edits)
 
     def write_context(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -33,11 +34,13 @@ from boathouse.table.change import (
     AddFiles,
     Change,
     CreateTable,
+    Edit,
     RemoveAll,
     RemoveUnits,
     ReplaceSchema,
     SetDeletes,
     SetProperties,
+    SetType,
 )
 from boathouse.table.format import Attempt, Winner
 from boathouse.types import Field
@@ -125,10 +128,14 @@ def _created(change: Change, now: int) -> list[Action]:
 
 
 def _edited_metadata(change: Change, newest: DeltaSnapshot) -> Mapping[str, Any] | None:
-    """The head's metaData with the change's edits, every other field as it was; None if there is no edit."""
+    return _edited(change.edits, newest)
+
+
+def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] | None:
+    """The head's metaData with the edits, every other field as it was; None if that changes nothing."""
     raw = json.loads(json.dumps(newest.metadata.raw))
     before = json.dumps(raw)
-    for edit in change.edits:
+    for edit in edits:
         match edit:
             case ReplaceSchema(schema, partition_by):
                 check_types(schema, newest)
@@ -137,11 +144,23 @@ def _edited_metadata(change: Change, newest: DeltaSnapshot) -> Mapping[str, Any]
                     raw["partitionColumns"] = [schema.field(f.source[0]).name for f in partition_by]
             case AddColumn():
                 raw["schemaString"] = _with_column(raw["schemaString"], edit, newest)
+            case SetType(path):
+                raise UnsupportedFeatureError(
+                    f"column `{'.'.join(path)}` cannot become {edit.type}: Delta's typeWidening is not offered",
+                    where=newest.location.uri,
+                    advice="cast the data to the table's type",
+                )
             case SetProperties(properties):
                 check_properties(properties, newest.location.uri)
                 kept = {**(raw.get("configuration") or {}), **{k: text_of(v) for k, v in properties.items()}}
                 raw["configuration"] = {k: v for k, v in kept.items() if properties.get(k, v) is not None}
     return None if json.dumps(raw) == before else raw
+
+
+def evolve(snapshot: DeltaSnapshot, edits: Sequence[AddColumn | SetType]) -> DeltaSnapshot:
+    """`TableFormat.evolve`."""
+    raw = _edited(tuple(edits), snapshot)
+    return replace(snapshot, metadata=Metadata.parse(raw, snapshot.location.uri)) if raw is not None else snapshot
 
 
 def _with_column(schema_string: str, edit: AddColumn, newest: DeltaSnapshot) -> str:

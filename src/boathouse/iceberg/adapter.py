@@ -37,12 +37,13 @@ from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 
 if TYPE_CHECKING:
-    from boathouse.iceberg import conflict, history, landed, scan, transaction, write
+    from boathouse.iceberg import conflict, evolve, history, landed, scan, transaction, write
     from boathouse.table import commit
-    from boathouse.table.change import Change, CreateTable, Verdict
+    from boathouse.table.change import AddColumn, Change, CreateTable, SetType, Verdict
 else:
     commit = Late("boathouse.table.commit")
     conflict = Late("boathouse.iceberg.conflict")
+    evolve = Late("boathouse.iceberg.evolve")
     history = Late("boathouse.iceberg.history")
     landed = Late("boathouse.iceberg.landed")
     scan = Late("boathouse.iceberg.scan")
@@ -91,6 +92,9 @@ class IcebergFormat:
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
     ) -> tuple[Schema, PartitionSpec]:
         return write.create(location, create, None if snapshot is None else _own(snapshot))
+
+    def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> IcebergSnapshot:
+        return evolve.evolve(_own(snapshot), edits)
 
     def write_context(
         self,

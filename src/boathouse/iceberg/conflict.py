@@ -106,9 +106,14 @@ def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergS
                 if planned.properties.get(key) != head.properties.get(key):
                     message = f"property {key} was set to {head.properties.get(key)!r} meanwhile"
                     yield Conflict("metadata-changed", head.version, message)
-        elif isinstance(edit, AddColumn) and edit.name in _names(head.metadata.schema, edit.parent):
+        elif isinstance(edit, AddColumn) and _added_twice(edit, change, head):
             message = f"column `{edit.name}` was added meanwhile"
             yield Conflict("schema-changed", head.version, message)
+
+
+def _added_twice(edit: AddColumn, change: Change, head: IcebergSnapshot) -> bool:
+    """Whether a column is there now; one that rows bring is planned again instead."""
+    return not change.evolves and edit.name in _names(head.metadata.schema, edit.parent)
 
 
 def _names(schema: Schema, parent: tuple[str, ...]) -> set[str]:
@@ -122,7 +127,7 @@ def _names(schema: Schema, parent: tuple[str, ...]) -> set[str]:
 def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
     """Whether files written with the planned schema and spec are still right."""
     before, after = planned.metadata, head.metadata
-    if change.edit(ReplaceSchema) is not None:
+    if change.edit(ReplaceSchema) is not None or change.evolves:
         for key in ("last-column-id", "current-schema-id", "last-partition-id", "default-spec-id"):
             if before.document[key] != after.document[key]:
                 yield Conflict("schema-changed", head.version, "schema or partitioning changed meanwhile")

@@ -21,6 +21,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.iceberg import carried, documents, manifests, readback
+from boathouse.iceberg.evolve import edit_schema
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import DATA, DELETED, EXISTING, Entry, ManifestFile, Row
 from boathouse.iceberg.metadata import Json, TableMetadata, dump
@@ -39,6 +40,7 @@ from boathouse.table.change import (
     ReplaceSchema,
     SetDeletes,
     SetProperties,
+    SetType,
 )
 from boathouse.table.commit import discard
 from boathouse.table.format import Attempt
@@ -109,8 +111,8 @@ def _edit_metadata(change: Change, head: IcebergSnapshot, document: Json) -> Non
         match edit:
             case SetProperties():
                 documents.set_properties(document, edit)
-            case AddColumn():
-                documents.add_column(document, edit, head.token)
+            case AddColumn() | SetType():
+                edit_schema(document, edit, head.token)
             case ReplaceSchema():
                 again = CreateTable(edit.schema, edit.partition_by or ())
                 spec = create_spec(head, again, edit)
@@ -208,10 +210,13 @@ class _Work:
         return rows
 
     def file_schema(self) -> Any:
-        """The schema that the added files were written with: the planned one, unless the change brings its own."""
+        """The schema that the added files were written with: the planned one, unless the change brings its own
+        or evolves it, which it may on the planned metadata only."""
         replaced = self.change.edit(ReplaceSchema)
         if replaced is not None:
             return replaced.schema
+        if self.change.evolves:
+            return self.metadata.schema
         planned = self.change.planned
         return self.metadata.schema if planned is None else planned.schema
 

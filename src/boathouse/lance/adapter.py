@@ -26,12 +26,13 @@ from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 
 if TYPE_CHECKING:
-    from boathouse.lance import conflict, history, landed, scan, transaction, write
+    from boathouse.lance import conflict, evolve, history, landed, scan, transaction, write
     from boathouse.table import commit
-    from boathouse.table.change import Change, CreateTable, Verdict
+    from boathouse.table.change import AddColumn, Change, CreateTable, SetType, Verdict
 else:
     commit = Late("boathouse.table.commit")
     conflict = Late("boathouse.lance.conflict")
+    evolve = Late("boathouse.lance.evolve")
     history = Late("boathouse.lance.history")
     landed = Late("boathouse.lance.landed")
     scan = Late("boathouse.lance.scan")
@@ -69,6 +70,9 @@ class LanceFormat:
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
     ) -> tuple[Schema, PartitionSpec]:
         return write.created(location, create)
+
+    def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> LanceSnapshot:
+        return evolve.evolve(cast(LanceSnapshot, snapshot), edits)
 
     def write_context(
         self,

@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.bits.roaring import EMPTY, deserialize64
-from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.lance import schema as schemas
 from boathouse.lance.deletions import read_deletions, write_deletions
+from boathouse.lance.evolve import evolved_fields
 from boathouse.lance.file.messages import Field
 from boathouse.lance.manifest import ManifestFile
 from boathouse.lance.messages import (
@@ -43,9 +44,8 @@ from boathouse.table.change import (
     ReplaceSchema,
     SetDeletes,
     SetProperties,
+    SetType,
 )
-from boathouse.types import Field as PlainField
-from boathouse.types import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,18 @@ class Build:
         return Built(ManifestFile(manifest), {"overwrite": operation})
 
     def append(self) -> Built:
-        files = self.new_files(self.base.fields, table_version(self.base, self.root))
+        fields = self.fields()
+        files = self.new_files(fields, table_version(self.base, self.root))
         fragments = numbered(files, next_fragment_id(self.base))
-        return self._built(self._with((*self.base.fragments, *fragments)), append=Append(fragments=files))
+        manifest = self._with((*self.base.fragments, *fragments))
+        if fields != self.base.fields:
+            return self._merged(manifest, fields)
+        return self._built(manifest, append=Append(fragments=files))
 
     def overwrite(self) -> Built:
         """All fragments leave, ids go on from the highest ever given; indices of what is gone are dropped."""
         edit: ReplaceSchema | None = self.change.edit(ReplaceSchema)
-        fields, metadata = self.base.fields, self.base.schema_metadata
+        fields, metadata = self.fields(), self.base.schema_metadata
         if edit is not None:
             if edit.partition_by:
                 raise schemas.no_partitions(self.root)
@@ -126,15 +130,18 @@ class Build:
                 updated_fragments=tuple(updated.values()), deleted_fragment_ids=tuple(removed), predicate=predicate
             )
             return self._built(self._with(kept), side, delete=delete)
-        files = self.new_files(self.base.fields, table_version(self.base, self.root))
+        fields = self.fields()
+        files = self.new_files(fields, table_version(self.base, self.root))
+        manifest = self._with((*kept, *numbered(files, next_fragment_id(self.base))))
+        if fields != self.base.fields:
+            return self._merged(manifest, fields, side)
         update = Update(
             removed_fragment_ids=tuple(removed),
             updated_fragments=tuple(updated.values()),
             new_fragments=files,
             fields_for_preserving_frag_bitmap=tuple(f.id for f in self.base.fields),
         )
-        fragments = (*kept, *numbered(files, next_fragment_id(self.base)))
-        return self._built(self._with(fragments), side, update=update)
+        return self._built(manifest, side, update=update)
 
     def config(self) -> Built:
         edit: SetProperties = self.change.edit(SetProperties)
@@ -145,26 +152,18 @@ class Build:
 
     def add_columns(self) -> Built:
         """New columns without data: every row reads as null."""
-        fields = list(self.base.fields)
-        for edit in (e for e in self.change.edits if isinstance(e, AddColumn)):
-            fields += self._column(edit, fields)
-        manifest = replace(self.base, fields=tuple(fields))
-        merge = Merge(fragments=self.base.fragments, schema=tuple(fields), schema_metadata=self.base.schema_metadata)
-        return self._built(manifest, merge=merge)
+        return self._merged(self.base, self.fields())
 
-    def _column(self, edit: AddColumn, fields: Sequence[Field]) -> tuple[Field, ...]:
-        if edit.parent:
-            raise UnsupportedFeatureError("a column inside a struct cannot be added to a Lance table", where=self.root)
-        if not edit.nullable:
-            raise InvalidArgumentError(f"column `{edit.name}` would be null in every row", advice="make it nullable")
-        if any(f.parent_id < 0 and f.name.lower() == edit.name.lower() for f in fields):
-            raise SchemaMismatchError(f"column `{edit.name}` is there already", where=self.root)
-        made = schemas.from_schema(Schema((PlainField(edit.name, edit.type),)))
-        used = (i for fragment in self.base.fragments for file in fragment.files for i in file.fields)
-        first = max((*(f.id for f in fields), *used), default=-1) + 1
-        return tuple(
-            replace(f, id=f.id + first, parent_id=f.parent_id + first if f.parent_id >= 0 else -1) for f in made
-        )
+    def fields(self) -> tuple[Field, ...]:
+        """The head's fields with the columns that the change brings."""
+        edits = [e for e in self.change.edits if isinstance(e, AddColumn | SetType)]
+        return evolved_fields(self.base, edits, self.root)
+
+    def _merged(self, manifest: Manifest, fields: tuple[Field, ...], side: tuple[str, ...] = ()) -> Built:
+        """Fragments and fields changed at once: of Lance's operations only a merge says both."""
+        manifest = replace(manifest, fields=fields)
+        merge = Merge(fragments=manifest.fragments, schema=fields, schema_metadata=manifest.schema_metadata)
+        return self._built(manifest, side, merge=merge)
 
     def new_files(self, fields: Sequence[Field], version: str) -> tuple[DataFragment, ...]:
         """The fragments, id 0 still, of the files that the change adds. Raises SchemaMismatchError."""

@@ -122,6 +122,8 @@ class _Pair:
             return self._stop("transaction", landed, "the same application transaction was committed already")
         if operation in _HARMLESS:
             return Rebase()
+        if self.change.evolves and self.head.fields != self.planned.fields:
+            return self._replan("schema-changed", landed, "columns were added or changed, and so were ours")
         if operation == "update_config":
             return self._config(landed, transaction)
         rule: Callable[[Landed, Transaction, str], Verdict] = {

@@ -25,7 +25,6 @@ from boathouse.lance.snapshot import LanceSnapshot, load, open_version, read_man
 from boathouse.lance.versions import VersionFile, list_versions, manifest_uri, newest
 from boathouse.storage import PutMode, Stores, join
 from boathouse.table.change import (
-    AddColumn,
     AddFiles,
     Change,
     CreateTable,
@@ -36,7 +35,6 @@ from boathouse.table.change import (
 from boathouse.table.format import Attempt
 
 LIBRARY = "boathouse"
-_ALONE = (SetProperties, AddColumn)
 
 
 def head(change: Change, stores: Stores) -> LanceSnapshot | None:
@@ -150,12 +148,12 @@ def prepare(change: Change, head: LanceSnapshot | None, stores: Stores) -> Attem
 def _build(build: Build) -> Built:
     change = build.change
     kinds = {type(e) for e in change.edits}
-    mixed = kinds & {*_ALONE} and len(kinds) > 1
+    mixed = SetProperties in kinds and len(kinds) > 1
     if not kinds or mixed or (ReplaceSchema in kinds and RemoveAll not in kinds):
         raise InvalidArgumentError(
             f"a Lance commit of {', '.join(sorted(k.__name__ for k in kinds)) or 'nothing'}",
             where=change.location.uri,
-            advice="commit properties, columns and rows one after the other",
+            advice="commit properties and rows one after the other",
         )
     if CreateTable in kinds:
         return build.create()

@@ -12,42 +12,29 @@ from boathouse.ops.result import WriteResult
 from boathouse.ops.run import Planned, new_write_id, run
 from boathouse.table.change import AddColumn
 from boathouse.table.format import Snapshot
-from boathouse.types import DataType, Schema
+from boathouse.types import DataType
 
 
 def add_columns(
     handle: Handle,
     columns: Sequence[tuple[str, DataType]],
     options: WriteOptions = WriteOptions(),
-    only_missing: bool = False,
 ) -> tuple[Snapshot, WriteResult]:
-    """Adds top-level columns. Raises InvalidArgumentError for a name that is there already.
-
-    `only_missing` leaves such columns out instead, whoever added them.
-    """
+    """Adds top-level columns. Raises InvalidArgumentError for a name that is there already."""
     write_id = new_write_id()
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
         taken = {n.lower() for n in snapshot.schema.names}
-        wanted = [(n, t) for n, t in columns if not (only_missing and n.lower() in taken)]
-        if not wanted:
-            return Planned(None)
-        for name, _ in wanted:
+        for name, _ in columns:
             if not name or name.lower() in taken:
                 why = "the table has it already" if name else "it has no name"
                 raise InvalidArgumentError(
                     f"cannot add column `{name}`: {why}", where=str(handle.location), advice="choose another name"
                 )
             taken.add(name.lower())
-        edits = tuple(AddColumn(name, type) for name, type in wanted)
+        edits = tuple(AddColumn(name, type) for name, type in columns)
         change = base_change(handle, snapshot, "add-columns", write_id, options, edits)
-        change = replace(change, parameters={"columns": ", ".join(f"{n} {t}" for n, t in wanted)})
+        change = replace(change, parameters={"columns": ", ".join(f"{n} {t}" for n, t in columns)})
         return Planned(change)
 
     return run(handle, "add-columns", options, plan)
-
-
-def add_missing(handle: Handle, data: Schema, options: WriteOptions) -> Snapshot:
-    """Adds the columns of `data` that the table lacks; the snapshot that has them."""
-    columns = [(f.name, f.type) for f in data]
-    return add_columns(handle, columns, replace(options, txn=None), only_missing=True)[0]

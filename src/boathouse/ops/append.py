@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
-from boathouse.ops.add_columns import add_missing
 from boathouse.ops.changes import base_change, context_of, spread_of
+from boathouse.ops.evolve import SchemaEdit, evolution, evolved
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.result import WriteResult
@@ -23,31 +23,38 @@ def append(
 ) -> tuple[Snapshot, WriteResult]:
     """Writes the rows and commits them; columns are matched by name, missing nullable ones are null.
 
-    `merge_schema` first adds the columns that the table lacks, in a commit of its own. Raises
+    `merge_schema` adds the columns that the table lacks, and widens types, in the same commit. Raises
     SchemaMismatchError before anything is written where the data cannot fit.
     """
     handle.check_writable()
-    if merge_schema and not options.dry_run:
-        handle = replace(handle, snapshot=add_missing(handle, engine.schema(data), options))
     write_id = new_write_id()
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned | None:
-        context = context_of(handle, snapshot, write_id, options)
+        schema = engine.schema(data)
+        edits = evolution(snapshot.schema, schema) if merge_schema else ()
+        context = context_of(handle, evolved(handle, snapshot, edits), write_id, options)
+        if previous is not None and (found := _again(previous, snapshot, context, edits)) is not None:
+            return found
         if previous is not None:
-            return _again(previous, snapshot, context)
-        conform(to_arrow(engine.schema(data)).empty_table(), context.schema, str(handle.location))
+            if not merge_schema or getattr(data, "once", False):
+                return None
+            previous.discard()
+        conform(to_arrow(schema).empty_table(), context.schema, str(handle.location))
         if options.dry_run:
             return Planned(None)
         outcomes = engine.sink(data, context, spread_of(context))
-        change = base_change(handle, snapshot, "append", write_id, options, (AddFiles(data_files(outcomes)),))
-        return Planned(change, outcomes, context)
+        added = (*edits, AddFiles(data_files(outcomes)))
+        return Planned(base_change(handle, snapshot, "append", write_id, options, added), outcomes, context)
 
     return run(handle, "append", options, plan)
 
 
-def _again(previous: Planned, snapshot: Snapshot, context: WriteContext) -> Planned | None:
+def _again(
+    previous: Planned, snapshot: Snapshot, context: WriteContext, edits: tuple[SchemaEdit, ...]
+) -> Planned | None:
     """The files written before, on the new head: right as long as they would be written the same way."""
-    before = previous.context
-    if before is None or previous.change is None or (before.schema, before.spec) != (context.schema, context.spec):
+    before, change = previous.context, previous.change
+    if before is None or change is None or (before.schema, before.spec) != (context.schema, context.spec):
         return None
-    return replace(previous, change=replace(previous.change, planned=snapshot))
+    files = tuple(e for e in change.edits if isinstance(e, AddFiles))
+    return replace(previous, change=replace(change, planned=snapshot, edits=(*edits, *files)))

@@ -14,6 +14,7 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
 from boathouse.ops.changes import base_change, context_of, spread_of
+from boathouse.ops.evolve import evolution, evolved
 from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.outcomes import concat, data_files
 from boathouse.ops.result import WriteResult
@@ -34,23 +35,26 @@ def overwrite(
     options: WriteOptions = WriteOptions(),
     overwrite_schema: bool = False,
     partition_by: Sequence[PartitionField] | None = None,
+    merge_schema: bool = False,
 ) -> tuple[Snapshot, WriteResult]:
     """Replaces all rows, or those for which `where` is true; then every row of the data must satisfy it.
 
-    `overwrite_schema` (whole table only) takes the schema, and `partition_by`, from the data. Raises
-    SchemaMismatchError, ConstraintViolationError (data outside `where`), CommitConflictError.
+    `overwrite_schema` (whole table only) takes the schema, and `partition_by`, from the data; `merge_schema` adds
+    columns that the table lacks, and widens types, in the same commit. Raises SchemaMismatchError,
+    ConstraintViolationError (data outside `where`), CommitConflictError.
     """
     handle.check_writable()
     if where is not None:
-        return _overwrite_where(handle, data, engine, where, options)
+        return _overwrite_where(handle, data, engine, where, options, merge_schema)
     write_id = new_write_id()
     rel = engine.pin(data)
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
         if previous is not None:
             previous.discard()
-        context = context_of(handle, snapshot, write_id, options)
-        edits: list[Edit] = [RemoveAll()]
+        added = evolution(snapshot.schema, engine.schema(rel)) if merge_schema else ()
+        context = context_of(handle, evolved(handle, snapshot, added), write_id, options)
+        edits: list[Edit] = [RemoveAll(), *added]
         if overwrite_schema:
             context, replaced = _replace_schema(handle, snapshot, engine, rel, context, partition_by)
             edits.append(replaced)
@@ -85,7 +89,7 @@ def _replace_schema(
 
 
 def _overwrite_where(
-    handle: Handle, data: Rel, engine: Engine, where: str | Expr, options: WriteOptions
+    handle: Handle, data: Rel, engine: Engine, where: str | Expr, options: WriteOptions, merge_schema: bool
 ) -> tuple[Snapshot, WriteResult]:
     predicate = parse(where) if isinstance(where, str) else where
     write_id = new_write_id()
@@ -95,7 +99,8 @@ def _overwrite_where(
         if previous is not None:
             previous.discard()
         bound = bind_predicate(predicate, snapshot.schema, handle.zone)
-        context = context_of(handle, snapshot, write_id, options)
+        added = evolution(snapshot.schema, engine.schema(rel)) if merge_schema else ()
+        context = context_of(handle, evolved(handle, snapshot, added), write_id, options)
         conform(to_arrow(engine.schema(rel)).empty_table(), context.schema, str(handle.location))
         if options.dry_run:
             return Planned(None)
@@ -106,6 +111,8 @@ def _overwrite_where(
             Planned(None, outcomes, context).discard()
             raise
         edits = taken.edits(outcomes)
+        if added:
+            edits = (*added, *(edits or (AddFiles(data_files(outcomes)),)))
         if not edits and options.txn is None:
             return Planned(None, outcomes, context)
         edits = edits or (AddFiles(data_files(outcomes)),)

@@ -78,13 +78,23 @@ class AddColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class SetType:
+    """The column or struct field at `path` gets a wider type, which every value that is there fits."""
+
+    path: tuple[str, ...]
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
 class SetProperties:
     """Properties are set; a value of None removes one."""
 
     properties: Mapping[str, str | None]
 
 
-Edit = CreateTable | AddFiles | RemoveUnits | RemoveAll | SetDeletes | ReplaceSchema | AddColumn | SetProperties
+Edit = (
+    CreateTable | AddFiles | RemoveUnits | RemoveAll | SetDeletes | ReplaceSchema | AddColumn | SetType | SetProperties
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +133,13 @@ class Change:
     metrics: Mapping[str, int] = field(default_factory=dict)
 
     def edit(self, kind: type[Any]) -> Any:
-        """The edit of this kind, or None; a Change has at most one of each but AddColumn."""
+        """The edit of this kind, or None; a Change has at most one of each but AddColumn and SetType."""
         return next((e for e in self.edits if isinstance(e, kind)), None)
+
+    @property
+    def evolves(self) -> bool:
+        """Whether rows come with columns or types of their own: files are written under a schema not yet committed."""
+        return any(isinstance(e, AddColumn | SetType) for e in self.edits) and self.edit(AddFiles) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from boathouse.table.tasks import WriteContext
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 if TYPE_CHECKING:
-    from boathouse.table.change import Change, CreateTable, Verdict
+    from boathouse.table.change import AddColumn, Change, CreateTable, SetType, Verdict
 
 T = TypeVar("T")
 MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]], Iterator[pa.RecordBatch]]
@@ -165,6 +165,13 @@ class TableFormat(Protocol):
 
         With `snapshot`, the table is there and an overwrite replaces its schema (`ReplaceSchema` takes what
         this returns): ids continue from it, and a winner that gave ids too makes the change `Replan`.
+        """
+
+    def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> Snapshot:
+        """The snapshot under the schema that these edits give it, with the ids that a commit on it would give.
+
+        For writing files before the commit; a winner that changed the schema makes the change `Replan`. Raises
+        UnsupportedFeatureError, UnsupportedTypeError and InvalidArgumentError where the format cannot.
         """
 
     def write_context(

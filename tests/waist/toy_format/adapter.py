@@ -14,7 +14,7 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.arrow.prune import Pruner
 from boathouse.bits import entropy
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
-from boathouse.errors import TableNotFoundError, VersionNotFoundError
+from boathouse.errors import TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.table import change as ch
 from boathouse.table.format import Attempt, Capabilities, HistoryEntry, Winner
@@ -23,6 +23,7 @@ from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask, WriteContext
 from boathouse.table.units import LANCE, VECTOR, deletes_schema, files_schema, partition_type, stats_type
 from boathouse.types import Field, Partitioning, PartitionSpec, Schema
+from boathouse.types.evolution import with_field
 from toy_format import tasks as toy_tasks
 from toy_format.state import TABLES, Deletes, Document, State, Unit
 
@@ -151,6 +152,12 @@ class Toy:
             0 if snapshot is None else len(snapshot.partitioning.specs), create.partition_by
         )
 
+    def evolve(self, snapshot: ToySnapshot, edits: Sequence[ch.Edit]) -> ToySnapshot:
+        document = snapshot.document
+        for edit in edits:
+            document = _apply(document, edit)
+        return replace(snapshot, document=replace(document, metadata_changed=snapshot.document.metadata_changed))
+
     def write_context(
         self, location: Any, stores: Any, schema: Any, spec: Any, properties: Any, write_id: str, snapshot: Any = None
     ) -> WriteContext:
@@ -260,8 +267,11 @@ def _apply(doc: Document, edit: ch.Edit) -> Document:
             spec = PartitionSpec(len(doc.partitioning.specs), fields or ())
             specs = Partitioning((*doc.partitioning.specs, spec), spec.id)
             return replace(doc, schema=schema, partitioning=specs, metadata_changed=True)
-        case ch.AddColumn(name, type):
-            return replace(doc, schema=Schema((*doc.schema.fields, Field(name, type))), metadata_changed=True)
+        case ch.AddColumn(name, type, parent):
+            fields = with_field(doc.schema.fields, parent, Field(name, type))
+            return replace(doc, schema=Schema(fields), metadata_changed=True)
+        case ch.SetType(path):
+            raise UnsupportedFeatureError(f"the toy cannot widen `{'.'.join(path)}`")
         case ch.SetProperties(properties):
             merged = {k: v for k, v in {**doc.properties, **properties}.items() if v is not None}
             return replace(doc, properties=merged, metadata_changed=True)

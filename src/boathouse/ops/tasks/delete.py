@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import mask
+from boathouse.arrow.schema import to_arrow
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.expr.tree import Expr, columns
 from boathouse.ops.tasks.sink import PartitionedWriter, pickle_error
@@ -88,10 +90,13 @@ def _matches(task: DeleteTask, units: pa.Table, deletes: pa.Table) -> tuple[np.n
 def _copy(task: DeleteTask, units: pa.Table, deletes: pa.Table, gone: Bitmap, writer: PartitionedWriter) -> int:
     """Writes the live rows whose positions are not in `gone`; positions, since an expression may not be pure."""
     lost = pa.array(gone.positions())
+    wanted = to_arrow(task.context.schema)
     kept = 0
     for batch in _read(replace(task.scan.read, hidden=(POSITION,)), units, deletes):
         stay = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), lost)))
-        writer.write(stay.select(list(task.scan.read.output)))
+        rows = stay.select(list(task.scan.read.output))
+        # A change may bring new columns with its rows: copies are written under the same schema.
+        writer.write(rows if rows.schema.equals(wanted) else conform(rows, task.context.schema))
         kept += stay.num_rows
     return kept
 

@@ -1,0 +1,46 @@
+"""What a table's schema lacks for some data: the edits that a write makes in the commit of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from boathouse.bits.names import Names
+from boathouse.ops.handle import Handle
+from boathouse.table.change import AddColumn, SetType
+from boathouse.table.format import Snapshot
+from boathouse.types import DataType, DecimalType, Field, FloatType, IntegerType, Schema, StructType
+
+SchemaEdit = AddColumn | SetType
+
+
+def evolution(table: Schema, data: Schema) -> tuple[SchemaEdit, ...]:
+    """Fields that only the data has, at any depth of structs, and types that the data has wider."""
+    return tuple(_edits(table.fields, data.fields, ()))
+
+
+def evolved(handle: Handle, snapshot: Snapshot, edits: Sequence[SchemaEdit]) -> Snapshot:
+    """The snapshot under the schema that it will have. Raises UnsupportedFeatureError for what the format cannot."""
+    return handle.format.evolve(snapshot, edits) if edits else snapshot
+
+
+def _edits(table: Sequence[Field], data: Sequence[Field], parent: tuple[str, ...]) -> Iterator[SchemaEdit]:
+    names = Names(f.name for f in table)
+    for f in data:
+        hits = names.at(f.name)
+        if not hits:
+            yield AddColumn(f.name, f.type, parent)
+        elif len(hits) == 1:
+            have = table[hits[0]]
+            if isinstance(have.type, StructType) and isinstance(f.type, StructType):
+                yield from _edits(have.type.fields, f.type.fields, (*parent, have.name))
+            elif _wider(have.type, f.type):
+                yield SetType((*parent, have.name), f.type)
+
+
+def _wider(have: DataType, given: DataType) -> bool:
+    match have, given:
+        case (IntegerType(a, True), IntegerType(b, True)) | (FloatType(a), FloatType(b)):
+            return b > a
+        case (DecimalType(p, s), DecimalType(q, t)):
+            return s == t and q > p
+    return False

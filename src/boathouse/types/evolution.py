@@ -1,0 +1,48 @@
+"""Schemas with one edit applied, at any depth of structs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.types.data_types import DataType, Field, StructType
+
+Fields = tuple[Field, ...]
+
+
+def with_field(fields: Fields, parent: tuple[str, ...], added: Field) -> Fields:
+    """`fields` with one more at the end of the struct at `parent`. Raises InvalidArgumentError."""
+
+    def append(found: Fields) -> Fields:
+        if any(f.name == added.name for f in found):
+            raise InvalidArgumentError(f"there is a column `{'.'.join((*parent, added.name))}` already")
+        return (*found, added)
+
+    return _at(fields, parent, append)
+
+
+def with_type(fields: Fields, path: tuple[str, ...], type: DataType) -> Fields:
+    """`fields` with another type of the field at `path`. Raises InvalidArgumentError."""
+    *parent, name = path
+
+    def change(found: Fields) -> Fields:
+        if all(f.name != name for f in found):
+            raise InvalidArgumentError(f"there is no column `{'.'.join(path)}`")
+        return tuple(replace(f, type=type) if f.name == name else f for f in found)
+
+    return _at(fields, tuple(parent), change)
+
+
+def _at(fields: Fields, path: tuple[str, ...], edit: Callable[[Fields], Fields]) -> Fields:
+    if not path:
+        return edit(fields)
+    if all(f.name != path[0] for f in fields):
+        raise InvalidArgumentError(f"there is no struct `{path[0]}`")
+    return tuple(_inside(f, path[1:], edit) if f.name == path[0] else f for f in fields)
+
+
+def _inside(field: Field, path: tuple[str, ...], edit: Callable[[Fields], Fields]) -> Field:
+    if not isinstance(field.type, StructType):
+        raise InvalidArgumentError(f"`{field.name}` is {field.type}, not a struct")
+    return replace(field, type=StructType(_at(field.type.fields, path, edit)))
