@@ -110,7 +110,9 @@ def _look_back(
         try:
             landed, head = format.look_back(attempt, change, stores)
         except Exception as error:
-            log.debug("could not look back at %s: %s", attempt.uri, error)
+            log.log(
+                logging.WARNING if i == READ_BACKS - 1 else logging.DEBUG, "no look back at %s: %r", attempt.uri, error
+            )
             landed = None
         if landed == "won":
             return landed, head
