@@ -74,19 +74,20 @@ def test_entries_are_carried_under_a_widened_partition_column(make, before, afte
 
 
 def test_a_column_id_is_not_given_twice(make):
-    table, eyes = make(DATA.select(["id", "s"]))
+    table, eyes = make(DATA.select(["id", "s"]), partition_by=["id"])
     table.overwrite(DATA.select(["id"]), overwrite_schema=True)  # the highest id is in an older schema only
     for write in (
         lambda t: t.append(DATA.select(["id", "x"]), merge_schema=True),
         lambda t: t.add_column("later", "struct<a: int>"),
         lambda t: t.overwrite(DATA.append_column("another", DATA["s"]), overwrite_schema=True),
     ):
-        edit(eyes, lambda d: d.update({"last-column-id": 1}))
+        edit(eyes, lambda d: d.update({"last-column-id": 1, "last-partition-id": 999}))
         write(bh.open(str(eyes.root)))
         document = eyes.document()
         fields = [f for s in document["schemas"] for f in nested(s["fields"])]
         assert len({f["id"] for f in fields}) == len({(f["id"], f["name"]) for f in fields})
         assert document["last-column-id"] == max(f["id"] for f in fields)
+        assert document["last-partition-id"] == 1000
         agreed(eyes)
 
 

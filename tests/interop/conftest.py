@@ -5,13 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
+import sys
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+HERE = str(Path(__file__).parent)
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)
 ROWS = 14
 INF, NAN = math.inf, math.nan
 NINES = "9" * 38

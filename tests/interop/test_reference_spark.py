@@ -1,133 +1,38 @@
-"""The reference implementations on an older Spark: they read our tables, and we read what they delete and merge.
-
-A virtual environment with PySpark 4.0 and the JARs of delta-spark and iceberg-spark is built once below
-~/.cache/boathouse/reference-spark; without a network the tests are skipped.
-"""
+"""The reference implementations on an older Spark: they read our tables, and we read what they delete and merge."""
 
 from __future__ import annotations
-
-import json
-import subprocess
-import sys
-import urllib.request
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from reference_spark import Release, started
 
 import boathouse as bh
 from boathouse.errors import UnsupportedFeatureError
 
 pytestmark = pytest.mark.slow
-HOME = Path.home() / ".cache" / "boathouse" / "reference-spark"
-PYSPARK = "4.0.1"
-MAVEN = "https://repo1.maven.org/maven2"
-JARS = [
-    "io/delta/delta-spark_2.13/4.0.1/delta-spark_2.13-4.0.1.jar",
-    "io/delta/delta-storage/4.0.1/delta-storage-4.0.1.jar",
-    "org/antlr/antlr4-runtime/4.13.1/antlr4-runtime-4.13.1.jar",
-    "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",
-]
-DRIVER = """
-import json, sys
-from pyspark.sql import SparkSession
-jars, warehouse = sys.argv[1:]
-conf = {
-    "spark.jars": jars, "spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g",
-    "spark.databricks.delta.snapshotPartitions": "2", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+RELEASE = Release(
+    "reference-spark",
+    "4.0.1",
+    (
+        "io/delta/delta-spark_2.13/4.0.1/delta-spark_2.13-4.0.1.jar",
+        "io/delta/delta-storage/4.0.1/delta-storage-4.0.1.jar",
+        "org/antlr/antlr4-runtime/4.13.1/antlr4-runtime-4.13.1.jar",
+        "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",
+    ),
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
         "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.ice.type": "hadoop", "spark.sql.catalog.ice.warehouse": warehouse,
-    "spark.sql.catalog.ice.cache-enabled": "false", "spark.sql.warehouse.dir": warehouse + "/spark",
-    "spark.databricks.delta.schema.autoMerge.enabled": "false",
-}
-builder = SparkSession.builder.master("local[2]")
-for key, value in conf.items():
-    builder = builder.config(key, value)
-spark = builder.getOrCreate()
-print("@ready", flush=True)
-for line in sys.stdin:
-    asked = json.loads(line)
-    try:
-        found = spark.sql(asked["sql"])
-        if asked["out"]:
-            found.coalesce(1).write.mode("overwrite").parquet(asked["out"])
-        answer = {}
-    except Exception as error:
-        answer = {"error": str(error)[:2000]}
-    print("@" + json.dumps(answer), flush=True)
-"""
-
-
-class Reference:
-    """A process with the other Spark; one SQL statement at a time."""
-
-    def __init__(self, root: Path):
-        self.root = root
-        (root / "driver.py").write_text(DRIVER)
-        jars = ",".join(str(HOME / "jars" / Path(j).name) for j in JARS)
-        python = str(HOME / "venv" / "bin" / "python")
-        self.process = subprocess.Popen(
-            [python, str(root / "driver.py"), jars, str(root)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=(root / "log").open("w"), text=True, cwd=root,
-            env={**_plain_environment(), "PYSPARK_PYTHON": python},
-        )  # fmt: skip
-        self._answer()
-
-    def _answer(self) -> str:
-        for line in self.process.stdout:
-            if line.startswith("@"):
-                return line[1:]
-        raise AssertionError((self.root / "log").read_text()[-3000:])
-
-    def sql(self, *statements: str, out: Path | None = None) -> None:
-        for statement in statements:
-            self.process.stdin.write(json.dumps({"sql": statement, "out": None if out is None else str(out)}) + "\n")
-            self.process.stdin.flush()
-            answer = json.loads(self._answer())
-            assert "error" not in answer, (statement, answer["error"])
-
-    def rows(self, query: str) -> pa.Table:
-        """What the reference reads, carried over in a Parquet file."""
-        out = self.root / "out"
-        self.sql(query, out=out)
-        (file,) = out.glob("*.parquet")
-        return pq.ParquetFile(file).read()
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait(60)
-
-
-def _plain_environment() -> dict[str, str]:
-    import os
-
-    return {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
-
-
-def _build() -> None:
-    if (HOME / "ready").exists():
-        return
-    (HOME / "jars").mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, "-m", "venv", str(HOME / "venv")], check=True)
-    pip = [str(HOME / "venv" / "bin" / "pip"), "install", "-q", f"pyspark=={PYSPARK}"]
-    subprocess.run(pip, check=True, timeout=550)
-    for jar in JARS:
-        urllib.request.urlretrieve(f"{MAVEN}/{jar}", HOME / "jars" / Path(jar).name)
-    (HOME / "ready").write_text("")
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    },
+)
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    try:
-        _build()
-    except (OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f"the reference implementations cannot be fetched: {error}")
-    found = Reference(tmp_path_factory.mktemp("reference"))
+    found = started(RELEASE, tmp_path_factory.mktemp("reference"))
     yield found
     found.close()
 

@@ -68,6 +68,7 @@ def add_column(document: Json, edit: AddColumn, where: str) -> None:
     added = fresh_ids(Field(edit.name, storable(edit.type, path)), ids)
     set_schema(document, Schema(_with(schema.fields, edit.parent, added, path), schema.metadata))
     document["last-column-id"] = max(highest_column_id(document), ids.last)
+    document["last-partition-id"] = highest_partition_id(document)
 
 
 def _with(fields: tuple[Field, ...], parent: tuple[str, ...], added: Field, path: str) -> tuple[Field, ...]:
