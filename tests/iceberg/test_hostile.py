@@ -462,3 +462,15 @@ def test_delta_tables_name_no_local_file_either(tmp_path):
     with pytest.raises(ForeignPathError):
         bh.open(uri).to_arrow()
     assert bh.open(uri, allow_foreign_paths=True).to_arrow().num_rows == 3
+
+
+def test_lance_tables_name_no_local_file_either(monkeypatch):
+    """Data files that lie below a base path are held against the place of the table as those of other formats."""
+    from boathouse.lance import fragments
+
+    uri = "memory://foreign-lance/t"
+    bh.write(DATA, uri, format="lance")
+    monkeypatch.setattr(fragments, "data_uri", lambda manifest, file, root: f"file:///base/{file.path}")
+    for read in (lambda t: t.to_arrow(), lambda t: t.delete("id = 1"), lambda t: t.scan(where="id = 1").to_arrow()):
+        with pytest.raises(ForeignPathError, match="file:///base/"):
+            read(bh.open(uri))

@@ -219,6 +219,7 @@ def test_equality_deletes_under_a_spec_of_void_fields_are_global(make, position_
         bh.open(str(eyes.root)).to_arrow()
 
 
+@pytest.mark.spec("I-334", "I-113")
 @pytest.mark.parametrize("value", [3, "x", True, b"ab", 1.5])
 def test_position_deletes_in_partitions_of_an_unknown_transform(make, position_deletes, value):
     kind = {int: "int", str: "string", bool: "boolean", bytes: "bytes", float: "double"}[type(value)]
@@ -247,6 +248,8 @@ def test_position_deletes_in_partitions_of_an_unknown_transform(make, position_d
     edit(eyes, lambda d: d["partition-specs"][0]["fields"][0].update(transform="zorder[3]"))
     found = bh.open(str(eyes.root)).to_arrow()["id"].to_pylist()
     assert sorted(found) == [i for i in range(6) if i != gone]
+    with pytest.raises(UnsupportedFeatureError, match=r"zorder\[3\]"):
+        bh.open(str(eyes.root)).append(DATA)
 
 
 @pytest.mark.parametrize(
@@ -346,6 +349,7 @@ ENCRYPTED = {
 }
 
 
+@pytest.mark.spec("I-336")
 @pytest.mark.parametrize("what", ENCRYPTED)
 def test_encrypted_files_are_refused_by_that_name(make, what):
     _, eyes = make(DATA)

@@ -1,6 +1,7 @@
 """Iceberg tables on Spark: what Spark would get wrong by itself."""
 
 import datetime as dt
+import json
 import uuid
 
 import pyarrow as pa
@@ -74,3 +75,58 @@ def test_partitions_and_deletes_on_spark(spark, tmp_path, seen):
     expected = sorted(i for i in range(100) if i % 7 and i % 5 != 3)
     assert sorted(r.id for r in bh.open(root).to_spark(spark).collect()) == expected
     assert sorted(seen(root).rows()["id"].to_pylist()) == expected
+
+
+def _id(number):
+    return {b"PARQUET:field_id": str(number).encode()}
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+def test_variants_with_the_value_first(spark, make, nullable):
+    """As Trino writes them: in every place `value` lies before `metadata`. Both ways of reading on Spark."""
+    from boathouse.engines.spark.frames import scan_frame
+
+    _, eyes = make(pa.table({"id": pa.array(range(5), pa.int64())}))
+    kind = pa.struct([pa.field("value", pa.binary(), nullable), pa.field("metadata", pa.binary(), nullable)])
+    one = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x05"}
+    rows = [
+        {"id": 0, "v": one, "s": {"v": one, "k": 1}, "l": [one, None], "m": [("a", one), ("b", None)]},
+        {"id": 1, "v": None, "s": {"v": None, "k": 2}, "l": [], "m": []},
+        {"id": 2, "v": None, "s": None, "l": None, "m": None},
+        {"id": 3, "v": one, "s": None, "l": [None], "m": [("c", None)]},
+        {"id": 4, "v": None, "s": {"v": one, "k": None}, "l": [one], "m": None},
+    ]
+    schema = pa.schema([
+        pa.field("id", pa.int64(), True, _id(1)), pa.field("v", kind, True, _id(2)),
+        pa.field("s", pa.struct(
+            [pa.field("v", kind, True, _id(4)), pa.field("k", pa.int32(), True, _id(5))]), True, _id(3)),
+        pa.field("l", pa.list_(pa.field("element", kind, True, _id(7))), True, _id(6)),
+        pa.field("m", pa.map_(
+            pa.field("key", pa.string(), False, _id(9)), pa.field("value", kind, True, _id(10))), True, _id(8)),
+    ])  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows, schema), eyes.live()[0]["file_path"].removeprefix("file://"))
+    document = eyes.document()
+    document.update({"format-version": 3, "next-row-id": 5, "last-column-id": 10})
+    document["snapshots"][0].update({"first-row-id": 0, "added-rows": 5})
+    variant = {"type": "variant", "required": False}
+    k = {"id": 5, "name": "k", "type": "int", "required": False}
+    document["schemas"][0]["fields"] += [
+        {"id": 2, "name": "v", **variant},
+        {"id": 3, "name": "s", "required": False, "type": {
+            "type": "struct", "fields": [{"id": 4, "name": "v", **variant}, k]}},
+        {"id": 6, "name": "l", "required": False, "type": {
+            "type": "list", "element-id": 7, "element": "variant", "element-required": False}},
+        {"id": 8, "name": "m", "required": False, "type": {
+            "type": "map", "key-id": 9, "key": "string", "value-id": 10, "value": "variant", "value-required": False}},
+    ]  # fmt: skip
+    eyes.head().write_text(json.dumps(document))
+    table = bh.open(str(eyes.root), spark=spark)
+    shown = ["id", "cast(v as int)", "cast(s.v as int) sv", "s.k", "to_json(l) l", "to_json(m) m"]
+    expected = [
+        (0, 5, 5, 1, "[5,null]", '{"a":5,"b":null}'), (1, None, None, 2, "[]", "{}"),
+        (2, None, None, None, None, None), (3, 5, None, None, "[null]", '{"c":null}'),
+        (4, None, 5, None, "[5]", None),
+    ]  # fmt: skip
+    for frame in (table.to_spark(spark), scan_frame(spark, table.scan().plan())):
+        assert [tuple(r) for r in frame.selectExpr(*shown).orderBy("id").collect()] == expected
+    assert table.to_arrow().drop_columns(["m"]).to_pylist() == [{k: r[k] for k in ("id", "v", "s", "l")} for r in rows]
