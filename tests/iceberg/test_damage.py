@@ -57,7 +57,7 @@ def look(root):
     """Everything that reads metadata; the ids of the table's rows."""
     table = bh.open(str(root))
     rows = table.to_arrow()
-    assert table.count() == rows.num_rows
+    table.count()  # what a manifest says; where that was changed, nothing tells
     table.scan(["id"], where="id > 1 AND p = 'b' AND d < 100.5").to_arrow()
     for what in (table.schema, table.history, table.detail, table.files, table.properties):
         str(what() if callable(what) else what)
@@ -206,7 +206,7 @@ KINDS = [
 def run(damaged, kind, change, count, seed):
     eyes, files = damaged
     expected = look(eyes.root)
-    assert expected == [0, 1, 2, 3, 5]
+    assert expected == [0, 1, 2, 3, 5] and bh.open(str(eyes.root)).count() == 5
     chooser = random.Random(seed)
     read = 0
     for _ in range(count):
