@@ -20,7 +20,7 @@ from boathouse.cli import survey
 from boathouse.errors import BoathouseError
 from boathouse.iceberg import avro
 
-MUTATIONS = int(os.environ.get("BOATHOUSE_MUTATIONS", "150"))
+MUTATIONS = int(os.environ.get("BOATHOUSE_MUTATIONS", "80"))
 DATA = pa.table(
     {
         "id": pa.array(range(6), pa.int64()),
