@@ -45,7 +45,8 @@ def state() -> str:
          "position delete files, tables of a catalog, moved tables",
          _lance(lance.READ & ~lance.WRITE)),
         ("refused by name", _delta(False, False),
-         "equality deletes, v3 deletion vectors, ORC and Avro data, encryption",
+         "equality deletes, v3 deletion vectors, ORC and Avro data, encryption, "
+         "row deletes under `write.delete.mode=merge-on-read`",
          _lance(~(lance.READ | lance.WRITE))),
     ]  # fmt: skip
     lines = ["| | Delta | Iceberg | Lance |", "| --- | --- | --- | --- |"]

@@ -108,6 +108,7 @@ def complete(eyes):
             assert entry["status"] == 1 or entry["sequence_number"] is not None
 
 
+@pytest.mark.spec("I-150", "I-189")
 def test_append(old):
     bh.open(str(old.root)).append(MORE)
     assert agreed(old).num_rows == 12
@@ -171,6 +172,7 @@ def edit(eyes, change):
     eyes.head().write_text(json.dumps(document))
 
 
+@pytest.mark.spec("I-113")
 def test_files_of_an_unknown_transform_are_not_removed(make):
     """Their partition values have a type that only the transform's writer knows."""
     table, eyes = make(DATA, partition_by=["id"])

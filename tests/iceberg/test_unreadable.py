@@ -50,7 +50,6 @@ def evolved(document, change):
     document["current-schema-id"] = schema["schema-id"]
 
 
-@pytest.mark.spec("I-205")
 @pytest.mark.parametrize(
     ("before", "after", "values"),
     [
@@ -73,6 +72,7 @@ def test_entries_are_carried_under_a_widened_partition_column(make, before, afte
     assert bh.open(str(eyes.root)).scan(where="p <= 1").count() == len(low)
 
 
+@pytest.mark.spec("I-074")
 def test_a_column_id_is_not_given_twice(make):
     table, eyes = make(DATA.select(["id", "s"]), partition_by=["id"])
     table.overwrite(DATA.select(["id"]), overwrite_schema=True)  # the highest id is in an older schema only
@@ -98,6 +98,7 @@ def nested(fields):
             yield from nested(f["type"]["fields"])
 
 
+@pytest.mark.spec("I-132")
 def test_a_partition_field_id_is_not_given_twice(make):
     table, eyes = make(DATA, partition_by=["p", "s"])
     table.overwrite(DATA, overwrite_schema=True, partition_by=["id"])

@@ -68,6 +68,9 @@ class DeltaFormat:
     def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
         write.writable(_own(snapshot), stores, allow_mixed_writers)
 
+    def rewritable(self, snapshot: Snapshot, operation: str) -> None:
+        """Nothing forbids it."""
+
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
     ) -> tuple[Schema, PartitionSpec]:

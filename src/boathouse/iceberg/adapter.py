@@ -88,6 +88,9 @@ class IcebergFormat:
     def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
         check_writable(_own(snapshot), stores)
 
+    def rewritable(self, snapshot: Snapshot, operation: str) -> None:
+        write.check_row_mode(_own(snapshot).metadata, operation)
+
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
     ) -> tuple[Schema, PartitionSpec]:

@@ -67,8 +67,7 @@ def add_column(document: Json, edit: AddColumn, where: str) -> None:
     path = ".".join((*edit.parent, edit.name))
     added = fresh_ids(Field(edit.name, storable(edit.type, path)), ids)
     set_schema(document, Schema(_with(schema.fields, edit.parent, added, path), schema.metadata))
-    document["last-column-id"] = max(highest_column_id(document), ids.last)
-    document["last-partition-id"] = highest_partition_id(document)
+    document["last-column-id"] = max(int(document["last-column-id"]), ids.last)
 
 
 def _with(fields: tuple[Field, ...], parent: tuple[str, ...], added: Field, path: str) -> tuple[Field, ...]:
@@ -98,7 +97,7 @@ def set_schema(document: Json, schema: Schema) -> None:
     id = max(int(s["schema-id"]) for s in document["schemas"]) + 1
     document["schemas"] = [*document["schemas"], schema_json(schema, id)]
     document["current-schema-id"] = id
-    document["last-column-id"] = highest_column_id(document)
+    _settle_ids(document)
 
 
 def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> None:
@@ -109,6 +108,12 @@ def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> 
         added = {"spec-id": spec.id, "fields": spec_fields_json(spec)}
         document["partition-specs"] = [*document["partition-specs"], added]
     document["default-spec-id"] = spec.id
+    _settle_ids(document)
+
+
+def _settle_ids(document: Json) -> None:
+    """The last ids are the highest there are, whatever an earlier writer counted."""
+    document["last-column-id"] = highest_column_id(document)
     document["last-partition-id"] = highest_partition_id(document)
 
 

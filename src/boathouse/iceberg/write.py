@@ -26,6 +26,8 @@ from boathouse.types import FloatType, PartitionSpec, Schema
 
 DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
+ROW_OPERATIONS: Final = frozenset({"delete", "update", "merge"})
+COPY_ON_WRITE: Final = "copy-on-write"
 _METRICS = "write.metadata.metrics."
 
 
@@ -103,6 +105,26 @@ def write_context(
         write_id=write_id,
         target_bytes=DEFAULT_TARGET if target is None else _number("write.target-file-size-bytes", target),
         options=options,
+    )
+
+
+def check_row_mode(metadata: TableMetadata, operation: str) -> None:
+    """Raises UnsupportedFeatureError where the table asks that `operation` leaves data files as they are.
+
+    Whole files leave in either mode, so this is asked only where files would be written again.
+    """
+    name = f"write.{operation}.mode"
+    mode = metadata.properties.get(name, COPY_ON_WRITE).lower()
+    if operation not in ROW_OPERATIONS or mode == COPY_ON_WRITE:
+        return
+    if mode != "merge-on-read":
+        raise InvalidArgumentError(
+            f"the table property {name} is {mode!r}", where=metadata.uri, advice="set it to copy-on-write"
+        )
+    raise UnsupportedFeatureError(
+        f"the table has {name} = merge-on-read, and writing delete files is not offered for Iceberg tables",
+        where=metadata.uri,
+        advice=f"to have data files written again instead: table.set_properties({{{name!r}: {COPY_ON_WRITE!r}}})",
     )
 
 

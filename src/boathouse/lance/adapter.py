@@ -66,6 +66,9 @@ class LanceFormat:
     def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
         transaction.writable(cast(LanceSnapshot, snapshot), stores)
 
+    def rewritable(self, snapshot: Snapshot, operation: str) -> None:
+        """Nothing forbids it."""
+
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
     ) -> tuple[Schema, PartitionSpec]:

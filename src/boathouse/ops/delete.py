@@ -32,7 +32,7 @@ def delete(
             previous.discard()
         bound = bind_predicate(predicate, snapshot.schema, handle.zone)
         context = context_of(handle, snapshot, write_id, options)
-        taken = take_out(handle, snapshot, engine, bound, context)
+        taken = take_out(handle, snapshot, engine, bound, context, "delete")
         done = Planned(
             None, taken.outcomes, context, files_removed=taken.removed.num_rows, rows_removed=taken.rows_by_metadata
         )

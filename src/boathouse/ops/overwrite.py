@@ -106,7 +106,7 @@ def _overwrite_where(
             return Planned(None)
         outcomes = engine.sink(rel, replace(context, must_hold=bound), spread_of(context))
         try:
-            taken = take_out(handle, snapshot, engine, bound, context)
+            taken = take_out(handle, snapshot, engine, bound, context, "overwrite")
         except BaseException:
             Planned(None, outcomes, context).discard()
             raise

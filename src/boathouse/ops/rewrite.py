@@ -47,13 +47,20 @@ class TakenOut:
         return tuple(edits)
 
 
-def take_out(handle: Handle, snapshot: Snapshot, engine: Engine, where: Expr, context: WriteContext) -> TakenOut:
-    """Plans and runs the removal of the rows for which `where` (bound to the snapshot's schema) is true."""
+def take_out(
+    handle: Handle, snapshot: Snapshot, engine: Engine, where: Expr, context: WriteContext, operation: str
+) -> TakenOut:
+    """Plans and runs the removal of the rows for which `where` (bound to the snapshot's schema) is true.
+
+    Raises UnsupportedFeatureError where `operation` has to write units again and the table forbids that.
+    """
     plan = handle.format.plan(snapshot, handle.stores, None, where, (), engine.map)
     certain = _certain(snapshot, where, engine)
     whole = pc.is_in(plan.units.column("unit"), certain)
     by_metadata = plan.units.filter(whole)
     rest = replace(plan, units=plan.units.filter(pc.invert(whole)), read=replace(plan.read, where=None))
+    if rest.units.num_rows and handle.format.capabilities.deletes == "copy-on-write":
+        handle.format.rewritable(snapshot, operation)
     outcomes = _run(handle, engine, rest, where, context)
     gone = deletions(outcomes)
     full = gone.filter(pc.is_null(gone.column("vector"))).column("unit")

@@ -158,6 +158,10 @@ class TableFormat(Protocol):
         MixedWritersError, where a library without our guarantees writes too, unless `allow_mixed_writers`.
         """
 
+    def rewritable(self, snapshot: Snapshot, operation: str) -> None:
+        """Raises where the table's settings forbid that `operation` (delete, update, merge) writes units again
+        without some of their rows."""
+
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
     ) -> tuple[Schema, PartitionSpec]:

@@ -147,6 +147,8 @@ class Toy:
 
     def writable(self, snapshot: Any, stores: Any, allow_mixed_writers: bool = False) -> None: ...
 
+    def rewritable(self, snapshot: Any, operation: str) -> None: ...
+
     def create(self, location: Location, create: ch.CreateTable, snapshot: Any = None) -> tuple[Schema, PartitionSpec]:
         return create.schema, PartitionSpec(
             0 if snapshot is None else len(snapshot.partitioning.specs), create.partition_by
