@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pyarrow as pa
 
 from boathouse.bits.entropy import current
@@ -76,11 +77,13 @@ def _parse_arrow(data: bytes, where: str) -> Bitmap:
     try:
         table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, MemoryError) as error:
         raise CorruptTableError(f"a deletion file that is no Arrow file: {error}", where=where) from error
     if table.num_columns != 1 or not pa.types.is_integer(table.schema.field(0).type) or table.column(0).null_count:
         raise CorruptTableError(
             f"a deletion file with the columns {table.schema.names}, not one of offsets", where=where
         )
-    values = table.column(0).cast(pa.int64()).to_numpy()
-    return Bitmap.of(values)
+    values = table.column(0).to_numpy()
+    if len(values) and not 0 <= int(values.min()) <= int(values.max()) < 1 << 32:
+        raise CorruptTableError("a deletion file with offsets beyond 32 bits", where=where)
+    return Bitmap.of(values.astype(np.int64))

@@ -9,16 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
-from boathouse.lance.file.schema import Node, arrow_type
+from boathouse.lance.file.schema import PACKED, Node, arrow_type
 
 Part = tuple[Node, pa.Array]
 """A node with some of a column's leaves, and its values."""
 
 
 def pruned(node: Node, ids: Collection[int]) -> Node | None:
-    """The node with those of its leaves that are in `ids`; None if there is none."""
+    """The node with those of its leaves that are in `ids`; None if there is none.
+
+    pylance 0.36 stores the members of some packed structs each in a column of its own.
+    """
     if node.is_leaf:
-        return node if node.id in ids else None
+        if node.id in ids or not node.is_packed:
+            return node if node.id in ids else None
+        metadata = {k: v for k, v in node.field.metadata.items() if k not in PACKED}
+        node = replace(node, field=replace(node.field, metadata=metadata))
     children = tuple(kept for child in node.children if (kept := pruned(child, ids)) is not None)
     return replace(node, children=children) if children else None
 

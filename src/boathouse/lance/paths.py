@@ -69,7 +69,7 @@ def base_uri(manifest: Manifest, base_id: int | None, root: str, folder: str) ->
 def data_uri(manifest: Manifest, file: DataFile, root: str) -> str:
     """The absolute URI of a data file. Raises CorruptTableError for a path that leaves its folder."""
     parts = file.path.split("/")
-    if not file.path or ".." in parts or parts[0] == "":
+    if not file.path or ".." in parts or parts[0] == "" or "\0" in file.path:
         raise CorruptTableError(f"a data file with the path {file.path!r}", where=root)
     return join(base_uri(manifest, file.base_id, root, DATA), file.path)
 

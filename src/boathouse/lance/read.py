@@ -66,8 +66,7 @@ class _Parts:
                 f"column `{column.name}` lies in two files of one fragment", where=self._unit["path"]
             )
         found = [(i, pruned(node, columns)) for i, columns in enumerate(self._columns)]
-        held = [(i, part) for i, part in found if part is not None]
-        return [(held[0][0], node)] if len(held) == 1 else held
+        return [(i, node if part == node else part) for i, part in found if part is not None]
 
     def node(self, column: ReadColumn) -> Node:
         return self._nodes[column.field_id if column.field_id is not None else -1]
@@ -178,11 +177,12 @@ class _Fragment:
     def _column(self, column: ReadColumn, parts: Sequence[tuple[Node, pa.ChunkedArray]], count: int) -> pa.Array:
         if not parts:
             return pa.nulls(count, self.types[column.name])
-        whole = parts[0][1]
-        if len(parts) > 1:
-            single = [(node, plain_array(values, values.type)) for node, values in parts]
-            whole = pa.chunked_array([joined(self.parts.node(column), single, self.unit["path"])])
-        return self._plain(column.name, self.parts.node(column), whole)
+        node, whole = parts[0][0], parts[0][1]
+        if len(parts) > 1 or node is not self.parts.node(column):
+            single = [(part, plain_array(values, values.type)) for part, values in parts]
+            node = self.parts.node(column)
+            whole = pa.chunked_array([joined(node, single, self.unit["path"])])
+        return self._plain(column.name, node, whole)
 
     def _others(self, columns: Sequence[ReadColumn], start: int, positions: Positions) -> dict[str, pa.Array]:
         """The columns of the rows at `positions`, all of one window."""

@@ -5,11 +5,11 @@ Names are letters and digits of any script, `.`, `-` and `_`; in file names all 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
+from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.storage import Stores, join
 from boathouse.table.location import Location
@@ -62,9 +62,9 @@ def list_branches(location: Location, stores: Stores) -> tuple[str, ...]:
 
 def _parse(name: str, data: bytes, where: str) -> Tag:
     try:
-        document = json.loads(data)
+        document = json_value(data, where, "the tag")
         version, branch = document["version"], document.get("branch")
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(f"a tag that is not understood: {error!r}", where=where) from error
     if not isinstance(version, int) or not (branch is None or isinstance(branch, str)):
         raise CorruptTableError(f"a tag of version {version!r} and branch {branch!r}", where=where)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow_type, to_arrow, to_arrow_type
-from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
+from boathouse.errors import BoathouseError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.file.messages import Dictionary
 from boathouse.lance.file.messages import Field as LanceField
 from boathouse.lance.file.schema import EXTENSION_NAME, JSON, Node, arrow_type, fields_of, leaf_type, logical_type, tree
@@ -41,7 +41,12 @@ _CONVERTED: dict[str, DataType] = {JSON: STRING, BFLOAT16: FLOAT}
 
 def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where: str) -> Schema:
     """The plain schema, with field ids. Raises UnsupportedFeatureError naming the column, CorruptTableError."""
-    columns = tuple(_field(node, node.name) for node in tree(fields, where=where))
+    try:
+        columns = tuple(_field(node, node.name) for node in tree(fields, where=where))
+    except BoathouseError as error:
+        if error.where is not None:
+            raise
+        raise type(error)(error.message, where=where, advice=error.advice) from None
     return Schema(columns, {key: _text(value) for key, value in metadata.items()})
 
 

@@ -19,6 +19,7 @@ from boathouse.errors import (
 )
 from boathouse.expr.tree import Expr, Literal
 from boathouse.lance import features
+from boathouse.lance.check import check
 from boathouse.lance.deletions import read_deletions
 from boathouse.lance.fragments import fragment_batches
 from boathouse.lance.manifest import ManifestFile, parse
@@ -213,6 +214,7 @@ def open_version(location: Location, stores: Stores, file: VersionFile, ref: str
     """Reads one manifest, refusing what this library does not understand."""
     document = read_manifest(location, stores, file)
     features.check_readable(document.manifest, location.uri)
+    check(document.manifest, stores.resolve(location.uri)[0].uri(file.key))
     return LanceSnapshot(location, file, document, stores, ref)
 
 
@@ -245,6 +247,8 @@ def read_transaction(location: Location, stores: Stores, document: ManifestFile)
     name = document.manifest.transaction_file
     if not name:
         return None
+    if "/" in name or "\0" in name or name == "..":
+        raise CorruptTableError(f"a manifest with the transaction file {name!r}", where=location.uri)
     uri = join(location.uri, TRANSACTIONS, name)
     storage, key = stores.resolve(uri)
     try:

@@ -264,7 +264,10 @@ def typed(values: Plain, kind: pa.DataType, valid: Mask | None) -> pa.Array:
     _check(values, kind)
     if isinstance(values, Var) and values.offsets[-1] > 0x7FFFFFFF and (t.is_string(kind) or t.is_binary(kind)):
         raise NotRead("more than 2 GB of strings of one page at once")
-    return to_arrow(values, kind, valid)
+    array = to_arrow(values, kind, valid)
+    if t.is_string(kind) or t.is_large_string(kind):
+        array.validate(full=True)  # text that is not UTF-8 would only be found by whoever looks at it
+    return array
 
 
 def _unflatten(values: Fixed, kind: pa.DataType) -> Plain:

@@ -18,7 +18,7 @@ from boathouse.lance.file.pages import BlobPage, ConstantPage, MiniBlockPage, Pa
 from boathouse.lance.file.schema import Node, arrow_type
 from boathouse.lance.file.segments import Broken, NotRead
 
-_BROKEN = (Broken, IndexError, ValueError, OverflowError, MemoryError, pa.ArrowException)
+_BROKEN = (Broken, LookupError, ValueError, ArithmeticError, MemoryError, RecursionError, pa.ArrowException)
 _ADVICE = "read other columns only, or rewrite the table with version 2.2"
 
 

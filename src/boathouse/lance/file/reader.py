@@ -124,8 +124,9 @@ class LanceFile:
             fields = [arrow_field(node) for node in nodes]
         arrays = []
         for node, field in zip(nodes, fields):
-            chunks = self._reader.read(node, wanted) if len(wanted) else []
-            arrays.append(pa.chunked_array(chunks, field.type))
+            with naming(self.uri, f"field `{node.name}`"):
+                chunks = self._reader.read(node, wanted) if len(wanted) else []
+                arrays.append(pa.chunked_array(chunks, field.type))
         return pa.table(arrays, pa.schema(fields)) if fields else _no_columns(len(wanted))
 
     def batches(
@@ -148,7 +149,8 @@ class LanceFile:
 
     def _slab_rows(self, nodes: Sequence[Node], batch_rows: int) -> int:
         """A multiple of `batch_rows` of about SLAB_BYTES as stored."""
-        stored = sum(self._reader.size(node) for node in nodes)
+        with naming(self.uri, "the container"):
+            stored = sum(self._reader.size(node) for node in nodes)
         per_row = max(stored / max(self.num_rows, 1), 1 / 64)
         fitting = min(int(SLAB_BYTES / per_row), MIN_SLAB_ROWS * 4)
         return max(fitting // batch_rows, 1) * batch_rows

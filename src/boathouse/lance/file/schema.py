@@ -50,6 +50,11 @@ BLOB_V2 = pa.struct(
         )
     ]
 )
+PACKED = ("packed", "lance-encoding:packed")
+"""Keys of a struct's metadata that ask for one column."""
+MAX_DEPTH = 100
+MAX_ITEMS = 1 << 28
+"""Of a fixed-size list, those within it counted too."""
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 
 
@@ -85,9 +90,7 @@ class Node:
     @property
     def is_packed(self) -> bool:
         """A struct stored as one column, row by row."""
-        return self.logical_type == "struct" and any(
-            self.field.metadata.get(key) == b"true" for key in ("packed", "lance-encoding:packed")
-        )
+        return self.logical_type == "struct" and any(self.field.metadata.get(key) == b"true" for key in PACKED)
 
     @property
     def is_leaf(self) -> bool:
@@ -115,6 +118,7 @@ def tree(fields: Sequence[Field], *, where: str | None = None) -> tuple[Node, ..
     Raises CorruptTableError on a repeated id or a parent that does not come before its child.
     """
     below: dict[int, list[Field]] = {-1: []}
+    depth = {-1: 0}
     blob: list[Field] | None = None
     for f in fields:
         if f.id < 0 and blob is not None:  # members of a blob's descriptor: without ids, right behind it
@@ -126,6 +130,9 @@ def tree(fields: Sequence[Field], *, where: str | None = None) -> tuple[Node, ..
             )
         if f.id < 0 or f.id in below:
             raise CorruptTableError(f"field id {f.id} is negative or there twice", where=where)
+        depth[f.id] = depth[f.parent_id] + 1
+        if depth[f.id] > MAX_DEPTH:
+            raise CorruptTableError(f"field {f.id} `{f.name}` is nested more than {MAX_DEPTH} deep", where=where)
         below[f.parent_id].append(f)
         below[f.id] = []
         blob = below[f.id] if Node(f).is_blob else None
@@ -170,9 +177,14 @@ def _nested_type(node: Node) -> pa.DataType:
 
 def _dimension(kind: str) -> int:
     size = kind.rsplit(":", 1)[1]
-    if not size.isdigit():
-        raise CorruptTableError(f"the type {kind!r} has no size")
+    if not (size.isascii() and size.isdigit()) or len(size) > 10 or not 1 <= int(size) <= MAX_ITEMS:
+        raise CorruptTableError(f"the type {shown(kind)} has no size between 1 and {MAX_ITEMS:,}")
     return int(size)
+
+
+def shown(kind: str) -> str:
+    """A type's text, cut where it is long."""
+    return repr(kind if len(kind) <= 80 else kind[:77] + "...")
 
 
 def leaf_type(kind: str) -> pa.DataType:
@@ -181,6 +193,8 @@ def leaf_type(kind: str) -> pa.DataType:
     if simple is not None:
         return simple
     head, _, rest = kind.partition(":")
+    if kind.count(":") > 2 * MAX_DEPTH:
+        raise CorruptTableError(f"the type {shown(kind)} is nested more than {MAX_DEPTH} deep")
     try:
         if head == "timestamp":
             unit, _, zone = rest.partition(":")
@@ -191,14 +205,23 @@ def leaf_type(kind: str) -> pa.DataType:
         if head == "fixed_size_binary":
             return pa.binary(int(rest))
         if head == "fixed_size_list":
-            element, _, size = rest.rpartition(":")
-            return pa.list_(leaf_type(element), int(size))
+            made = pa.list_(leaf_type(rest.rpartition(":")[0]), _dimension(kind))
+            if _items(made) > MAX_ITEMS:
+                raise CorruptTableError(f"the type {shown(kind)} has more than {MAX_ITEMS:,} items")
+            return made
         if head == "dict":
             value, index, ordered = rest.rsplit(":", 2)
             return pa.dictionary(leaf_type(index), leaf_type(value), ordered == "true")
-    except (ValueError, KeyError, pa.ArrowException) as error:
-        raise CorruptTableError(f"the type {kind!r} does not parse: {error}") from error
-    raise UnsupportedFeatureError(f"the Lance type {kind!r}", advice="read other columns only")
+    except CorruptTableError:
+        raise
+    except (ValueError, KeyError, OverflowError, pa.ArrowException) as error:
+        raise CorruptTableError(f"the type {shown(kind)} does not parse: {error}") from error
+    raise UnsupportedFeatureError(f"the Lance type {shown(kind)}", advice="read other columns only")
+
+
+def _items(kind: pa.DataType) -> int:
+    """Items of one value."""
+    return int(kind.list_size) * _items(kind.value_type) if pa.types.is_fixed_size_list(kind) else 1
 
 
 def arrow_field(node: Node) -> pa.Field:
