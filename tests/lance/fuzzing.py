@@ -18,8 +18,18 @@ from boathouse.lance.manifest import parse, serialise
 from boathouse.lance.messages import Manifest
 
 SECONDS, MEGABYTES = 20, 1500
-INTEGERS = (0, 1, 2, 7, 127, 128, 255, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1)
-WORDS = ("", "a", "\0", "../x", "é" * 40, "fixed_size_list:float:1099511627776", "dict:string:int8:false", "struct", "list")
+INTEGERS = (0, 1, 2, 7, 127, 128, 255, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, 2**63 - 1)
+WORDS = (
+    "",
+    "a",
+    "\0",
+    "../x",
+    "é" * 40,
+    "fixed_size_list:float:1099511627776",
+    "dict:string:int8:false",
+    "struct",
+    "list",
+)
 
 
 @dataclass
@@ -92,14 +102,18 @@ def read_whole(uri: str) -> None:
     table.schema  # noqa: B018
     table.count()
     rows = table.to_arrow()
-    rows.validate(full=True)
-    if rows.num_rows:
-        rows.slice(0, 5).to_pylist()
+    rows.validate()
+    for column in rows.columns:
+        if pa.types.is_temporal(column.type):  # Python's dates do not reach as far
+            continue
+        column.to_pylist()
     list(table.history())
 
 
 def files_of(root: Path) -> Iterator[Path]:
-    yield from sorted(p for p in root.rglob("*") if p.is_file() and p.suffix in (".manifest", ".lance", ".arrow", ".bin"))
+    yield from sorted(
+        p for p in root.rglob("*") if p.is_file() and p.suffix in (".manifest", ".lance", ".arrow", ".bin")
+    )
 
 
 def mutate(root: Path, rnd: random.Random, tally: Tally, count: int) -> None:

@@ -80,9 +80,7 @@ def _parse_arrow(data: bytes, where: str) -> Bitmap:
     except (pa.ArrowException, OSError, MemoryError) as error:
         raise CorruptTableError(f"a deletion file that is no Arrow file: {error}", where=where) from error
     if table.num_columns != 1 or not pa.types.is_integer(table.schema.field(0).type) or table.column(0).null_count:
-        raise CorruptTableError(
-            f"a deletion file with the columns {table.schema.names}, not one of offsets", where=where
-        )
+        raise CorruptTableError(f"a deletion file of {table.num_columns} columns, not one of offsets", where=where)
     values = table.column(0).to_numpy()
     if len(values) and not 0 <= int(values.min()) <= int(values.max()) < 1 << 32:
         raise CorruptTableError("a deletion file with offsets beyond 32 bits", where=where)
