@@ -123,10 +123,9 @@ def test_uuid_travels_as_its_extension(kit):
     "column",
     [
         pa.array([None], pa.month_day_nano_interval()),
-        pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array([7])),
         pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
     ],
-    ids=["interval", "run-end", "union"],
+    ids=["interval", "union"],
 )
 def test_types_that_lance_cannot_hold_are_refused(kit, column):
     with pytest.raises(UnsupportedTypeError, match="`c`"):

@@ -77,7 +77,7 @@ def _parse_arrow(data: bytes, where: str) -> Bitmap:
     try:
         table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:  # messages of Arrow may be no text
         raise CorruptTableError(f"a deletion file that is no Arrow file: {error}", where=where) from error
     if table.num_columns != 1 or not pa.types.is_integer(table.schema.field(0).type) or table.column(0).null_count:
         raise CorruptTableError(f"a deletion file of {table.num_columns} columns, not one of offsets", where=where)

@@ -21,6 +21,7 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
+from boathouse.lance.file.columns import naming
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, tree
@@ -177,12 +178,13 @@ class _Fragment:
     def _column(self, column: ReadColumn, parts: Sequence[tuple[Node, pa.ChunkedArray]], count: int) -> pa.Array:
         if not parts:
             return pa.nulls(count, self.types[column.name])
-        node, whole = parts[0][0], parts[0][1]
-        if len(parts) > 1 or node is not self.parts.node(column):
-            single = [(part, plain_array(values, values.type)) for part, values in parts]
-            node = self.parts.node(column)
-            whole = pa.chunked_array([joined(node, single, self.unit["path"])])
-        return self._plain(column.name, node, whole)
+        with naming(self.unit["path"], f"column `{column.name}`"):
+            node, whole = parts[0]
+            if len(parts) > 1 or node is not self.parts.node(column):
+                single = [(part, plain_array(values, values.type)) for part, values in parts]
+                node = self.parts.node(column)
+                whole = pa.chunked_array([joined(node, single, self.unit["path"])])
+            return self._plain(column.name, node, whole)
 
     def _others(self, columns: Sequence[ReadColumn], start: int, positions: Positions) -> dict[str, pa.Array]:
         """The columns of the rows at `positions`, all of one window."""
