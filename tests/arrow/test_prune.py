@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from boathouse.arrow.evaluate import mask
 from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import from_arrow
+from boathouse.bits.zones import zone
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 
@@ -266,3 +267,51 @@ def test_a_long_in_list_prunes():
     pruner = Pruner(bind_predicate(parse(f"x IN ({', '.join(map(str, wanted))})"), schema), [("x",)])
     may = pruner.may_match(stats, pa.array(np.full(50, 5)))
     assert np.flatnonzero(may.to_numpy(zero_copy_only=False)).tolist() == [1]
+
+
+ZONES = ["America/New_York", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia", "Asia/Manila"]
+
+
+@st.composite
+def around_a_change(draw):
+    """(zone, condition, instants), all within hours of one change of the zone's clocks."""
+    name = draw(st.sampled_from(ZONES))
+    turn = int(draw(st.sampled_from([s for s in zone(name).starts if -4e9 < s < 3e9])))
+    near = st.builds(lambda hours, more: turn + hours * 900 + more, st.integers(-12, 12), st.sampled_from([-1, 0, 1]))
+    clock = zone(name).clock(draw(near), 1)
+    at = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=clock)
+    left, right = draw(
+        st.sampled_from(
+            [
+                ("CAST(ts AS DATE)", f"DATE'{at.date()}'"),
+                ("d", f"TIMESTAMP'{at.date()}'"),
+                ("ts", f"'{at}'"),
+                ("CAST(n AS TIMESTAMP)", f"TIMESTAMP'{at}'"),
+                ("CAST(ts AS TIMESTAMP_NTZ)", f"TIMESTAMP_NTZ'{at}'"),
+            ]
+        )
+    )
+    op = draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">="]))
+    return name, f"{left} {op} {right}", draw(st.lists(near, min_size=2, max_size=5))
+
+
+@settings(max_examples=600, deadline=None)
+@given(around_a_change())
+def test_in_any_time_zone(drawn):
+    """Clocks that were set back or on turn no bound around."""
+    name, sql, seconds = drawn
+    clocks = [zone(name).clock(s, 1) for s in seconds]
+    columns = {
+        "ts": pa.array([s * 1_000_000 for s in seconds], pa.int64()).view(pa.timestamp("us", "UTC")),
+        # Clocks as they are written down, and those that were skipped between them.
+        "n": pa.array([c * 1_000_000 for c in (*clocks[:-1], clocks[-1] + 1800)], pa.int64()).view(pa.timestamp("us")),
+        "d": pa.array([c // 86_400 for c in clocks], pa.int32()).view(pa.date32()),
+    }
+    batch = pa.record_batch(columns)
+    expr = bind_predicate(parse(sql), from_arrow(batch.schema), name)
+    stats = pa.array([{str(i): statistics(a, "exact") for i, a in enumerate(columns.values())}])
+    pruner = Pruner(expr, [(n,) for n in columns])
+    rows = pa.array([batch.num_rows])
+    hits = mask(expr, batch).true_count
+    assert pruner.may_match(stats, rows)[0].as_py() or hits == 0
+    assert not pruner.must_match(stats, rows)[0].as_py() or hits == batch.num_rows

@@ -33,6 +33,7 @@ from boathouse.storage.local import LocalStorage
 from boathouse.table.change import Change, Rebase
 from boathouse.table.commit import FileCommitter, commit
 from boathouse.table.format import Attempt
+from boathouse.testing.faults import FaultyStorage, Plan
 
 FORMATS = ["delta", "iceberg", "lance"]
 
@@ -352,3 +353,34 @@ def test_the_path_of_a_broken_store_is_told(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert bh.open(str(tmp_path / "a")).count() == 0 and ids(tmp_path / "b") == [1]
     assert os.listdir(tmp_path / "a")
+
+
+@pytest.fixture
+def requests(monkeypatch) -> list[FaultyStorage]:
+    """Every storage that is opened from now on, each with its log of requests."""
+    made: list[FaultyStorage] = []
+    real = Stores.__init__
+
+    def init(self: Stores, *args: Any, **kwargs: Any) -> None:
+        def wrap(inner: Any) -> FaultyStorage:
+            made.append(FaultyStorage(inner, Plan()))
+            return made[-1]
+
+        real(self, *args, **{**kwargs, "wrap": wrap})
+
+    monkeypatch.setattr(Stores, "__init__", init)
+    return made
+
+
+@pytest.mark.parametrize("commits", [2, 8])
+@pytest.mark.parametrize(("format", "most"), [("delta", 7), ("iceberg", 12), ("lance", 8)])
+def test_what_an_append_asks_of_the_store(tmp_path, requests, format, most, commits):
+    """However many commits there are since the checkpoint: nothing that is known is read again."""
+    t = bh.create(str(tmp_path / "t"), one(0).schema, format=format)
+    for i in range(commits):
+        t.append(one(i))
+    for storage in requests:
+        storage.log.clear()
+    t.append(one(100))
+    asked = [(o.name, o.key) for storage in requests for o in storage.log]
+    assert len(asked) <= most, asked

@@ -25,7 +25,7 @@ from boathouse.ops.handle import Handle, WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.table.engine import Engine
 from boathouse.table.format import HistoryEntry, Snapshot
-from boathouse.table.location import At, Version
+from boathouse.table.location import Version
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.text import parse_type
 
@@ -196,7 +196,7 @@ class Table:
         """Moves to the newest version; returns itself."""
         h = self._handle
         if not h.pinned:
-            self._handle = replace(h, snapshot=h.format.load(h.location, h.stores, At(ref=h.snapshot.ref)))
+            self._handle = replace(h, snapshot=h.format.newest(h.snapshot, h.stores))
         return self
 
     def _zoned(self, engine: Engine, where: str | Expr | None) -> Handle:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from boathouse.bits.late import Late
 from boathouse.delta import snapshot
 from boathouse.delta.log import Log
-from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.delta.snapshot import DeltaSnapshot, newest
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.storage import Stores
@@ -53,6 +53,9 @@ class DeltaFormat:
 
     def load(self, location: Location, stores: Stores, at: At = NEWEST) -> DeltaSnapshot:
         return snapshot.load(location, stores, at)
+
+    def newest(self, snapshot: Snapshot, stores: Stores) -> DeltaSnapshot:
+        return newest(_own(snapshot), stores)
 
     def plan(
         self,

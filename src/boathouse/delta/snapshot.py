@@ -171,6 +171,11 @@ def load_from(log: Log, location: Location, listing: Listing, version: int | Non
         return _assemble(log, location, listing, found, checkpoint)
 
 
+def newest(snapshot: DeltaSnapshot, stores: Stores) -> DeltaSnapshot:
+    """The newest version: one listing and the entries since, as long as readers still begin at the same checkpoint."""
+    return follow(snapshot, Log(snapshot.location.uri, stores)) or load(snapshot.location, stores)
+
+
 def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
     """The newest version, read on from `planned`; None if it has to be loaded.
 

@@ -74,6 +74,9 @@ class IcebergFormat:
     def load(self, location: Location, stores: Stores, at: At = NEWEST) -> IcebergSnapshot:
         return snapshot.load(location, stores, at)
 
+    def newest(self, snapshot: Snapshot, stores: Stores) -> IcebergSnapshot:
+        return self.load(snapshot.location, stores, At(ref=snapshot.ref))
+
     def plan(
         self,
         snapshot: Snapshot,

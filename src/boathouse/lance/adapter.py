@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from boathouse.bits.late import Late
 from boathouse.expr.tree import Expr
 from boathouse.lance import snapshot
-from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.lance.snapshot import LanceSnapshot, refreshed
 from boathouse.storage import Stores
 from boathouse.table.format import (
     Attempt,
@@ -51,6 +51,9 @@ class LanceFormat:
 
     def load(self, location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
         return snapshot.load(location, stores, at)
+
+    def newest(self, snapshot: Snapshot, stores: Stores) -> LanceSnapshot:
+        return refreshed(cast(LanceSnapshot, snapshot), stores)
 
     def plan(
         self,

@@ -186,6 +186,19 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
     return open_version(location, stores, found, ref)
 
 
+def refreshed(snapshot: LanceSnapshot, stores: Stores) -> LanceSnapshot:
+    """The newest version; the snapshot itself where its manifest is surely the newest still."""
+    file = newest(snapshot.location, stores)
+    if file is not None and same_file(file, snapshot.file):
+        return snapshot
+    return load(snapshot.location, stores, At(ref=snapshot.ref))
+
+
+def same_file(a: VersionFile, b: VersionFile) -> bool:
+    """Whether it is surely the same object: manifests never change, and the store tags each with its own tag."""
+    return a == b and a.etag is not None
+
+
 def _open_newest(location: Location, stores: Stores) -> LanceSnapshot:
     file = newest(location, stores)
     if file is None:

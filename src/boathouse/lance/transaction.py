@@ -21,8 +21,8 @@ from boathouse.lance.manifest import serialise
 from boathouse.lance.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
 from boathouse.lance.properties import properties_of
-from boathouse.lance.snapshot import LanceSnapshot, load, open_version, read_manifest
-from boathouse.lance.versions import VersionFile, list_versions, manifest_uri, newest
+from boathouse.lance.snapshot import LanceSnapshot, load, open_version, read_manifest, same_file
+from boathouse.lance.versions import list_versions, manifest_uri, newest
 from boathouse.storage import PutMode, Stores, join
 from boathouse.table.change import (
     AddFiles,
@@ -46,7 +46,7 @@ def head(change: Change, stores: Stores) -> LanceSnapshot | None:
     file = newest(change.location, stores)
     if file is None:
         return None
-    if isinstance(planned, LanceSnapshot) and _same(file, planned.file):
+    if isinstance(planned, LanceSnapshot) and same_file(file, planned.file):
         return planned
     try:
         found = open_version(change.location, stores, file)
@@ -64,17 +64,12 @@ def _replaced(planned: LanceSnapshot, found: LanceSnapshot, stores: Stores) -> b
         return found.version < planned.version or found.document != planned.document
     kept = {v.version: v for v in list_versions(planned.location, stores)}
     now = kept.get(planned.version)
-    if now is None or _same(now, planned.file):
+    if now is None or same_file(now, planned.file):
         return False
     try:
         return read_manifest(planned.location, stores, now) != planned.document
     except VersionNotFoundError:  # cleaned up since the listing
         return False
-
-
-def _same(a: VersionFile, b: VersionFile) -> bool:
-    """Whether it is surely the same object: manifests never change, and the store tags each with its own tag."""
-    return a == b and a.etag is not None
 
 
 def writable(snapshot: LanceSnapshot, stores: Stores) -> None:

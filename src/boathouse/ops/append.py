@@ -26,7 +26,7 @@ def append(
     `merge_schema` adds the columns that the table lacks, and widens types, in the same commit. Raises
     SchemaMismatchError before anything is written where the data cannot fit.
     """
-    handle.check_writable()
+    handle.check_open()
     write_id = new_write_id()
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned | None:

@@ -23,7 +23,7 @@ def delete(
 
     Raises ExpressionError, and EvaluationError where the predicate fails on a row.
     """
-    handle.check_writable()
+    handle.check_open()
     predicate = TRUE if where is None else parse(where) if isinstance(where, str) else where
     write_id = new_write_id()
 

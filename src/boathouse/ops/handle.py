@@ -28,7 +28,12 @@ class Handle:
     zone: str | None = "UTC"
 
     def check_writable(self) -> None:
-        """Raises before any request if writes are off, or this table may not be written."""
+        """Raises if writes are off, or this table may not be written."""
+        self.check_open()
+        self.format.writable(self.snapshot, self.stores, self.allow_mixed_writers)
+
+    def check_open(self) -> None:
+        """Raises, without any request, if writes are off or the handle is pinned."""
         check_read_only(str(self.location))
         if self.pinned:
             raise ReadOnlyError(
@@ -36,7 +41,6 @@ class Handle:
                 where=str(self.location),
                 advice="open it without version= or timestamp= to write",
             )
-        self.format.writable(self.snapshot, self.stores, self.allow_mixed_writers)
 
 
 def check_read_only(where: str) -> None:

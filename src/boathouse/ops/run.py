@@ -16,7 +16,7 @@ from boathouse.ops.result import FIGURES, WriteResult
 from boathouse.table.change import Change, CommitOutcome, Committed, Conflicted
 from boathouse.table.commit import commit
 from boathouse.table.format import Snapshot
-from boathouse.table.location import At, Version
+from boathouse.table.location import Version
 from boathouse.table.tasks import WriteContext
 
 log = logging.getLogger("boathouse")
@@ -136,7 +136,7 @@ def _recounted(planned: Planned, outcome: Committed) -> Planned:
 
 
 def _reload(handle: Handle) -> Snapshot:
-    return handle.format.load(handle.location, handle.stores, At(ref=handle.snapshot.ref))
+    return handle.format.newest(handle.snapshot, handle.stores)
 
 
 def _commit(handle: Handle, planned: Planned, change: Change) -> CommitOutcome:

@@ -141,6 +141,9 @@ class TableFormat(Protocol):
     def load(self, location: Location, stores: Stores, at: At = NEWEST) -> Snapshot:
         """Opens. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
 
+    def newest(self, snapshot: Snapshot, stores: Stores) -> Snapshot:
+        """The newest snapshot of this one's ref, read on from it where that is safe. Raises as `load`."""
+
     def plan(
         self,
         snapshot: Snapshot,

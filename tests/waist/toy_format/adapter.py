@@ -120,6 +120,9 @@ class Toy:
             raise VersionNotFoundError(f"no version {version}", where=location.uri)
         return ToySnapshot(location, state.versions[version], ref)
 
+    def newest(self, snapshot: ToySnapshot, stores: Any) -> ToySnapshot:
+        return self.load(snapshot.location, stores, At(ref=snapshot.ref))
+
     def plan(
         self,
         snapshot: ToySnapshot,
