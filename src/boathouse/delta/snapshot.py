@@ -182,18 +182,18 @@ def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
     So it has where the planned entry is not the one that was read, where entries are gone, and where a newer
     checkpoint is there: readers begin at that one, and not all of what lies below it need be part of the table.
     """
-    listing = log.listing(planned.version)
+    known = planned.checkpoint.version if planned.checkpoint is not None else -1
+    listing = log.listing(max(known, 0))
     if planned.commit is None or listing.commits.get(planned.version) != planned.commit:
         return None
-    known = planned.checkpoint.version if planned.checkpoint is not None else -1
     if any(c.version > known for c in listing.checkpoints):
         return None
     newest = listing.newest
+    if any(v not in listing.commits for v in range(known + 1, newest + 1)):
+        return None
     if newest == planned.version:
         return planned
     versions = range(planned.version + 1, newest + 1)
-    if any(v not in listing.commits for v in versions):
-        return None
     try:
         new = tuple(read_entry(log, v, listing.commits[v].modified_ms) for v in versions)
     except NotFoundError:
