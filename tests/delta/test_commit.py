@@ -98,11 +98,12 @@ def append_change(path, snapshot, rows, stores):
     context: WriteContext = FORMAT.write_context(
         location, stores, snapshot.schema, snapshot.partitioning.current, snapshot.properties, write_id, snapshot
     )
-    from boathouse.delta.tasks import open_writer
+    from boathouse.delta.tasks import writers
 
-    writer = open_writer(context, {})
+    files = writers(context)
+    writer = files.open({})
     writer.write(rows.to_batches()[0])
-    return Change("delta", location, snapshot, write_id, "append", (AddFiles(writer.close()),))
+    return Change("delta", location, snapshot, write_id, "append", (AddFiles(files.outcomes([writer.close()])),))
 
 
 @pytest.mark.spec("D-022")

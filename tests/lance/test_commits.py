@@ -160,10 +160,11 @@ def _append_files(kit, data) -> pa.Table:
     context = FORMAT.write_context(
         kit.location, kit.stores, snapshot.schema, snapshot.partitioning.current, {}, "w", snapshot
     )
-    writer = tasks.open_writer(context, {})
+    writers = tasks.writers(context)
+    writer = writers.open({})
     for batch in data.to_batches():
         writer.write(batch)
-    return writer.close()
+    return writers.outcomes([writer.close()])
 
 
 @pytest.mark.spec("L-029")

@@ -61,10 +61,11 @@ def test_tasks_and_contexts_travel(kit, numbers):
         kit.location, kit.stores, snapshot.schema, snapshot.partitioning.current, {}, "w", snapshot
     )
     assert context.target_rows == 1 << 20
-    writer = tasks.open_writer(pickle.loads(pickle.dumps(context)), {})
+    writers = tasks.writers(pickle.loads(pickle.dumps(context)))
+    writer = writers.open({})
     writer.write(numbers.to_batches()[0])
     assert writer.bytes_written > 0
-    (row,) = writer.close().to_pylist()
+    (row,) = writers.outcomes([writer.close()]).to_pylist()
     assert row["rows"] == 10 and row["parts"][0]["fields"] == [0, 1] and row["native"]["version"] == "2.2"
 
 
@@ -73,7 +74,7 @@ def test_an_aborted_writer_leaves_nothing(kit, numbers):
     before = kit.files()
     snapshot = kit.load()
     context = FORMAT.write_context(kit.location, kit.stores, snapshot.schema, snapshot.partitioning.current, {}, "w")
-    writer = tasks.open_writer(context, {})
+    writer = tasks.writers(context).open({})
     writer.write(numbers.to_batches()[0])
     assert kit.files() != before
     writer.abort()

@@ -21,8 +21,9 @@ from boathouse.parquet.bounds import truncate_lower, truncate_upper
 from boathouse.parquet.read import SourceColumn
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.source import open_source
-from boathouse.parquet.stats import LeafStats, StatsCollector, row_group_stats, to_struct
+from boathouse.parquet.stats import LeafStats, row_group_stats, to_struct
 from boathouse.parquet.write import ParquetOptions, ParquetWriter
+from boathouse.parquet.written import StatsCollector
 from boathouse.table.units import stats_type
 from boathouse.types import (
     BINARY,

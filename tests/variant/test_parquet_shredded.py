@@ -36,8 +36,8 @@ from boathouse.expr.resolve import bind_predicate
 from boathouse.parquet import read as parquet_read
 from boathouse.parquet.resolve import SourceColumn
 from boathouse.parquet.schema import to_parquet_schema
-from boathouse.parquet.stats import StatsCollector
 from boathouse.parquet.write import ParquetWriter
+from boathouse.parquet.written import StatsCollector
 from boathouse.storage import StorageOptions
 from boathouse.testing import variants as gen
 from boathouse.types import INT64, STRING, VARIANT, Field, ListType, Schema

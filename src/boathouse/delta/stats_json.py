@@ -1,4 +1,4 @@
-"""The `stats` text of an add action, from the statistics of a file just written (PROTOCOL.md, "Per-file Statistics").
+"""The `stats` texts of add actions, from the statistics of files just written (PROTOCOL.md, "Per-file Statistics").
 
 Safe for readers that know less than ours: no bounds for a column with a NaN, none for infinities, strings cut so
 that the bound still holds, decimals as exact numbers.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,7 +32,7 @@ from boathouse.types import (
 )
 
 if TYPE_CHECKING:
-    from boathouse.parquet.stats import LeafStats
+    from boathouse.parquet.written import LeafColumn
 
 PREFIX: Final = 32
 NAN_COUNT: Final = "nanCount"
@@ -41,29 +42,65 @@ _DAY_US: Final = 86_400_000_000
 _NAME: Final = re.compile(r"`((?:[^`]|``)*)`|([^.,`\s]+)")
 
 
-def stats_json(schema: Schema, leaves: Sequence[LeafStats], rows: int, options: Mapping[str, Any]) -> str:
-    """The text for a file of these rows; `schema` is what is in the file, `leaves` its leaves."""
-    indexed = indexed_columns(schema, int(options.get("indexed", PREFIX)), options.get("stats_columns"))
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, Any] = {}
-    nans: dict[str, Any] = {}
-    for leaf in leaves:
-        if leaf.path not in indexed:
-            continue
-        if isinstance(leaf.type, FloatType) and leaf.nans is not None:
-            put(nans, leaf.path, leaf.nans)
-        if leaf.nulls is not None:
-            put(nulls, leaf.path, leaf.nulls)
-        for values, text in zip((low, high), _bounds(leaf)):
-            if text is not None:
-                put(values, leaf.path, text)
-    document: dict[str, Any] = {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-    if nans:
-        document[NAN_COUNT] = nans
-    if options.get("tight"):
-        document["tightBounds"] = True
-    return dump_stats(document)
+class StatsTexts:
+    """The texts for files of one write; `schema` is what is in them."""
+
+    def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
+        self._indexed = indexed_columns(schema, int(options.get("indexed", PREFIX)), options.get("stats_columns"))
+        self._tight = bool(options.get("tight"))
+
+    def of(self, leaves: Sequence[LeafColumn], rows: Sequence[int]) -> list[str]:
+        """A text a file; `leaves` are the schema's."""
+        chosen = [leaf for leaf in leaves if leaf.path in self._indexed]
+        tree = _tree([leaf.path for leaf in chosen])
+        bounds = [_bounds(leaf) for leaf in chosen]
+        lower, upper = _by_file([b[0] for b in bounds], rows), _by_file([b[1] for b in bounds], rows)
+        nulls = _by_file([_counts(leaf.nulls) for leaf in chosen], rows)
+        unknown = [None] * len(rows)
+        floats = [_counts(leaf.nans) if isinstance(leaf.type, FloatType) else unknown for leaf in chosen]
+        parts = zip(lower, upper, nulls, _by_file(floats, rows))
+        return [self._text(count, [_object(tree, p) for p in part]) for count, part in zip(rows, parts)]
+
+    def _text(self, rows: int, parts: Sequence[str | None]) -> str:
+        low, high, nulls, nans = parts
+        text = f'{{"numRecords":{rows},"minValues":{low or "{}"},"maxValues":{high or "{}"},"nullCount":{nulls or "{}"}'
+        if nans is not None:
+            text += f',"{NAN_COUNT}":{nans}'
+        return text + (',"tightBounds":true}' if self._tight else "}")
+
+
+_Texts = Sequence[str | None]
+_Tree = list[tuple[str, "int | _Tree"]]
+"""Keys as JSON has them, with the number of a leaf or what is below."""
+
+
+def _tree(paths: Sequence[tuple[str, ...]]) -> _Tree:
+    found: dict[str, Any] = {}
+    for i, path in enumerate(paths):
+        put(found, path, i)
+
+    def step(level: dict[str, Any]) -> _Tree:
+        return [(_quoted(name) + ":", step(v) if isinstance(v, dict) else v) for name, v in level.items()]
+
+    return step(found)
+
+
+def _object(tree: _Tree, values: _Texts) -> str | None:
+    """The JSON object of what is not None; None if nothing is."""
+    parts = []
+    for key, below in tree:
+        text = values[below] if isinstance(below, int) else _object(below, values)
+        if text is not None:
+            parts.append(key + text)
+    return "{" + ",".join(parts) + "}" if parts else None
+
+
+def _by_file(columns: Sequence[_Texts], rows: Sequence[int]) -> Sequence[_Texts]:
+    return list(zip(*columns)) if columns else [()] * len(rows)
+
+
+def _counts(values: Sequence[int | None]) -> _Texts:
+    return [None if v is None else str(v) for v in values]
 
 
 def indexed_columns(schema: Schema, count: int, named: str | None = None) -> set[tuple[str, ...]]:
@@ -99,36 +136,39 @@ def column_names(text: str) -> list[tuple[str, ...]]:
     return [*found, tuple(path)] if path else found
 
 
-def put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    """Puts a value at a path of objects."""
-    for name in path[:-1]:
-        values = values.setdefault(name, {})
-    values[path[-1]] = value
+def _bounds(leaf: LeafColumn) -> tuple[_Texts, _Texts]:
+    lower, upper = _texts(leaf.lower, leaf.type, False), _texts(leaf.upper, leaf.type, True)
+    if isinstance(leaf.type, FloatType):
+        safe = [nans == 0 for nans in leaf.nans]
+        lower, upper = ([t if s else None for t, s in zip(texts, safe)] for texts in (lower, upper))
+    return lower, upper
 
 
-def _bounds(leaf: LeafStats) -> tuple[Any, Any]:
-    if leaf.lower is None or leaf.upper is None:
-        return None, None
-    if isinstance(leaf.type, FloatType) and leaf.nans != 0:
-        return None, None
-    return _value(leaf.lower, leaf.type, False), _value(leaf.upper, leaf.type, True)
+def _texts(values: pa.Array, type: DataType, upper: bool) -> _Texts:
+    """The JSON of bounds; None for what has none."""
+    kind, text = _spelling(type, upper)
+    if text is None:
+        return [None] * len(values)
+    values = values if kind is None else values.cast(kind)
+    return [None if v is None else text(v) for v in values.to_pylist()]
 
 
-def _value(scalar: pa.Scalar, type: DataType, upper: bool) -> Any:
+def _spelling(type: DataType, upper: bool) -> tuple[pa.DataType | None, Callable[[Any], str | None] | None]:
+    """What Arrow values are cast to first, and the JSON of one; None for types without bounds."""
     match type:
         case IntegerType():
-            return scalar.as_py()
+            return None, str
         case FloatType(bits):
-            return _float(scalar.as_py(), bits)
+            return None, partial(_float, bits=bits)
         case DecimalType():
-            return scalar.as_py()
+            return None, "{:f}".format
         case StringType():
-            return cut_upper(scalar.as_py()) if upper else scalar.as_py()[:PREFIX]
+            return None, _upper_text if upper else _lower_text
         case DateType():
-            return _date(scalar.cast(pa.int32()).as_py())
+            return pa.int32(), _date_text
         case TimestampType(utc):
-            return _instant(scalar.cast(pa.int64()).as_py(), utc)
-    return None
+            return pa.int64(), partial(_instant_text, utc=utc)
+    return None, None
 
 
 def json_bound(scalar: pa.Scalar, type: DataType) -> Any:
@@ -141,16 +181,31 @@ def json_bound(scalar: pa.Scalar, type: DataType) -> Any:
         return text if text is None or not micros % 1000 else f"{text.rstrip('Z')}{micros % 1000:03d}{'Z' * type.utc}"
     if isinstance(type, BooleanType | StringType):
         return scalar.as_py()
-    return _value(scalar, type, False)
+    kind, spelled = _spelling(type, False)
+    found = None if spelled is None else spelled((scalar if kind is None else scalar.cast(kind)).as_py())
+    return None if found is None else Raw(found)
 
 
-def _float(value: float, bits: int) -> Any:
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _lower_text(value: str) -> str:
+    return _quoted(value[:PREFIX])
+
+
+def _upper_text(value: str) -> str | None:
+    bound = cut_upper(value)
+    return None if bound is None else _quoted(bound)
+
+
+def _float(value: float, bits: int) -> str | None:
     if not math.isfinite(value):
         return None
     if value == 0:
-        return 0.0
+        return "0.0"
     # The shortest text of 32 bits: as a double the same number would be another text.
-    return Raw(str(np.float32(value))) if bits == 32 else value
+    return str(np.float32(value)) if bits == 32 else repr(value)
 
 
 def cut_upper(value: str) -> str | None:
@@ -170,10 +225,27 @@ def _date(days: int) -> str | None:
     return f"{year:04d}-{month:02d}-{day:02d}" if 1 <= year <= 9999 else None
 
 
+def _date_text(days: int) -> str | None:
+    date = _date(days)
+    return None if date is None else f'"{date}"'
+
+
+def _instant_text(micros: int, utc: bool) -> str | None:
+    instant = _instant(micros, utc)
+    return None if instant is None else f'"{instant}"'
+
+
 def _instant(micros: int, utc: bool) -> str | None:
     days, rest = divmod(micros, _DAY_US)
     date = _date(days)
     return None if date is None else f"{date}T{clock_text(rest)[:-3]}{'Z' if utc else ''}"
+
+
+def put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Puts a value at a path of objects."""
+    for name in path[:-1]:
+        values = values.setdefault(name, {})
+    values[path[-1]] = value
 
 
 class Raw(str):
@@ -183,7 +255,7 @@ class Raw(str):
 def dump_stats(value: Any) -> str:
     """Statistics as JSON text."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{dump_stats(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_quoted(k)}:{dump_stats(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, Raw):

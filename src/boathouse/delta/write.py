@@ -8,11 +8,12 @@ from typing import Any, Final
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, Protocol, text_of
+from boathouse.delta.data_writer import data_schema
 from boathouse.delta.features import check_write, lowest_protocol, supports
 from boathouse.delta.log import LOG, Log
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
-from boathouse.delta.tasks import data_schema, settings
+from boathouse.delta.tasks import settings
 from boathouse.errors import (
     ColumnNotFoundError,
     InvalidArgumentError,

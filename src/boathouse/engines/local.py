@@ -24,6 +24,7 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import settle
+from boathouse.ops.tasks.partitioned import GATHERED_BYTES
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.engine import Agg, Spread, Sql
 from boathouse.table.plan import ScanPlan
@@ -96,7 +97,8 @@ class LocalEngine:
         if whole is None or sinks < 2:
             source = _Source(rel)
             try:
-                return settle(sink_batches(source, context), schema, context)
+                gathered = GATHERED_BYTES if whole is None else sys.maxsize  # what is in memory is there already
+                return settle(sink_batches(source, context, gathered), schema, context)
             except Exception:
                 if source.error is not None:
                     raise source.error from None

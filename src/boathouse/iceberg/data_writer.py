@@ -1,8 +1,9 @@
-"""One Parquet data file of a table, and its row of OUTCOMES; runs on executors."""
+"""The Parquet data files of one write, and their rows of OUTCOMES; runs on executors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -12,11 +13,12 @@ from boathouse.bits import entropy
 from boathouse.errors import ConstraintViolationError
 from boathouse.iceberg.partitions import partition_path
 from boathouse.parquet.schema import to_parquet_schema
-from boathouse.parquet.stats import StatsCollector, schema_leaves, to_struct
-from boathouse.parquet.write import ParquetOptions, ParquetWriter
+from boathouse.parquet.stats import schema_leaves
+from boathouse.parquet.write import Layout, ParquetOptions, ParquetWriter
+from boathouse.parquet.written import FileLeaves, FileStats, StatsCollector, struct_of
 from boathouse.storage import join
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import DATA_FILE, PARQUET, outcomes_schema, partition_type, stats_type
+from boathouse.table.units import DATA_FILE, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
 
 NATIVE: Final = pa.struct(
     [pa.field("column_sizes", pa.list_(pa.int64())), pa.field("split_offsets", pa.list_(pa.int64()))]
@@ -30,26 +32,68 @@ def outcomes(context: WriteContext) -> pa.Schema:
     return outcomes_schema(partition_type(context.spec), stats_type(types), NATIVE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    uri: str
+    partition: Mapping[int, object]
+    size: int
+    rows: int
+    offsets: list[int]
+    stats: FileStats
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.uri,)
+
+
+class DataFiles:
+    """The data files of one write."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self.context = context
+        options = context.options
+        self.options = ParquetOptions(
+            compression=options.get("compression", "zstd"),
+            compression_level=options.get("compression_level"),
+            row_group_bytes=options.get("row_group_bytes", 128 << 20),
+        )
+        self.layout = Layout.of(to_parquet_schema(context.schema))
+        self.leaves = FileLeaves(context.schema)
+        self._schema = outcomes(context)
+
+    def open(self, partition: Mapping[int, object]) -> DataFileWriter:
+        return DataFileWriter(self, partition)
+
+    def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
+        leaves = self.leaves.columns([c.stats for c in closed])
+        sizes = [list(row) for row in zip(*(leaf.sizes for leaf in leaves))]
+        native = [
+            pa.array(sizes or [[]] * len(closed), pa.list_(pa.int64())),
+            pa.array([c.offsets for c in closed], pa.list_(pa.int64())),
+        ]
+        spec = self.context.spec
+        stats = self._schema.field("stats").type
+        known = {
+            "path": [c.uri for c in closed],
+            "size": [c.size for c in closed],
+            "rows": [c.rows for c in closed],
+            "partition": [{str(f.id): c.partition.get(f.id) for f in spec} for c in closed],
+            "stats": struct_of(leaves, len(closed)).cast(stats),
+            "native": pa.StructArray.from_arrays(native, fields=list(NATIVE)),
+        }
+        return outcome_rows(self._schema, DATA_FILE, PARQUET, spec.id, known)
+
+
 class DataFileWriter:
     """Rows that share one partition tuple, into one new file below the context's directory."""
 
-    def __init__(self, context: WriteContext, partition: Mapping[int, object]) -> None:
-        self._context = context
+    def __init__(self, files: DataFiles, partition: Mapping[int, object]) -> None:
         self._partition = partition
+        context = files.context
         name = f"00000-0-{entropy.current().uuid4()}.parquet"
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
-        self._stats = StatsCollector(context.schema)
-        options = context.options
-        self._writer = ParquetWriter(
-            context.files,
-            self._uri,
-            to_parquet_schema(context.schema),
-            ParquetOptions(
-                compression=options.get("compression", "zstd"),
-                compression_level=options.get("compression_level"),
-                row_group_bytes=options.get("row_group_bytes", 128 << 20),
-            ),
-        )
+        self._stats = StatsCollector(files.leaves)
+        self._writer = ParquetWriter(context.files, self._uri, files.layout, files.options)
 
     @property
     def bytes_written(self) -> int:
@@ -65,26 +109,12 @@ class DataFileWriter:
         self._writer.write(batch)
         self._stats.update(batch)
 
-    def close(self) -> pa.Table:
-        """Finishes the file: one row of OUTCOMES."""
+    def close(self) -> _Closed:
+        """Finishes the file."""
         summary = self._writer.close()
-        stats = self._stats.finish(summary.metadata)
-        schema = outcomes(self._context)
-        native = {"column_sizes": [s.column_size for s in stats], "split_offsets": split_offsets(summary.metadata)}
-        partition = {str(f.id): self._partition.get(f.id) for f in self._context.spec}
-        row = {
-            "kind": DATA_FILE,
-            "path": self._uri,
-            "format": PARQUET,
-            "size": summary.size,
-            "rows": summary.rows,
-            "spec": self._context.spec.id,
-            "partition": partition,
-            "native": native,
-        }
-        table = pa.Table.from_pylist([row], schema=schema)
-        at = schema.get_field_index("stats")
-        return table.set_column(at, schema.field(at), to_struct(stats).cast(schema.field(at).type))
+        stats = self._stats.taken(summary.metadata)
+        offsets = split_offsets(summary.metadata)
+        return _Closed(self._uri, self._partition, summary.size, summary.rows, offsets, stats)
 
     def abort(self) -> None:
         """Leaves nothing behind."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from boathouse.arrow.evaluate import select
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap, deserialize64
-from boathouse.iceberg.data_writer import DataFileWriter, outcomes
+from boathouse.iceberg.data_writer import DataFiles, outcomes
 from boathouse.iceberg.values import initial_default
 from boathouse.parquet.convert import constant
 from boathouse.parquet.read import SourceColumn, scan_file
@@ -20,7 +20,7 @@ from boathouse.table.tasks import (
     HIDDEN,
     POSITION,
     UNIT,
-    FileWriter,
+    FileWriters,
     ReadColumn,
     ReadSpec,
     ScanTask,
@@ -28,7 +28,7 @@ from boathouse.table.tasks import (
     data_files_of,
 )
 
-__all__ = ["matching", "open_writer", "outcomes_schema", "read"]
+__all__ = ["matching", "outcomes_schema", "read", "writers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,9 @@ def _output(spec: ReadSpec, rows: pa.RecordBatch, unit: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=spec.schema)
 
 
-def open_writer(context: WriteContext, partition: Mapping[int, object]) -> FileWriter:
-    """A new data file for rows that share these partition values."""
-    return DataFileWriter(context, partition)
+def writers(context: WriteContext) -> FileWriters:
+    """New data files for this context."""
+    return DataFiles(context)
 
 
 def outcomes_schema(context: WriteContext) -> pa.Schema:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,16 +12,16 @@ from boathouse.bits import entropy
 from boathouse.errors import BoathouseError, SchemaMismatchError
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema, tree
-from boathouse.lance.file.writer import LanceWriter
+from boathouse.lance.file.writer import FileSummary, LanceWriter
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
 from boathouse.lance.read import read
 from boathouse.lance.schema import check_written
 from boathouse.storage import join
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import DATA_FILE, LANCE, PART, stats_type
+from boathouse.table.units import DATA_FILE, LANCE, outcome_rows, stats_type
 from boathouse.table.units import outcomes_schema as schema_of_outcomes
 
-__all__ = ["open_writer", "outcomes_schema", "read"]
+__all__ = ["outcomes_schema", "read", "writers"]
 
 
 def outcomes_schema(context: WriteContext) -> pa.Schema:
@@ -28,15 +29,57 @@ def outcomes_schema(context: WriteContext) -> pa.Schema:
     return schema_of_outcomes(NO_PARTITION, stats_type(()), OUTCOME_NATIVE)
 
 
-def open_writer(context: WriteContext, partition: Mapping[int, object]) -> LanceFileWriter:
-    """A new data file under a fresh name; Lance has no partitions. Raises UnsupportedTypeError."""
-    return LanceFileWriter(context)
+def writers(context: WriteContext) -> LanceFiles:
+    """New data files for this context."""
+    return LanceFiles(context)
 
 
 def file_name() -> str:
     """The first three bytes of a uuid as binary digits, the others as hex: what Lance calls its files."""
     raw = entropy.current().uuid4().bytes
     return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ".lance"
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    uri: str
+    summary: FileSummary
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.uri,)
+
+
+class LanceFiles:
+    """The data files of one write, under fresh names; Lance has no partitions."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self._context = context
+
+    def open(self, partition: Mapping[int, object]) -> LanceFileWriter:
+        """Raises UnsupportedTypeError."""
+        return LanceFileWriter(self._context)
+
+    def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
+        parts = [
+            {
+                "path": c.uri,
+                "size": c.summary.size,
+                "format": LANCE,
+                "fields": c.summary.fields,
+                "columns": c.summary.column_indices,
+            }
+            for c in closed
+        ]
+        known = {
+            "path": [c.uri for c in closed],
+            "size": [c.summary.size for c in closed],
+            "rows": [c.summary.rows for c in closed],
+            "partition": [{}] * len(closed),
+            "parts": [[part] for part in parts],
+            "native": [{"version": c.summary.version} for c in closed],
+        }
+        return outcome_rows(outcomes_schema(self._context), DATA_FILE, LANCE, 0, known)
 
 
 class LanceFileWriter:
@@ -74,29 +117,10 @@ class LanceFileWriter:
         ]
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
-    def close(self) -> pa.Table:
+    def close(self) -> _Closed:
         summary = self._writer.close()
         self._sink.close()
-        part = {
-            "path": self.uri,
-            "size": summary.size,
-            "format": LANCE,
-            "fields": summary.fields,
-            "columns": summary.column_indices,
-        }
-        known = {
-            "kind": pa.array([DATA_FILE], pa.string()),
-            "path": pa.array([self.uri], pa.string()),
-            "format": pa.array([LANCE], pa.int8()),
-            "size": pa.array([summary.size], pa.int64()),
-            "rows": pa.array([summary.rows], pa.int64()),
-            "spec": pa.array([0], pa.int32()),
-            "partition": pa.array([{}], NO_PARTITION),
-            "parts": pa.array([[part]], pa.list_(PART)),
-            "native": pa.array([{"version": summary.version}], OUTCOME_NATIVE),
-        }
-        schema = outcomes_schema(self.context)
-        return pa.table([known[f.name] if f.name in known else pa.nulls(1, f.type) for f in schema], schema=schema)
+        return _Closed(self.uri, summary)
 
     def abort(self) -> None:
         with suppress(BoathouseError, OSError, pa.ArrowException):

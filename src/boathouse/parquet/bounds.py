@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from typing import Any
@@ -15,6 +14,9 @@ from boathouse.errors import SchemaMismatchError
 from boathouse.parquet.convert import Convert
 
 Bounds = tuple[pa.Scalar, pa.Scalar]
+RawBounds = tuple[Any, Any]
+_NO_BOUNDS: RawBounds = (None, None)
+_NOT_DECODED = (pa.ArrowInvalid, pa.ArrowNotImplementedError, SchemaMismatchError, OverflowError)
 _EXACT = Context(prec=80)
 
 
@@ -29,29 +31,57 @@ def chunk_bounds(
     if statistics is None or not statistics.has_min_max:
         return None
     try:
-        pair = _decode([statistics.min_raw, statistics.max_raw], statistics, stored)
-        if pair is None:
+        found = decoded([raw_bounds(statistics, stored)], statistics.physical_type, stored)
+        if found is None:
             return None
-        if pa.types.is_floating(stored):
-            pair = _signed_zeros(pair)
-        if pair is not None and convert is not None:
+        pair = pa.concat_arrays(found)
+        if convert is not None:
             pair = convert(pair)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, SchemaMismatchError, OverflowError):
+    except _NOT_DECODED:
         return None
-    return None if pair is None or pair.null_count else (pair[0], pair[1])
+    return None if pair.null_count else (pair[0], pair[1])
 
 
-def _decode(raw: list[Any], statistics: pq.Statistics, stored: pa.DataType) -> pa.Array | None:
+def raw_bounds(statistics: pq.Statistics, stored: pa.DataType) -> RawBounds:
+    """The bounds as the footer has them, for `decoded`; there must be some."""
+    if pa.types.is_unsigned_integer(stored):
+        return statistics.min, statistics.max
+    return statistics.min_raw, statistics.max_raw
+
+
+def decoded(raw: Sequence[RawBounds | None], physical: str, stored: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
+    """Lower and upper bounds of many chunks of one column: null where there are none, or where one is NaN.
+
+    None if values of this kind are not known. Raises what Arrow raises for one that is not of its type.
+    """
+    count = len(raw)
+    pairs = [p or _NO_BOUNDS for p in raw]
+    both = _decode([p[0] for p in pairs] + [p[1] for p in pairs], physical, stored)
+    if both is None:
+        return None
+    lower, upper = both[:count], both[count:]
+    return _signed_zeros(lower, upper) if pa.types.is_floating(stored) else (lower, upper)
+
+
+def decoded_or_none(
+    raw: Sequence[RawBounds | None], physical: str, stored: pa.DataType
+) -> tuple[pa.Array, pa.Array] | None:
+    """As `decoded`, and None where a value is not of its type."""
+    try:
+        return decoded(raw, physical, stored)
+    except _NOT_DECODED:
+        return None
+
+
+def _decode(raw: list[Any], physical: str, stored: pa.DataType) -> pa.Array | None:
     t = pa.types
     if isinstance(stored, pa.BaseExtensionType):
         stored = stored.storage_type
-    physical = statistics.physical_type
     if t.is_decimal(stored):
-        whole = [v if isinstance(v, int) else int.from_bytes(v, "big", signed=True) for v in raw]
-        return pa.array([Decimal(v).scaleb(-stored.scale, _EXACT) for v in whole], stored)
+        return pa.array([None if v is None else _decimal(v, stored.scale) for v in raw], stored)
     if physical in ("INT32", "INT64"):
         if t.is_unsigned_integer(stored):
-            return pa.array([statistics.min, statistics.max], stored)
+            return pa.array(raw, stored)
         numbers = pa.array(raw, pa.int32() if physical == "INT32" else pa.int64())
         return numbers.cast(stored) if t.is_integer(stored) else numbers.view(stored)
     if physical in ("BOOLEAN", "FLOAT", "DOUBLE"):
@@ -63,11 +93,17 @@ def _decode(raw: list[Any], statistics: pq.Statistics, stored: pa.DataType) -> p
     return None
 
 
-def _signed_zeros(pair: pa.Array) -> pa.Array | None:
-    lower, upper = pair.to_pylist()
-    if math.isnan(lower) or math.isnan(upper):
-        return None
-    return pa.array([lower or -0.0, upper or 0.0], pair.type)
+def _decimal(raw: int | bytes, scale: int) -> Decimal:
+    whole = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+    return Decimal(whole).scaleb(-scale, _EXACT)
+
+
+def _signed_zeros(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
+    nan = pc.or_(pc.is_nan(lower), pc.is_nan(upper))
+    return tuple(
+        pc.if_else(nan, pa.scalar(None, v.type), pc.if_else(pc.equal(v, 0), pa.scalar(zero, v.type), v))
+        for v, zero in ((lower, -0.0), (upper, 0.0))
+    )
 
 
 def merged(bounds: Sequence[Bounds]) -> Bounds:

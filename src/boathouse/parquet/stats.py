@@ -1,4 +1,4 @@
-"""Exact statistics of a file that was just written, and what the footer of any file says, leaf by leaf.
+"""What statistics are, and what the footer of any file says, leaf by leaf.
 
 Leaves are those of the table's schema, depth first: a variant is one leaf, void is one that the file lacks.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +16,8 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.bounds import Bounds, chunk_bounds, merged
 from boathouse.parquet.convert import Convert, constant
-from boathouse.parquet.resolve import Absent, FileField, Leaf, Resolver, SourceColumn, file_fields
-from boathouse.types import DataType, Field, FloatType, ListType, MapType, NullType, Schema, StructType, VariantType
+from boathouse.parquet.resolve import Absent, Leaf, Resolver, SourceColumn
+from boathouse.types import DataType, Field, FloatType, ListType, MapType, Schema, StructType
 
 COUNTS = ("nulls", "nans", "values")
 
@@ -91,86 +90,6 @@ def leaf_array(batch: pa.RecordBatch, steps: Sequence[int | str]) -> pa.Array:
     return array
 
 
-class StatsCollector:
-    """Watches the batches that go into one file, for what its footer will not tell.
-
-    Cheap: only floats (NaN) and leaves inside lists and maps (counts by element) are looked at.
-    """
-
-    def __init__(self, schema: Schema) -> None:
-        self.leaves = schema_leaves(schema)
-        self._watched = [i for i, leaf in enumerate(self.leaves) if leaf.repeated or _is_float(leaf.field.type)]
-        self._counts = {i: [0, 0, 0] for i in self._watched}
-
-    def update(self, batch: pa.RecordBatch) -> None:
-        """Counts a batch with the schema's columns in order (before it is laid out for the file)."""
-        for i in self._watched:
-            leaf = self.leaves[i]
-            array = leaf_array(batch, leaf.steps)
-            counts = self._counts[i]
-            counts[0] += array.null_count
-            if _is_float(leaf.field.type):
-                counts[1] += pc.is_nan(array).true_count
-            counts[2] += len(array)
-
-    def finish(self, metadata: pq.FileMetaData) -> tuple[LeafStats, ...]:
-        """The statistics of the file that our writer made of exactly these batches, from its footer."""
-        out = []
-        stored = _stored_leaves(metadata)
-        column = 0
-        for i, leaf in enumerate(self.leaves):
-            if isinstance(leaf.field.type, NullType):
-                counted = None if leaf.repeated else metadata.num_rows
-                out.append(LeafStats(leaf.path, leaf.field.type, nulls=counted, values=counted))
-                continue
-            width = _variant_width(stored[column:]) if isinstance(leaf.field.type, VariantType) else 1
-            watched = self._counts.get(i)
-            out.append(_leaf_stats(metadata, leaf, stored[column : column + width], watched))
-            column += width
-        return tuple(out)
-
-
-def _variant_width(stored: Sequence[FileField]) -> int:
-    """How many leaves the variant has whose metadata is the first of `stored`: more than two where it is shredded."""
-    group = stored[0].path[:-1]
-    return sum(1 for _ in takewhile(lambda f: f.path[: len(group)] == group, stored))
-
-
-def _is_float(type: DataType) -> bool:
-    return isinstance(type, FloatType)
-
-
-def _stored_leaves(metadata: pq.FileMetaData) -> list[FileField]:
-    fields = file_fields(metadata.schema.to_arrow_schema())
-    return [f for top in fields for f in top.walk() if not f.children]
-
-
-def _leaf_stats(
-    metadata: pq.FileMetaData, leaf: SchemaLeaf, stored: list[FileField], watched: list[int] | None
-) -> LeafStats:
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    size = sum(g.column(f.first).total_compressed_size for g in groups for f in stored)
-    type = leaf.field.type
-    nans = watched[1] if watched is not None and _is_float(type) else None
-    if leaf.repeated:
-        assert watched is not None
-        return LeafStats(leaf.path, type, nulls=watched[0], nans=nans, values=watched[2], column_size=size)
-    chunks = [g.column(stored[0].first) for g in groups]
-    nulls = chunk_nulls(chunks)
-    bounds = None
-    if not isinstance(type, VariantType):
-        bounds = group_bounds(chunks, stored[0].type, None, nothing_else=not _is_float(type))
-    if bounds is None:
-        return LeafStats(leaf.path, type, nulls=nulls, nans=nans, values=metadata.num_rows, column_size=size)
-    lower, upper = (_as_held(b, to_arrow_type(type)) for b in bounds)
-    return LeafStats(leaf.path, type, lower, upper, True, True, nulls, nans, metadata.num_rows, size)
-
-
-def _as_held(value: pa.Scalar, held: pa.DataType) -> pa.Scalar:
-    value = value.value if isinstance(value, pa.ExtensionScalar) else value
-    return value if value.type == held else value.cast(held)
-
-
 def chunk_nulls(chunks: Sequence[pq.ColumnChunkMetaData]) -> int | None:
     """The nulls in these column chunks; None if one of them does not say."""
     counts = [c.statistics.null_count if c.statistics and c.statistics.has_null_count else None for c in chunks]
@@ -216,14 +135,14 @@ def _summary(s: LeafStats) -> pa.StructArray:
 def summaries(
     lower: pa.Array,
     upper: pa.Array,
-    lower_exact: Sequence[bool | None],
-    upper_exact: Sequence[bool | None],
+    lower_exact: Sequence[bool | None] | pa.Array,
+    upper_exact: Sequence[bool | None] | pa.Array,
     nulls: Sequence[int | None],
     nans: Sequence[int | None],
     values: Sequence[int | None],
 ) -> pa.StructArray:
     """S of docs/design/001-waist.md, section 1, a row per file or row group."""
-    flags = [pa.array(lower_exact, pa.bool_()), pa.array(upper_exact, pa.bool_())]
+    flags = [e if isinstance(e, pa.Array) else pa.array(e, pa.bool_()) for e in (lower_exact, upper_exact)]
     counts = [pa.array(c, pa.int64()) for c in (nulls, nans, values)]
     names = ["lower", "upper", "lower_exact", "upper_exact", *COUNTS]
     return pa.StructArray.from_arrays([lower, upper, *flags, *counts], names=names)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CODEC = "zstd"
 """Where nobody chose one: a quarter less to store than snappy, and text is read a third faster."""
 CODECS = ("none", "uncompressed", "snappy", "gzip", "zstd", "lz4", "brotli")
+_FEW = 64
 _SAMPLE = 32 * 1024
 _DISTINCT = 0.8
 _DICTIONARY_BYTES = 1 << 20
@@ -61,6 +62,25 @@ class ParquetOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """What files of one `schema` share (see `parquet.schema.to_parquet_schema`), worked out once for all of them.
+
+    `stored` is the schema of the file, with the variants at the places `shredding` shredded; `groups` are the paths
+    to annotate VARIANT.
+    """
+
+    schema: pa.Schema
+    shredding: Shredding
+    stored: pa.Schema
+    groups: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, schema: pa.Schema, shredding: Shredding | None = None) -> Layout:
+        stored = shredded_schema(schema, shredding) if shredding else schema
+        return cls(schema, shredding or {}, stored, variant_groups(stored))
+
+
+@dataclass(frozen=True, slots=True)
 class FileSummary:
     """A finished file: `metadata` is its footer, without VARIANT annotations."""
 
@@ -73,25 +93,23 @@ class FileSummary:
 class ParquetWriter:
     """One file being written; `close` or `abort` ends it. As a context manager: closed, or aborted on an error.
 
-    Batches have the columns of `schema` (see `parquet.schema.to_parquet_schema`) in order; names are not compared.
-    The variants at the places `shredding` are stored shredded by its schemas; what is written is whole variants.
-    With `widen`, shredded columns of integers and decimals take narrower ones, whose widths are forgotten.
+    Batches have the columns of the layout's `schema` in order; names are not compared. The variants at the places
+    `shredding` are stored shredded by its schemas; what is written is whole variants. With `widen`, shredded columns
+    of integers and decimals take narrower ones, whose widths are forgotten.
     """
 
     def __init__(
         self,
         files: OutputFiles,
         uri: str,
-        schema: pa.Schema,
+        schema: pa.Schema | Layout,
         options: ParquetOptions | None = None,
         shredding: Shredding | None = None,
         widen: bool = False,
     ) -> None:
         self.uri = uri
-        self.schema = schema
-        self._shredding = shredding or {}
+        self._layout = schema if isinstance(schema, Layout) else Layout.of(schema, shredding)
         self._widen = widen
-        self._stored = shredded_schema(schema, self._shredding) if self._shredding else schema
         self._files = files
         self._options = options or ParquetOptions()
         self._pending: list[pa.RecordBatch] = []
@@ -115,9 +133,10 @@ class ParquetWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows. Raises SchemaMismatchError, ConstraintViolationError, and what the store raises."""
-        batch = conform(batch, self.schema)
-        if self._shredding:
-            batch = conform(shred_batch(batch, self._shredding, self._widen), self._stored)
+        layout = self._layout
+        batch = conform(batch, layout.schema)
+        if layout.shredding:
+            batch = conform(shred_batch(batch, layout.shredding, self._widen), layout.stored)
         limit = self._options.row_group_rows
         at = 0
         while at < batch.num_rows:
@@ -165,7 +184,7 @@ class ParquetWriter:
             self.abort()
 
     def _flush(self) -> None:
-        table = pa.Table.from_batches(self._pending, self._stored)
+        table = pa.Table.from_batches(self._pending, self._layout.stored)
         if self._writer is None:
             self._open(table)
         assert self._writer is not None
@@ -180,11 +199,11 @@ class ParquetWriter:
         dictionary = dictionary_columns(first) if options.dictionary == "auto" else options.dictionary
         codec = options.compression.lower()
         self._sink = self._files.open_output(self.uri)
-        if groups := variant_groups(self._stored):
-            self._sink = AnnotatingSink(self._sink, groups)
+        if self._layout.groups:
+            self._sink = AnnotatingSink(self._sink, self._layout.groups)
         self._writer = pq.ParquetWriter(
             self._sink,
-            self._stored,
+            self._layout.stored,
             version="2.6",
             use_dictionary=list(dictionary) if isinstance(dictionary, tuple) else dictionary,
             compression="none" if codec == "uncompressed" else codec,
@@ -202,8 +221,11 @@ class ParquetWriter:
 def dictionary_columns(table: pa.Table) -> tuple[str, ...] | bool:
     """The leaf columns worth a dictionary: those whose values repeat, and fit into one; False for none.
 
-    A dictionary that gets too large is given up in the middle, which costs the writer and the reader more than none.
+    A dictionary that gets too large is given up in the middle, which costs the writer and the reader more than none;
+    for a few rows its own page costs more than it saves.
     """
+    if table.num_rows < _FEW:
+        return False
     step = max(1, table.num_rows // _SAMPLE)
     leaves: dict[str, list[pa.Array]] = {}
     for name, column in zip(table.column_names, table.columns):

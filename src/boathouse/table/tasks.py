@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -125,7 +125,7 @@ class WriteContext:
 
 
 class FileWriter(Protocol):
-    """One data file being written; a format's `tasks` module opens them."""
+    """One data file being written; a format's FileWriters open them."""
 
     @property
     def bytes_written(self) -> int:
@@ -134,11 +134,29 @@ class FileWriter(Protocol):
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows; columns are those of `WriteContext.schema`, partition columns included."""
 
-    def close(self) -> pa.Table:
-        """Finishes the file and describes it: one row of OUTCOMES, of kind data."""
+    def close(self) -> ClosedFile:
+        """Finishes the file."""
 
     def abort(self) -> None:
         """Leaves nothing behind; never raises."""
+
+
+class ClosedFile(Protocol):
+    """A finished data file, as the FileWriters that opened it describe it to themselves."""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The URIs of what is stored, to be deleted if the write fails."""
+
+
+class FileWriters(Protocol):
+    """The files of one write: what they share is worked out once, and they are described many at a time."""
+
+    def open(self, partition: Mapping[int, object]) -> FileWriter:
+        """A new file for rows that all have these partition values (by partition field id)."""
+
+    def outcomes(self, closed: Sequence[Any]) -> pa.Table:
+        """OUTCOMES: a row of kind data for each of these files, in order; there is one at least."""
 
 
 class TaskModule(Protocol):
@@ -147,8 +165,8 @@ class TaskModule(Protocol):
     def read(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """The rows of the task's units, in order, with the schema `task.read.schema`."""
 
-    def open_writer(self, context: WriteContext, partition: Mapping[int, object]) -> FileWriter:
-        """A new file for rows that all have these partition values (by partition field id)."""
+    def writers(self, context: WriteContext) -> FileWriters:
+        """The files of a write, opened one by one."""
 
     def outcomes_schema(self, context: WriteContext) -> pa.Schema:
         """The schema of OUTCOMES for this context: `table.units.outcomes_schema` with the format's native."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -138,3 +138,19 @@ def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.S
             pa.field("error", pa.binary()),
         ]
     )
+
+
+def outcome_rows(schema: pa.Schema, kind: str, format: int, spec: int, known: Mapping[str, Any]) -> pa.Table:
+    """OUTCOMES rows of files of one kind: `known` are columns (arrays or lists) of equal length, the others null."""
+    count = len(next(iter(known.values())))
+    constant = {"kind": kind, "format": format, "spec": spec}
+    columns = []
+    for f in schema:
+        if f.name in constant:
+            columns.append(pa.repeat(pa.scalar(constant[f.name], f.type), count))
+        elif f.name in known:
+            values = known[f.name]
+            columns.append(values if isinstance(values, pa.Array) else pa.array(values, f.type))
+        else:
+            columns.append(pa.nulls(count, f.type))
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +46,15 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(out.columns, schema=task.read.schema)
 
 
+@dataclass(frozen=True)
+class _Closed:
+    row: dict[str, Any]
+
+    @property
+    def paths(self) -> list[str]:
+        return [part["path"] for part in self.row["parts"]]
+
+
 class _Writer:
     def __init__(self, context: WriteContext, partition: Mapping[int, object]) -> None:
         self._context, self._partition, self._batches = context, partition, []
@@ -53,7 +64,7 @@ class _Writer:
         self._batches.append(batch)
         self.bytes_written += batch.nbytes
 
-    def close(self) -> pa.Table:
+    def close(self) -> _Closed:
         schema = to_arrow(self._context.schema)
         table = pa.Table.from_batches(self._batches, schema)
         half = (len(schema) + 1) // 2
@@ -73,7 +84,7 @@ class _Writer:
             "partition": {str(k): v for k, v in self._partition.items()}, "parts": parts,
             "stats": {str(i): _stats(table.column(i)) for i in range(table.num_columns)},
         }  # fmt: skip
-        return pa.Table.from_pylist([row], schema=outcomes_schema(self._context))
+        return _Closed(row)
 
     def abort(self) -> None:
         self._batches = []
@@ -89,8 +100,19 @@ def _stats(column: pa.ChunkedArray) -> dict[str, object]:
             "nulls": column.null_count, "nans": nans, "values": len(column)}  # fmt: skip
 
 
-def open_writer(context: WriteContext, partition: Mapping[int, object]) -> _Writer:
-    return _Writer(context, partition)
+class _Writers:
+    def __init__(self, context: WriteContext) -> None:
+        self._context = context
+
+    def open(self, partition: Mapping[int, object]) -> _Writer:
+        return _Writer(self._context, partition)
+
+    def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
+        return pa.Table.from_pylist([c.row for c in closed], schema=outcomes_schema(self._context))
+
+
+def writers(context: WriteContext) -> _Writers:
+    return _Writers(context)
 
 
 def outcomes_schema(context: WriteContext) -> pa.Schema:

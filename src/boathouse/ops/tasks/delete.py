@@ -14,7 +14,8 @@ from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import to_arrow
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.expr.tree import Expr, columns
-from boathouse.ops.tasks.sink import PartitionedWriter, pickle_error
+from boathouse.ops.tasks.partitioned import PartitionedWriter
+from boathouse.ops.tasks.sink import pickle_error
 from boathouse.registry import tasks
 from boathouse.table.plan import deletes_of
 from boathouse.table.tasks import POSITION, ReadSpec, ScanTask, WriteContext
@@ -51,7 +52,7 @@ def delete_rows(task: DeleteTask) -> Iterator[pa.RecordBatch]:
     except Exception as error:
         writer.abort()
         failed = _table([{"kind": "error", "error": pickle_error(error)}], schema)
-        yield from pa.concat_tables([*writer.closed, failed]).to_batches()
+        yield from pa.concat_tables([*writer.closed(), failed]).to_batches()
 
 
 def _unit(task: DeleteTask, i: int, writer: PartitionedWriter) -> tuple[dict[str, object] | None, int]:

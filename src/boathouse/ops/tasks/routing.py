@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ from boathouse.arrow.transforms import transform
 from boathouse.types import PartitionField, PartitionSpec, Schema
 
 PartitionKey = tuple[object, ...]
+_SLICE_ROWS = 1 << 16
+_SLICE_BYTES = 64 << 20
 
 
 def partition_arrays(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> list[pa.Array]:
@@ -32,28 +34,78 @@ def _values(batch: pa.RecordBatch, field: PartitionField, schema: Schema) -> pa.
     return transform(column, field.transform, type)
 
 
-def split(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
-    """The batch cut by partition values, each part in the rows' order; values are Python ones, null is None."""
-    if batch.num_rows == 0:
+def split(
+    batches: Sequence[pa.RecordBatch], spec: PartitionSpec, schema: Schema
+) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
+    """The rows by partition values: those of one partition follow one another, in the order in which they came.
+
+    A partition may come in several parts. Values are Python ones, null is None. Beside the batches, the rows of a
+    slice are held, and a few bytes for each row.
+    """
+    batches = [b for b in batches if b.num_rows]
+    if not batches:
         return
     if not spec.fields:
-        yield (), batch
+        yield from (((), b) for b in batches)
         return
-    encoded = [_encode(a) for a in partition_arrays(batch, spec, schema)]
-    codes = np.zeros(batch.num_rows, dtype=np.int64)
-    for indices, values in encoded:
-        codes = codes * len(values) + indices
-    groups, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    if len(groups) == 1:
-        yield tuple(values[indices[0]] for indices, values in encoded), batch
+    encoded = [_encode(column) for column in zip(*(partition_arrays(b, spec, schema) for b in batches))]
+    _, first, inverse = np.unique(_codes(encoded), return_index=True, return_inverse=True)
+    keys = [tuple(values[indices[at]] for indices, values in encoded) for at in first]
+    if len(keys) == 1:
+        yield from ((keys[0], b) for b in batches)
         return
-    order = np.argsort(inverse, kind="stable")
-    ends = np.cumsum(np.bincount(inverse))
-    start = 0
-    rows = batch.take(pa.array(order))
-    for at, end in zip(first, ends, strict=True):
-        yield tuple(values[indices[at]] for indices, values in encoded), rows.slice(start, end - start)
-        start = int(end)
+    ends = np.cumsum(np.bincount(inverse)).tolist()
+    at = group = 0
+    for rows in _in_order(batches, np.argsort(inverse, kind="stable")):
+        start, stop = at, at + rows.num_rows
+        while at < stop:
+            end = min(stop, ends[group])
+            yield keys[group], rows.slice(at - start, end - at)
+            at = end
+            group += at == ends[group]
+
+
+def _codes(encoded: Sequence[tuple[np.ndarray, list[object]]]) -> np.ndarray:
+    """An integer for each row, the same for rows of one partition."""
+    codes, bound = encoded[0][0], len(encoded[0][1])
+    for indices, values in encoded[1:]:
+        if bound * len(values) >= 1 << 62:
+            codes = np.unique(codes, return_inverse=True)[1]
+            bound = int(codes.max()) + 1
+        codes, bound = codes * len(values) + indices, bound * len(values)
+    return codes
+
+
+def _in_order(batches: Sequence[pa.RecordBatch], order: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """The rows of the batches in this order, a slice at a time."""
+    starts = np.cumsum([0, *(b.num_rows for b in batches)])
+    size = len(order) * _SLICE_BYTES // max(1, sum(b.nbytes for b in batches))
+    size = max(1, min(size, _SLICE_ROWS))
+    for at in range(0, len(order), size):
+        yield from _taken(batches, starts, order[at : at + size])
+
+
+def _taken(batches: Sequence[pa.RecordBatch], starts: np.ndarray, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+    if len(batches) == 1:
+        yield batches[0].take(pa.array(rows))
+        return
+    source = np.searchsorted(starts, rows, side="right") - 1
+    by_batch = np.argsort(source, kind="stable")
+    used, at = np.unique(source[by_batch], return_index=True)
+    within = (rows - starts[source])[by_batch]
+    parts = [batches[u].take(pa.array(w)) for u, w in zip(used, np.split(within, at[1:]))]
+    place = np.empty(len(rows), np.int64)
+    place[by_batch] = np.arange(len(rows))
+    try:
+        columns = [pa.concat_arrays(column) for column in zip(*(p.columns for p in parts))]
+    except pa.ArrowInvalid:  # more text than one array holds
+        if len(rows) == 1:
+            raise
+        half = len(rows) // 2
+        yield from _taken(batches, starts, rows[:half])
+        yield from _taken(batches, starts, rows[half:])
+        return
+    yield pa.RecordBatch.from_arrays(columns, schema=batches[0].schema).take(pa.array(place))
 
 
 def same(key: PartitionKey) -> PartitionKey:
@@ -61,13 +113,15 @@ def same(key: PartitionKey) -> PartitionKey:
     return tuple(repr(v) if isinstance(v, float) else v for v in key)
 
 
-def _encode(values: pa.Array) -> tuple[np.ndarray, list[object]]:
+def _encode(chunks: Sequence[pa.Array]) -> tuple[np.ndarray, list[object]]:
     """Small integers for values, with null and NaN each one group; the formats tell the two zeros apart."""
-    floating = pa.types.is_floating(values.type)
-    encoded = pc.dictionary_encode(_bits(values) if floating else values, null_encoding="encode")
-    indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    distinct = encoded.dictionary.view(values.type) if floating else encoded.dictionary
-    return indices, distinct.to_pylist()
+    type = chunks[0].type
+    floating = pa.types.is_floating(type)
+    values = pa.chunked_array([_bits(c) if floating else c for c in chunks])
+    encoded = pc.dictionary_encode(values, null_encoding="encode").unify_dictionaries().chunks
+    indices = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in encoded]).astype(np.int64)
+    distinct = encoded[0].dictionary
+    return indices, (distinct.view(type) if floating else distinct).to_pylist()
 
 
 def _bits(values: pa.Array) -> pa.Array:

@@ -1,13 +1,12 @@
 """The sink: the one function through which rows become data files, in process and on executors.
 
-It does all that is not relational: routing by `_action`, bitmaps a unit, double matches, partition routing
-and file rolling, with a bounded number of writers open.
+It does all that is not relational: routing by `_action`, bitmaps a unit, double matches; files are what
+PartitionedWriter makes of the rows.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -18,79 +17,13 @@ from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import mask
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import ConstraintViolationError
-from boathouse.ops.outcomes import discard
-from boathouse.ops.tasks.routing import PartitionKey, same, split
+from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.registry import tasks
-from boathouse.table.tasks import POSITION, UNIT, FileWriter, WriteContext
+from boathouse.table.tasks import POSITION, UNIT, WriteContext
 from boathouse.table.units import DELETE_FILE
 
 ACTION = "_action"
 """insert, update (a new image) and copy go to data files; delete marks (`_unit`, `_pos`) as deleted."""
-
-_SLICE_ROWS = 1 << 16
-
-
-class PartitionedWriter:
-    """Routes rows to one open file a partition, rolls at the target size, keeps few files open."""
-
-    def __init__(self, context: WriteContext) -> None:
-        self._context = context
-        self._module = tasks(context.format)
-        self._open: OrderedDict[PartitionKey, tuple[FileWriter, int]] = OrderedDict()
-        self.closed: list[pa.Table] = []
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """`batch` has the context's schema."""
-        for key, rows in split(batch, self._context.spec, self._context.schema):
-            self._write_partition(key, rows)
-
-    def _write_partition(self, values: PartitionKey, rows: pa.RecordBatch) -> None:
-        context = self._context
-        key = same(values)
-        offset = 0
-        while offset < rows.num_rows:
-            writer, held = self._writer(key, values)
-            room = _SLICE_ROWS if context.target_rows is None else min(_SLICE_ROWS, context.target_rows - held)
-            part = rows.slice(offset, room)
-            writer.write(part)
-            offset += part.num_rows
-            held += part.num_rows
-            self._open[key] = (writer, held)
-            if writer.bytes_written >= context.target_bytes or held == context.target_rows:
-                self._close(key)
-
-    def _writer(self, key: PartitionKey, values: PartitionKey) -> tuple[FileWriter, int]:
-        if key in self._open:
-            self._open.move_to_end(key)
-            return self._open[key]
-        if len(self._open) >= self._context.max_open_files:
-            self._close(next(iter(self._open)))
-        by_id = {f.id: value for f, value in zip(self._context.spec, values, strict=True)}
-        self._open[key] = (self._module.open_writer(self._context, by_id), 0)
-        return self._open[key]
-
-    def _close(self, key: PartitionKey) -> None:
-        writer, _ = self._open.pop(key)
-        try:
-            self.closed.append(writer.close())
-        except BaseException:
-            writer.abort()
-            raise
-
-    def finish(self) -> list[pa.Table]:
-        """Closes what is open; the OUTCOMES rows of every file."""
-        while self._open:
-            self._close(next(iter(self._open)))
-        return self.closed
-
-    def abort(self, finished: bool = False) -> None:
-        """Leaves no file that is still open; those closed are in `closed`, for the caller to remove, or go too."""
-        while self._open:
-            _, (writer, _held) = self._open.popitem()
-            writer.abort()
-        if finished:
-            for outcomes in self.closed:
-                discard(outcomes, self._context)
 
 
 class DeletedRows:
@@ -117,14 +50,16 @@ class DeletedRows:
             yield {"kind": DELETE_FILE, "unit": unit, "vector": serialize64(bitmap), "deleted": len(positions)}
 
 
-def sink_batches(batches: Iterable[pa.RecordBatch], context: WriteContext) -> Iterator[pa.RecordBatch]:
-    """Writes the rows and yields OUTCOMES.
+def sink_batches(
+    batches: Iterable[pa.RecordBatch], context: WriteContext, gathered_bytes: int = GATHERED_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Writes the rows and yields OUTCOMES. For `gathered_bytes` see PartitionedWriter.
 
     A failure travels as a row whose `error` is the pickled exception, after rows for the files that were
     already finished, so that the driver can remove them and raise.
     """
     schema = tasks(context.format).outcomes_schema(context)
-    writer = PartitionedWriter(context)
+    writer = PartitionedWriter(context, gathered_bytes)
     deleted = DeletedRows()
     inserted = copied = 0
     try:
@@ -135,7 +70,7 @@ def sink_batches(batches: Iterable[pa.RecordBatch], context: WriteContext) -> It
         outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), counts]
     except Exception as error:
         writer.abort()
-        outcomes = [*writer.closed, _rows([{"kind": "error", "error": pickle_error(error)}], schema)]
+        outcomes = [*writer.closed(), _rows([{"kind": "error", "error": pickle_error(error)}], schema)]
     except BaseException:  # an interrupt: nobody will hear of the files
         writer.abort(finished=True)
         raise

@@ -1,0 +1,165 @@
+"""The Parquet data files of one write, and their rows of OUTCOMES; runs on executors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from boathouse.bits import entropy
+from boathouse.delta import paths
+from boathouse.delta.partition_values import physical as to_physical
+from boathouse.delta.partition_values import physical_array, text_of
+from boathouse.delta.stats_json import StatsTexts
+from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema
+from boathouse.parquet.stats import schema_leaves
+from boathouse.parquet.write import CODEC, Layout, ParquetOptions, ParquetWriter
+from boathouse.parquet.written import FileLeaves, FileStats, LeafColumn, StatsCollector, struct_of
+from boathouse.table.tasks import WriteContext
+from boathouse.table.units import DATA_FILE, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
+from boathouse.types import PartitionField, PartitionSpec, Schema
+
+WRITTEN: Final = pa.struct(
+    [
+        ("path", pa.string()),
+        ("partitionValues", pa.map_(pa.string(), pa.string())),
+        ("modificationTime", pa.int64()),
+        ("stats", pa.string()),
+    ]
+)
+"""`native` of OUTCOMES: the parts of the add action that only the writer of the file knows."""
+
+_DIALECT: Final = Dialect(field_id=no_id)
+_SUFFIX: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "lz4": ".lz4", "brotli": ".br"}
+
+
+def outcomes(context: WriteContext) -> pa.Schema:
+    """The schema of OUTCOMES for this context."""
+    stats = stats_type([leaf.field.type for leaf in schema_leaves(context.schema)])
+    return outcomes_schema(partition_type(context.spec), stats, WRITTEN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """A finished file: `values` and `texts` are its partition's, a field each."""
+
+    uri: str
+    path: str
+    values: tuple[Any, ...]
+    texts: tuple[str | None, ...]
+    size: int
+    rows: int
+    written_ms: int
+    stats: FileStats
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.uri,)
+
+
+class DeltaFiles:
+    """The data files of one write; partition columns are not in them."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self.context = context
+        self.fields = tuple(context.spec)
+        self.names = tuple(f.name for f in self.fields)
+        self.data = data_schema(context.schema, context.spec)
+        self.indices = [i for i, f in enumerate(context.schema) if f.name not in self.names]
+        self.codec = str(context.options.get("codec", CODEC))
+        self.options = ParquetOptions(compression=self.codec)
+        self.layout = Layout.of(to_parquet_schema(self.data, _DIALECT))
+        self.leaves = FileLeaves(self.data)
+        self._texts = StatsTexts(self.data, context.options)
+        self._schema = outcomes(context)
+
+    def open(self, partition: Mapping[int, object]) -> DeltaFileWriter:
+        return DeltaFileWriter(self, partition)
+
+    def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
+        rows = [c.rows for c in closed]
+        leaves = self.leaves.columns([c.stats for c in closed])
+        values = [physical_array([c.values[i] for c in closed], f.type) for i, f in enumerate(self.fields)]
+        native = [
+            pa.array([paths.encode(c.path) for c in closed], pa.string()),
+            pa.array([list(zip(self.names, c.texts)) for c in closed], WRITTEN.field("partitionValues").type),
+            pa.array([c.written_ms for c in closed], pa.int64()),
+            pa.array(self._texts.of(leaves, rows), pa.string()),
+        ]
+        type = self._schema.field("partition").type
+        known = {
+            "path": [c.uri for c in closed],
+            "size": [c.size for c in closed],
+            "rows": rows,
+            "partition": pa.StructArray.from_arrays(values, fields=list(type)) if values else [{}] * len(closed),
+            "stats": struct_of(self._all_leaves(leaves, values, rows), len(closed)),
+            "native": pa.StructArray.from_arrays(native, fields=list(WRITTEN)),
+        }
+        return outcome_rows(self._schema, DATA_FILE, PARQUET, self.context.spec.id, known)
+
+    def _all_leaves(self, leaves: Sequence[LeafColumn], values: list[pa.Array], rows: list[int]) -> list[LeafColumn]:
+        """Statistics of every leaf of the table, those of partition columns from their one value in each file."""
+        stored = {leaf.path: leaf for leaf in leaves}
+        constant = {f.name: _constant(f, v, rows) for f, v in zip(self.fields, values)}
+        paths = (leaf.path for leaf in schema_leaves(self.context.schema))
+        return [stored[path] if path in stored else constant[path[0]] for path in paths]
+
+
+def _constant(field: PartitionField, values: pa.Array, rows: list[int]) -> LeafColumn:
+    """A value in every row of a file; NaN and null are counted and are no bounds."""
+    null = values.is_null().to_numpy(zero_copy_only=False)
+    nan = np.zeros(len(values), np.bool_)
+    if pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False)
+        nan = np.isnan(numbers) & ~null
+        values = pa.array(numbers, values.type, mask=null | nan)
+    counts = np.array(rows, np.int64)
+    nulls, nans = (counts * null).tolist(), (counts * nan).tolist()
+    return LeafColumn((field.name,), field.type, values, values, nulls, nans, rows, [None] * len(rows))
+
+
+class DeltaFileWriter:
+    """One data file, `p=v/part-00000-<uuid>.c000.<codec>.parquet`."""
+
+    def __init__(self, files: DeltaFiles, partition: Mapping[int, object]) -> None:
+        self._files = files
+        self._values = tuple(to_physical(partition.get(f.id), f.type) for f in files.fields)
+        self._texts = tuple(text_of(v, f.type) for v, f in zip(self._values, files.fields))
+        self._path = _path(files.names, self._texts, files.codec)
+        self._stats = StatsCollector(files.leaves)
+        context = files.context
+        self._writer = ParquetWriter(context.files, f"{context.directory}/{self._path}", files.layout, files.options)
+
+    @property
+    def bytes_written(self) -> int:
+        return self._writer.bytes_written
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        rows = batch.select(self._files.indices)
+        self._stats.update(rows)
+        self._writer.write(rows)
+
+    def abort(self) -> None:
+        self._writer.abort()
+
+    def close(self) -> _Closed:
+        summary = self._writer.close()
+        stats = self._stats.taken(summary.metadata)
+        now = entropy.current().now_ms()
+        return _Closed(summary.uri, self._path, self._values, self._texts, summary.size, summary.rows, now, stats)
+
+
+def data_schema(schema: Schema, spec: PartitionSpec) -> Schema:
+    """The columns that are in the files."""
+    constant = {f.name for f in spec}
+    return Schema(tuple(f for f in schema if f.name not in constant))
+
+
+def _path(names: Sequence[str], texts: Sequence[str | None], codec: str) -> str:
+    """The file's raw path below the table's root."""
+    suffix = _SUFFIX.get(codec.lower(), f".{codec.lower()}")
+    name = f"part-00000-{entropy.current().uuid4()}.c000{suffix}.parquet"
+    return "/".join([*(paths.partition_folder(n, t) for n, t in zip(names, texts)), name])

@@ -1,0 +1,132 @@
+"""Rows to data files: by partition, rolled at the target size, with a bounded number of writers open."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from typing import Final
+
+import pyarrow as pa
+
+from boathouse.errors import BoathouseError
+from boathouse.ops.outcomes import discard
+from boathouse.ops.tasks.routing import PartitionKey, same, split
+from boathouse.registry import tasks
+from boathouse.table.tasks import ClosedFile, FileWriter, WriteContext
+
+GATHERED_BYTES: Final = 64 << 20
+"""Arrow memory of a stream that is put in the order of its partitions at a time."""
+_SLICE_ROWS: Final = 1 << 16
+_HELD: Final = 1 << 14
+"""Columns of finished files whose statistics are kept before they are put into a table."""
+
+
+class PartitionedWriter:
+    """Rows of the context's schema, into files.
+
+    Rows for a table with partitions are gathered up to `gathered_bytes`, and written a partition after the other, so
+    that many partitions take turns at few open files seldom, and each has one file where all rows were gathered.
+    """
+
+    def __init__(self, context: WriteContext, gathered_bytes: int = GATHERED_BYTES) -> None:
+        self._context = context
+        self._files = tasks(context.format).writers(context)
+        self._gathered_bytes = gathered_bytes
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._open: OrderedDict[PartitionKey, tuple[FileWriter, int]] = OrderedDict()
+        self._closed: list[ClosedFile] = []
+        self._described: list[pa.Table] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if not self._context.spec.fields:
+            self._write_partition((), batch)
+            return
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= self._gathered_bytes:
+            self._write_waiting()
+
+    def _write_waiting(self, last: bool = False) -> None:
+        """With `last` no other rows follow: a partition is closed when the next one begins."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        before: PartitionKey | None = None
+        for values, rows in split(waiting, self._context.spec, self._context.schema):
+            key = same(values)
+            if last and before not in (None, key) and before in self._open:
+                self._close(before)
+            self._write_partition(values, rows)
+            before = key
+
+    def _write_partition(self, values: PartitionKey, rows: pa.RecordBatch) -> None:
+        context = self._context
+        key = same(values)
+        offset = 0
+        while offset < rows.num_rows:
+            writer, held = self._writer(key, values)
+            room = _SLICE_ROWS if context.target_rows is None else min(_SLICE_ROWS, context.target_rows - held)
+            part = rows.slice(offset, room)
+            writer.write(part)
+            offset += part.num_rows
+            held += part.num_rows
+            self._open[key] = (writer, held)
+            if writer.bytes_written >= context.target_bytes or held == context.target_rows:
+                self._close(key)
+
+    def _writer(self, key: PartitionKey, values: PartitionKey) -> tuple[FileWriter, int]:
+        if key in self._open:
+            self._open.move_to_end(key)
+            return self._open[key]
+        if len(self._open) >= self._context.max_open_files:
+            self._close(next(iter(self._open)))
+        by_id = {f.id: value for f, value in zip(self._context.spec, values, strict=True)}
+        self._open[key] = (self._files.open(by_id), 0)
+        return self._open[key]
+
+    def _close(self, key: PartitionKey) -> None:
+        writer, _ = self._open.pop(key)
+        try:
+            self._closed.append(writer.close())
+        except BaseException:
+            writer.abort()
+            raise
+        if len(self._closed) * max(1, len(self._context.schema)) >= _HELD:
+            self._describe()
+
+    def _describe(self) -> None:
+        if self._closed:
+            self._described.append(self._files.outcomes(self._closed))
+            self._closed = []
+
+    def finish(self) -> list[pa.Table]:
+        """Writes what waits and closes what is open; the OUTCOMES rows of every file."""
+        self._write_waiting(last=True)
+        while self._open:
+            self._close(next(iter(self._open)))
+        self._describe()
+        return self._described
+
+    def closed(self) -> list[pa.Table]:
+        """The OUTCOMES rows of the files that were finished before a failure; one that has none is removed."""
+        try:
+            self._describe()
+        except Exception:
+            self._remove_closed()
+        return self._described
+
+    def abort(self, finished: bool = False) -> None:
+        """Leaves no file that is still open; those closed are in `closed`, for the caller to remove, or go too."""
+        self._waiting = []
+        while self._open:
+            _, (writer, _held) = self._open.popitem()
+            writer.abort()
+        if finished:
+            self._remove_closed()
+            for outcomes in self._described:
+                discard(outcomes, self._context)
+
+    def _remove_closed(self) -> None:
+        for path in (path for file in self._closed for path in file.paths):
+            with suppress(BoathouseError, OSError):
+                self._context.files.delete(path)
+        self._closed = []
