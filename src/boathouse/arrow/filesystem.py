@@ -114,11 +114,18 @@ def _local_output(path: str) -> pa.NativeFile:
     try:
         return pa.OSFile(path, "wb")
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _make_folder(os.path.dirname(path))
         return pa.OSFile(path, "wb")
     except (NotADirectoryError, IsADirectoryError):
         pass
     raise StorageError("A file is where a folder should be, or a folder where the file should be.", where=_FILE + path)
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.mkdir(path)  # mostly a new partition of a table that is there
+    except (FileNotFoundError, FileExistsError):
+        os.makedirs(path, exist_ok=True)
 
 
 def _typed(uri: str, options: StorageOptions, request: Callable[[], Any]) -> Any:

@@ -141,11 +141,21 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
     Raises SchemaMismatchError for types that do not fit, ConstraintViolationError for a null that may not be.
     """
+    if _fits(batch, schema):
+        return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
     columns = [(f.name, c) for f, c in zip(batch.schema, batch.columns) if not pa.types.is_null(f.type)]
     if len(columns) != len(schema):
         raise SchemaMismatchError(f"the rows have {len(columns)} columns, the file {len(schema)}")
     made = [_fit(column, f, None) for (_, column), f in zip(columns, schema)]
     return pa.RecordBatch.from_arrays(made, schema=schema)
+
+
+def _fits(batch: pa.RecordBatch, schema: pa.Schema) -> bool:
+    """Whether plain columns have the file's types already, and no null where there may be none."""
+    return batch.num_columns == len(schema) and all(
+        c.type == f.type and not pa.types.is_nested(f.type) and (f.nullable or not c.null_count)
+        for c, f in zip(batch.columns, schema)
+    )
 
 
 def _fit(array: pa.Array, field: pa.Field, parent: pa.Array | None) -> pa.Array:

@@ -118,9 +118,9 @@ def _encode(chunks: Sequence[pa.Array]) -> tuple[np.ndarray, list[object]]:
     type = chunks[0].type
     floating = pa.types.is_floating(type)
     values = pa.chunked_array([_bits(c) if floating else c for c in chunks])
-    encoded = pc.dictionary_encode(values, null_encoding="encode").unify_dictionaries().chunks
+    encoded = pc.dictionary_encode(values, null_encoding="encode").chunks
     indices = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in encoded]).astype(np.int64)
-    distinct = encoded[0].dictionary
+    distinct = encoded[-1].dictionary  # the chunks share one
     return indices, (distinct.view(type) if floating else distinct).to_pylist()
 
 
