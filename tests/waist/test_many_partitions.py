@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 from pyiceberg.table import StaticTable
 
 import boathouse as bh
+from boathouse.arrow.filesystem import NativeFiles
 from boathouse.arrow.schema import from_arrow
+from boathouse.errors import StorageError
 from boathouse.ops.tasks import partitioned, routing
 from boathouse.ops.tasks.routing import same, split
 from boathouse.types import PartitionField, PartitionSpec, Schema
@@ -123,6 +126,24 @@ def test_files_of_a_partition_roll(tmp_path, format):
     assert len(data_files(path)) > 4
     found = bh.open(path).to_arrow()
     assert found.num_rows == 400_000 and pc.sum(found["n"]) == pc.sum(data["n"])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("nth", [1, 20, 150])
+def test_a_file_that_cannot_be_written_takes_the_others_with_it(tmp_path, format, nth, monkeypatch):
+    opened = itertools.count(1)
+    open_output = NativeFiles.open_output
+
+    def failing(self: NativeFiles, uri: str) -> pa.NativeFile:
+        if next(opened) == nth:
+            raise StorageError("The disk is full.", where=uri)
+        return open_output(self, uri)
+
+    monkeypatch.setattr(NativeFiles, "open_output", failing)
+    path = str(tmp_path / "t")
+    with pytest.raises(StorageError, match="The disk is full"):
+        bh.write(rows(), path, format=format, partition_by="p")
+    assert next(opened) > nth and data_files(path) == []
 
 
 def test_values_that_look_alike_are_told_apart():

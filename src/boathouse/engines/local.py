@@ -98,7 +98,7 @@ class LocalEngine:
             source = _Source(rel)
             try:
                 gathered = GATHERED_BYTES if whole is None else sys.maxsize  # what is in memory is there already
-                return settle(sink_batches(source, context, gathered), schema, context)
+                return settle(sink_batches(source, context, gathered, _WORKERS), schema, context)
             except Exception:
                 if source.error is not None:
                     raise source.error from None

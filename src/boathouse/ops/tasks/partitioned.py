@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
@@ -19,6 +20,8 @@ GATHERED_BYTES: Final = 64 << 20
 _SLICE_ROWS: Final = 1 << 16
 _HELD: Final = 1 << 14
 """Columns of finished files whose statistics are kept before they are put into a table."""
+_MANY_FILES: Final = 32
+"""From here on files are finished in threads: a file of a few rows is written when it is closed."""
 
 
 class PartitionedWriter:
@@ -26,16 +29,21 @@ class PartitionedWriter:
 
     Rows for a table with partitions are gathered up to `gathered_bytes`, and written a partition after the other, so
     that many partitions take turns at few open files seldom, and each has one file where all rows were gathered.
+    Many files are finished in `threads`.
     """
 
-    def __init__(self, context: WriteContext, gathered_bytes: int = GATHERED_BYTES) -> None:
+    def __init__(self, context: WriteContext, gathered_bytes: int = GATHERED_BYTES, threads: int = 1) -> None:
         self._context = context
         self._files = tasks(context.format).writers(context)
         self._gathered_bytes = gathered_bytes
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._open: OrderedDict[PartitionKey, tuple[FileWriter, int]] = OrderedDict()
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._closing: deque[Future[ClosedFile]] = deque()
         self._closed: list[ClosedFile] = []
+        self._files_closed = 0
         self._described: list[pa.Table] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -85,13 +93,20 @@ class PartitionedWriter:
 
     def _close(self, key: PartitionKey) -> None:
         writer, _ = self._open.pop(key)
-        try:
-            self._closed.append(writer.close())
-        except BaseException:
-            writer.abort()
-            raise
+        self._files_closed += 1
+        if self._threads > 1 and self._files_closed > _MANY_FILES:
+            self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="boathouse")
+            self._closing.append(self._pool.submit(_finished, writer))
+            self._settle(2 * self._threads)
+        else:
+            self._closed.append(_finished(writer))
         if len(self._closed) * max(1, len(self._context.schema)) >= _HELD:
             self._describe()
+
+    def _settle(self, left: int) -> None:
+        """Waits until at most so many files are being finished."""
+        while len(self._closing) > left:
+            self._closed.append(self._closing.popleft().result())
 
     def _describe(self) -> None:
         if self._closed:
@@ -103,6 +118,8 @@ class PartitionedWriter:
         self._write_waiting(last=True)
         while self._open:
             self._close(next(iter(self._open)))
+        self._settle(0)
+        self._end_threads()
         self._describe()
         return self._described
 
@@ -120,13 +137,30 @@ class PartitionedWriter:
         while self._open:
             _, (writer, _held) = self._open.popitem()
             writer.abort()
+        while self._closing:
+            with suppress(BaseException):  # what was raised first is told; this file has removed itself
+                self._settle(len(self._closing) - 1)
+        self._end_threads()
         if finished:
             self._remove_closed()
             for outcomes in self._described:
                 discard(outcomes, self._context)
+
+    def _end_threads(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
 
     def _remove_closed(self) -> None:
         for path in (path for file in self._closed for path in file.paths):
             with suppress(BoathouseError, OSError):
                 self._context.files.delete(path)
         self._closed = []
+
+
+def _finished(writer: FileWriter) -> ClosedFile:
+    try:
+        return writer.close()
+    except BaseException:
+        writer.abort()
+        raise

@@ -51,15 +51,15 @@ class DeletedRows:
 
 
 def sink_batches(
-    batches: Iterable[pa.RecordBatch], context: WriteContext, gathered_bytes: int = GATHERED_BYTES
+    batches: Iterable[pa.RecordBatch], context: WriteContext, gathered_bytes: int = GATHERED_BYTES, threads: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Writes the rows and yields OUTCOMES. For `gathered_bytes` see PartitionedWriter.
+    """Writes the rows and yields OUTCOMES. For `gathered_bytes` and `threads` see PartitionedWriter.
 
     A failure travels as a row whose `error` is the pickled exception, after rows for the files that were
     already finished, so that the driver can remove them and raise.
     """
     schema = tasks(context.format).outcomes_schema(context)
-    writer = PartitionedWriter(context, gathered_bytes)
+    writer = PartitionedWriter(context, gathered_bytes, threads)
     deleted = DeletedRows()
     inserted = copied = 0
     try:
