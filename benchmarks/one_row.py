@@ -98,12 +98,13 @@ def main() -> None:
         for which, seconds in ((f"1st append, {format}", first), (f"{APPENDS}th append, {format}", last)):
             cases.append(Case(which, us, {peer: seconds[peer], us: seconds[us]}, target="reported"))
             print(cases[-1].row(), flush=True)
+    near = f"{APPENDS - LAST // 2} to {APPENDS + LAST // 2}"
     record(
         "In process: appends of one row",
         cases,
         "Each append is one call by the table's path (by its name in pyiceberg's catalog in memory). The 1st: of "
-        f"{TABLES} new tables; the {APPENDS}th: the median of appends {APPENDS - LAST // 2} to {APPENDS + LAST // 2} of one "
-        "table. The rows are counted in the end.",
+        f"{TABLES} new tables; the {APPENDS}th: the median of appends {near} of one table. The rows are counted in "
+        "the end.",
     )
 
 
