@@ -19,7 +19,7 @@ _READ = frozenset(
 )  # fmt: skip
 _WRITE = frozenset(
     {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
-     "usermetadata", "timezone"}
+     "usermetadata", "timezone", "allowmixedwriters"}
 )  # fmt: skip
 
 
@@ -90,6 +90,7 @@ class WriteTarget:
             "overwrite_schema": _flag(given, "overwriteschema"),
             "storage_options": storage or None,
             "timezone": given.get("timezone"),
+            "allow_mixed_writers": _flag(given, "allowmixedwriters"),
         }
         if arguments["where"] is not None and not overwrite:
             raise InvalidArgumentError("replaceWhere needs mode overwrite", advice='add .mode("overwrite")')

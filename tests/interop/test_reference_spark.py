@@ -219,3 +219,38 @@ def test_every_type_of_both(reference, nasty):
     nasty.same(bh.open(str(delta)).to_arrow().select(data.column_names), data)
     narrow = pa.schema([f.with_type(pa.int32()) if f.name in ("i8", "i16") else f for f in data.schema])
     nasty.same(bh.open(str(iceberg)).to_arrow(), data.cast(narrow))
+
+
+@pytest.mark.parametrize("form", ["text", "struct", "both"])
+def test_delta_spark_reads_checkpoints_of_ours(reference, place, nasty, form):
+    """By either form of statistics, with conditions that skip files; and its own commits go on top."""
+    _, path = place
+    t = f"delta.`{path}`"
+    properties = {
+        "delta.checkpoint.writeStatsAsJson": "false" if form == "struct" else "true",
+        "delta.checkpoint.writeStatsAsStruct": "false" if form == "text" else "true",
+        "delta.checkpointInterval": "5",
+    }
+    bh.write(nasty.delta(), path, format="delta", partition_by=["bool"], properties=properties)
+    for i in range(1, 6):
+        bh.open(path).append(nasty.delta(start=100 * i))
+    log = Path(path) / "_delta_log"
+    added = {f.name for f in pq.read_schema(log / f"{5:020d}.checkpoint.parquet").field("add").type}
+    assert ("stats" in added, "stats_parsed" in added) == (form != "struct", form != "text")
+    for version in range(5):
+        (log / f"{version:020d}.json").unlink()
+
+    def agree():
+        nasty.same(bh.open(path).to_arrow(), reference.rows(f"SELECT * FROM {t}"))
+        for where in ("id = 203", "id >= 400 AND bool", "text > 'g'", "d38 = 0", "date < date '1990-01-01'"):
+            mine = bh.open(path).scan(["id"], where).to_arrow()
+            nasty.same(mine, reference.rows(f"SELECT id FROM {t} WHERE {where}"))
+        assert reference.rows(f"SELECT count(*) AS n FROM {t}").to_pylist() == [{"n": bh.open(path).count()}]
+
+    agree()
+    reference.sql(f"DELETE FROM {t} WHERE id = 203")
+    for _ in range(4):
+        bh.open(path, allow_mixed_writers=True).delete("id = 5")
+        bh.open(path, allow_mixed_writers=True).append(nasty.delta(start=900))
+    agree()
+    assert None not in bh.open(path).files().column("rows").to_pylist()

@@ -89,13 +89,15 @@ def write(
     overwrite_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    allow_mixed_writers: bool = False,
     **options: Any,
 ) -> WriteResult:
     """Writes data to a table, creating it where there is none (then in `format`, `delta` by default).
 
     `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
     for which it is true; `timezone` is the zone it is meant in, where the data are not a Spark DataFrame (then it is
-    the session's). Raises AlreadyExistsError (mode error), and what append and overwrite raise.
+    the session's). `allow_mixed_writers` is that of `open`. Raises AlreadyExistsError (mode error), and what append
+    and overwrite raise.
     """
     with errors_at(path_text(uri)):
         if mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
@@ -124,7 +126,13 @@ def write(
             raise already_there(location)
         if mode == "ignore":
             return WriteResult("write", None, skipped="there is a table already")
-        table = open_table(uri, format=format, storage_options=storage_options, timezone=timezone)
+        table = open_table(
+            uri,
+            format=format,
+            storage_options=storage_options,
+            allow_mixed_writers=flag("allow_mixed_writers", allow_mixed_writers),
+            timezone=timezone,
+        )
         by = partition_by if partition_by and replaced else None
         if mode == "append" or by is None:
             _check_partitioning(table, partition_by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -45,6 +46,7 @@ _OFF: Final = frozenset(
     delta.enableInCommitTimestamps delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
 )
 _FLAGS: Final = ("delta.appendOnly", "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct")
+_SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
 _UNSAFE_STORES: Final = ("file", "s3")
 
 
@@ -159,6 +161,8 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
             )
         if key == "delta.checkpointInterval" and not (text.isdigit() and int(text) > 0):
             raise InvalidArgumentError(f"{key} is {text!r}, not a positive number", where=where)
+        if key == "delta.targetFileSize" and file_size(text) is None:
+            raise InvalidArgumentError(f"{key} is {text!r}, not a size", where=where, advice="write it as 128mb")
         if key in _FLAGS and text not in ("true", "false"):
             raise InvalidArgumentError(f"{key} is {text!r}, not true or false", where=where)
 
@@ -174,10 +178,17 @@ def write_context(
     """How files for this table are written."""
     tight = text_of(properties.get("delta.enableDeletionVectors", "")).lower() == "true"
     options = settings({k: text_of(v) for k, v in properties.items()}, tight)
-    target = str(properties.get("delta.targetFileSize", ""))
-    size = int(target) if target.isdigit() and int(target) > 0 else TARGET_BYTES
+    size = file_size(str(properties.get("delta.targetFileSize", ""))) or TARGET_BYTES
     files = data_files(stores)
     return WriteContext("delta", files, schema, spec, location.uri, write_id, size, options=options)
+
+
+def file_size(text: str) -> int | None:
+    """The bytes of `134217728`, `128mb` and its like, units of 1,024 as Spark has them; None for other texts."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or not int(match[1]):
+        return None
+    return int(match[1]) << 10 * "bkmgtp".index(match[2] or "b")
 
 
 def writable(snapshot: DeltaSnapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:

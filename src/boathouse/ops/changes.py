@@ -23,6 +23,11 @@ def context_of(handle: Handle, snapshot: Snapshot, write_id: str, options: Write
         write_id,
         snapshot,
     )
+    return sized(context, options)
+
+
+def sized(context: WriteContext, options: WriteOptions) -> WriteContext:
+    """The context with the size of files that the call asks for."""
     if options.target_file_bytes is None:
         return context
     return replace(context, target_bytes=options.target_file_bytes)

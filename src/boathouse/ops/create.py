@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, BoathouseError, CommitUnknownError, StorageError
+from boathouse.ops.changes import sized
 from boathouse.ops.handle import WriteOptions, check_read_only
 from boathouse.ops.outcomes import data_files, discard, total
 from boathouse.ops.result import FIGURES, WriteResult
@@ -41,7 +42,7 @@ def create(
     write_id = new_write_id()
     edits: list[Edit] = [table]
     outcomes = None
-    context = format.write_context(location, stores, schema, spec, table.properties, write_id)
+    context = sized(format.write_context(location, stores, schema, spec, table.properties, write_id), options)
     if data is not None and engine is not None and not options.dry_run:
         outcomes = engine.sink(data, context, Spread("partition" if spec.fields else "none"))
         edits.append(AddFiles(data_files(outcomes)))
