@@ -105,9 +105,12 @@ def test_column_mapping_by_ids_that_are_missing_or_doubled(path, delta):
 
 
 @pytest.mark.spec("D-088")
-@pytest.mark.parametrize("key", ["id", "format", "schemaString", "partitionColumns"])
+@pytest.mark.parametrize("key", ["id", "format", "schemaString", "partitionColumns", "configuration"])
 def test_required_fields_of_the_metadata(path, key):
-    for change in (lambda found: found["metaData"].update({key: None}), lambda found: found["metaData"].pop(key)):
+    missing = [lambda found: found["metaData"].pop(key)]
+    if key != "configuration":
+        missing.insert(0, lambda found: found["metaData"].update({key: None}))
+    for change in missing:
         edit(path, change)
         refused(path, f"the metaData action has no {key}")
 

@@ -107,6 +107,14 @@ def test_both_properties_are_obeyed(tmp_path, form):
         assert kinds["nullCount"].field("st").type == pa.struct([("a", pa.int64()), ("b.c", pa.int64())])
 
 
+@pytest.mark.spec("D-053")
+def test_a_table_without_partitions(tmp_path):
+    bh.write(batch(0), str(tmp_path / "t"), format="delta", properties=properties("struct"))
+    found = add_type(checkpoint(tmp_path / "t"))
+    assert "stats_parsed" in found and "partitionValues_parsed" not in found
+    assert read_files(tmp_path / "t", "id = 5") == 1 and read_files(tmp_path / "t", "id = 10") == 0
+
+
 @pytest.mark.spec("D-055")
 @pytest.mark.parametrize("form", FORMS)
 def test_same_rows_and_pruning_by_every_form(tmp_path, form):

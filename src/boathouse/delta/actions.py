@@ -42,7 +42,9 @@ class Metadata:
         for key, kind in (("id", str), ("format", Mapping), ("schemaString", str), ("partitionColumns", list | tuple)):
             if not isinstance(raw.get(key), kind):
                 raise CorruptTableError(f"the metaData action has no {key}", where=where)
-        if not isinstance(raw.get("configuration") or {}, Mapping):
+        if "configuration" not in raw:  # null is what old writers left
+            raise CorruptTableError("the metaData action has no configuration", where=where)
+        if not isinstance(raw["configuration"] or {}, Mapping):
             raise CorruptTableError("the configuration of the metaData action is not a map", where=where)
         provider = raw["format"].get("provider")
         if not isinstance(provider, str):

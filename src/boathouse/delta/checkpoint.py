@@ -107,6 +107,8 @@ def _small(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
                         require_utf8(column, part.uri, f"the column `{kind}`")
                         for action in column.to_pylist(maps_as_pydicts="lossy"):
                             found.setdefault(kind, []).append({k: v for k, v in action.items() if v is not None})
+    for metadata in found.get("metaData", ()):
+        metadata.setdefault("configuration", None)  # a map that is null, or of no entries, is the same to Parquet
     for kind in ("protocol", "metaData"):
         if len(found.get(kind, ())) > 1:
             raise CorruptTableError(f"the checkpoint has {len(found[kind])} {kind} actions", where=parts[0].uri)
