@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from boathouse.parquet.footer import _Cursor
 from boathouse.parquet.inspect import inspect_file
 from boathouse.parquet.read import SourceColumn
 from boathouse.parquet.stats import LeafStats, to_struct
@@ -162,3 +163,14 @@ def test_files_by_spark(spark: Any, files: Any, tmp_path: Path) -> None:
         (epoch - dt.timedelta(microseconds=1), epoch + dt.timedelta(microseconds=9 * 1000001 - 1)),
     ]
     assert s.upper_exact is True
+
+
+def test_a_whole_footer_is_walked_over(tmp_path):
+    """Names, statistics and key-value pairs are skipped by their lengths."""
+    table = pa.table({"a": ["x" * 200, "y"], "b": [1, 2]}).replace_schema_metadata({"key": "v" * 300})
+    pq.write_table(table, tmp_path / "f.parquet")
+    data = (tmp_path / "f.parquet").read_bytes()
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    cursor = _Cursor(footer)
+    cursor.skip(12)
+    assert cursor.at == len(footer)

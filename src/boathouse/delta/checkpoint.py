@@ -98,7 +98,7 @@ def _small(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
         with part.open() as file, damage("broken checkpoint data", part.uri):
             for kind, leaf in _SMALL.items():
                 at = part.leaf(kind, leaf)
-                if at is None and kind in file.schema_arrow.names:
+                if at is None and kind in part.schema.names:
                     raise CorruptTableError(f"the column `{kind}` of the checkpoint has no {leaf}", where=part.uri)
                 for group in part.groups(at):
                     for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[kind]):

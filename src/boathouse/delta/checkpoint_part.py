@@ -70,6 +70,8 @@ class Part:
     first: int
     leaves: Mapping[str, int]
     """Leaf columns by their dotted paths."""
+    schema: pa.Schema
+    """As Arrow sees the file."""
 
     @property
     def uri(self) -> str:
@@ -124,4 +126,4 @@ def open_part(storage: Storage, key: str, size: int, first: int) -> Part:
         leaves: dict[str, int] = {}
         for i in range(len(schema.names)):
             leaves.setdefault(schema.column(i).path, i)
-        return Part(storage, key, size, file.metadata, first, leaves)
+        return Part(storage, key, size, file.metadata, first, leaves, file.schema_arrow)

@@ -111,7 +111,8 @@ class _Cursor:
         elif kind in _BYTES_OF:
             self.at += _BYTES_OF[kind]
         elif kind == _BINARY:
-            self.at += self.varint()
+            size = self.varint()  # before `self.at` is read: it moves it
+            self.at += size
         elif kind in (_LIST, _SET):
             size, of = self.list_head()
             for _ in range(size):
