@@ -14,14 +14,19 @@ from pyspark.sql import SparkSession
 
 import boathouse
 from boathouse.engines.spark.session import facts
+from boathouse.engines.spark.workers import check_workers
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def ship(spark: SparkSession) -> None:
-    """Adds the package's sources to the session's Python files; later calls do nothing."""
+    """Adds the package's sources to the session's Python files; later calls do nothing.
+
+    Raises MissingRequirementError where the workers' Python cannot run them.
+    """
     known = facts(spark)
     if not known.shipped:
+        check_workers(spark)
         spark.addArtifacts(archive(), pyfile=True)
         known.shipped = True
 
