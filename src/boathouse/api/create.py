@@ -22,6 +22,7 @@ from boathouse.expr.tree import Expr
 from boathouse.ops import create as _create
 from boathouse.ops.create import already_there
 from boathouse.ops.handle import Handle, WriteOptions, check_read_only
+from boathouse.ops.held import held
 from boathouse.ops.result import WriteResult
 from boathouse.storage import Stores
 from boathouse.table.change import CreateTable
@@ -156,7 +157,8 @@ def _create_with(
     table_format = registry.load(format)
     engine = engine_for(data)
     schema = engine.schema(rel)
-    table = CreateTable(schema, partition_fields(partition_by, schema), texts("properties", properties))
+    asked = CreateTable(schema, partition_fields(partition_by, schema), texts("properties", properties))
+    table = held(table_format, location, asked)
 
     def make(options: WriteOptions) -> WriteResult:
         if options.dry_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,11 +61,11 @@ def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str 
 
 
 def path_text(uri: object) -> str:
-    """A path as text; os.PathLike is taken. Raises InvalidArgumentError."""
+    """A path as text, `~` being the user's home; os.PathLike is taken. Raises InvalidArgumentError."""
     text = uri.__fspath__() if hasattr(uri, "__fspath__") else uri
     if not isinstance(text, str) or not text.strip():
         raise InvalidArgumentError(f"{uri!r} is not a path", advice="pass a path or URI as text")
-    return text
+    return os.path.expanduser(text)
 
 
 def timestamp_ms(value: str | dt.datetime, zone: str = "UTC") -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from boathouse.api.checks import errors_at, located, names
 from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.api.explain import Explanation
 from boathouse.engines.local import read_table
+from boathouse.errors import MissingRequirementError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
@@ -80,7 +82,9 @@ class Scan:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame."""
+        """All rows as a pandas DataFrame. Raises MissingRequirementError where pandas is not installed."""
+        if find_spec("pandas") is None:
+            raise MissingRequirementError("pandas is not installed", advice="run pip install pandas, or use to_arrow()")
         return self.to_arrow().to_pandas()
 
     @located

@@ -12,6 +12,7 @@ import pyarrow as pa
 from boathouse.api.checks import flag, located, texts
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import engine_for, zone_of
+from boathouse.api.later import Later
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
 from boathouse.errors import InvalidArgumentError, SchemaError
@@ -32,7 +33,7 @@ from boathouse.types.text import parse_type
 History = list[HistoryEntry]
 
 
-class Table:
+class Table(Later):
     """One table of any format. Opened by `boathouse.open` or made by `boathouse.create`.
 
     Writes take `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always rebase on the

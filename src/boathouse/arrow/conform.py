@@ -182,14 +182,12 @@ def _refusal(source: DataType, to: DataType) -> str | None:
             return None if b >= a else "narrowing loses digits"
         case (DecimalType(p, s), DecimalType(q, t)):
             return None if t >= s and q - t >= p - s else "the decimal has too few digits"
-        case (TimestampType(utc, unit), TimestampType(want, wanted)):
+        case (TimestampType(utc), TimestampType(want)):
             if utc != want:
                 return _NAIVE if want else "a wall clock has no zone: cast it to a timestamp without zone"
-            fine = ("s", "ms", "us", "ns").index(unit) <= ("s", "ms", "us", "ns").index(wanted)
-            return None if fine else f"{unit} to {wanted} loses digits"
-        case (TimeType(unit), TimeType(wanted)):
-            fine = ("s", "ms", "us", "ns").index(unit) <= ("s", "ms", "us", "ns").index(wanted)
-            return None if fine else f"{unit} to {wanted} loses digits"
+            return None
+        case (TimeType(), TimeType()):
+            return None
         case (DateType(), TimestampType(utc=False)):
             return None
         case (FixedType(), BinaryType()) | (UUIDType(), BinaryType()):

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from importlib.abc import MetaPathFinder
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -95,12 +95,32 @@ def main() -> None:
         # What imports make lives as long as the process: looking for cycles in it costs a tenth of the start.
         gc.set_threshold(100_000)
     try:
+        _run()
+    except BrokenPipeError:
+        _leave()
+    except SystemExit as leaving:
+        # The framework ends with 1 where the reader of our output is gone.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            _leave()
+        raise
+
+
+def _run() -> None:
+    try:
         app()
     except BoathouseError as error:
         typer.echo(f"boathouse: {error} ({error.code})", err=True)
         sys.exit(exit_code(error))
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        sys.stdout.flush()
+
+
+def _leave() -> NoReturn:
+    """Ends with 0: who closed the pipe has read what they wanted."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
 
 
 def exit_code(error: BoathouseError) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -18,8 +19,18 @@ _CELL = 60
 
 
 def as_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    typer.echo(json.dumps(value, default=_plain, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+    """One JSON document on standard output. JSON has no NaN and no infinities: they are text there."""
+    text = json.dumps(_finite(value), default=_plain, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    typer.echo(text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        names = {math.inf: "Infinity", -math.inf: "-Infinity"}
+        return value if math.isfinite(value) else names.get(value, "NaN")
+    if isinstance(value, Mapping):
+        return {str(k): _finite(v) for k, v in value.items()}
+    return [_finite(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> Any:

@@ -33,7 +33,7 @@ class Batches:
 
 
 def from_data(data: object) -> Batches:
-    """Batches of anything that speaks Arrow, and of a list of dicts. The index of a pandas frame is left out.
+    """Batches of anything that speaks Arrow, and of a list of dicts. Of a pandas index the named levels are columns.
 
     Raises InvalidArgumentError.
     """
@@ -94,7 +94,8 @@ def _once(reader: pa.RecordBatchReader) -> Batches:
 
 def _frame(frame: Any) -> pa.Table:
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        named = [level for level, name in enumerate(frame.index.names) if name is not None]
+        return pa.Table.from_pandas(frame.reset_index(named) if named else frame, preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise InvalidArgumentError(
             f"cannot make columns of this pandas frame: {error}",

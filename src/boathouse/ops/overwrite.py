@@ -16,6 +16,7 @@ from boathouse.expr.tree import Expr
 from boathouse.ops.changes import base_change, context_of, spread_of
 from boathouse.ops.evolve import evolution, evolved
 from boathouse.ops.handle import Handle, WriteOptions
+from boathouse.ops.held import held
 from boathouse.ops.outcomes import concat, data_files
 from boathouse.ops.result import WriteResult
 from boathouse.ops.rewrite import take_out
@@ -80,7 +81,8 @@ def _replace_schema(
     partition_by: Sequence[PartitionField] | None,
 ) -> tuple[WriteContext, ReplaceSchema]:
     fields = tuple(snapshot.partitioning.current.fields if partition_by is None else partition_by)
-    create = CreateTable(engine.schema(rel), fields, dict(snapshot.properties))
+    asked = CreateTable(engine.schema(rel), fields, dict(snapshot.properties))
+    create = held(handle.format, handle.location, asked, snapshot)
     schema, spec = handle.format.create(handle.location, create, snapshot)
     new = handle.format.write_context(
         handle.location, handle.stores, schema, spec, snapshot.properties, context.write_id, snapshot

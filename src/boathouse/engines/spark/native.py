@@ -30,6 +30,7 @@ from boathouse.engines.spark.constants import (
     table_of,
 )
 from boathouse.engines.spark.reader import literal, read_parquet
+from boathouse.engines.spark.route import as_spark_reads
 from boathouse.engines.spark.shape import Shape, quoted, shape_of
 from boathouse.errors import CorruptTableError
 from boathouse.table.plan import ScanPlan, deletes_of
@@ -52,6 +53,7 @@ class Group:
 
 def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     """Every row of the plan, with the columns `plan.read.schema`; `route` has approved the plan."""
+    plan = as_spark_reads(spark, plan)
     read = plan.read
     frames = [_group_frame(spark, read, group, plan.deletes) for group in groups(plan)]
     frame = reduce(DataFrame.unionAll, frames)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -15,13 +15,16 @@ from boathouse.engines.spark.constants import carrier
 from boathouse.engines.spark.probe import reader_fault
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.schema import native_obstacle
-from boathouse.engines.spark.session import facts, flag
+from boathouse.engines.spark.session import Reach, facts, flag
 from boathouse.engines.spark.shape import nested_obstacle
 from boathouse.storage.uris import basename, split
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
 from boathouse.table.units import PARQUET
 
+_SPELLINGS = {"s3": ("s3", "s3a")}
+"""The schemes under which Hadoop may know the store of one of ours: `s3a` is the name of its own S3 client."""
+_CAUSE_LENGTH = 200
 MAX_FILES = 50_000
 MAX_DELETED = 64 << 20
 """Bytes of inline vectors that are broadcast; roaring is at most a few times smaller than the words sent."""
@@ -130,11 +133,43 @@ def _of_scheme(spark: SparkSession, place: tuple[str, str], uri: str) -> str | N
     """Whether Spark itself reaches this store: asked with one of the plan's files, once a session and bucket."""
     if place[0] == "file":
         return None
-    known = facts(spark).schemes
+    known = facts(spark).stores
     if place not in known:
+        known[place] = _reach(spark, place, uri)
+    return known[place].obstacle
+
+
+def _reach(spark: SparkSession, place: tuple[str, str], uri: str) -> Reach:
+    first: str | None = None
+    for scheme in _SPELLINGS.get(place[0], (place[0],)):
         try:
-            _ = read_parquet(spark, [uri], S.StructType([])).schema
-            known[place] = None
+            _ = read_parquet(spark, [respelled(uri, scheme)], S.StructType([])).schema
+            return Reach(scheme)
         except Exception as error:  # py4j's own on classic, PySpark's on Connect
-            known[place] = f"Spark does not reach {place[0]}://{place[1]}: {str(error).splitlines()[0][:160]}"
-    return known[place]
+            first = first or cause(error)
+    return Reach(place[0], f"Spark does not reach {place[0]}://{place[1]}: {first}")
+
+
+def respelled(uri: str, scheme: str) -> str:
+    """The URI under another scheme of the same store."""
+    return f"{scheme}:{uri.partition(':')[2]}"
+
+
+def as_spark_reads(spark: SparkSession, plan: ScanPlan) -> ScanPlan:
+    """The plan with its files' URIs as this session reaches them; `route` has asked."""
+    uris = plan.units.column("path").to_pylist()
+    known = facts(spark).stores
+    spelled = [respelled(u, known[p].scheme) if (p := split(u)[:2]) in known else u for u in uris]
+    if spelled == uris:
+        return plan
+    at = plan.units.schema.get_field_index("path")
+    return replace(plan, units=plan.units.set_column(at, plan.units.schema.field(at), pa.array(spelled, pa.string())))
+
+
+def cause(error: Exception) -> str:
+    """What went wrong, on one line: py4j's own first line says only what was called."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        lines = lines[1:]
+    found = lines[0].removeprefix(":").strip() if lines else type(error).__name__
+    return found[:_CAUSE_LENGTH]

@@ -17,6 +17,14 @@ _LOCK = threading.RLock()
 _PROBE_ROWS = 4096
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How Spark reaches a store: by the spelling `scheme`, or not at all, for the reason `obstacle`."""
+
+    scheme: str
+    obstacle: str | None = None
+
+
 @dataclass
 class Facts:
     """Answers kept for a session."""
@@ -24,7 +32,7 @@ class Facts:
     version: tuple[int, int]
     cores: int | None = None
     shipped: bool = False
-    schemes: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    stores: dict[tuple[str, str], Reach] = field(default_factory=dict)
 
 
 _FACTS: WeakKeyDictionary[SparkSession, Facts] = WeakKeyDictionary()

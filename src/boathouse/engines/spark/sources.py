@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from boathouse.arrow.schema import from_arrow
+from boathouse.engines.sources import from_data
 from boathouse.engines.spark.schema import to_spark
 from boathouse.engines.spark.wire import to_spark_batch
 from boathouse.errors import InvalidArgumentError
@@ -18,10 +19,8 @@ def to_frame(spark: SparkSession, data: object) -> DataFrame:
     """
     if isinstance(data, DataFrame) or type(data).__module__.startswith("pyspark.sql.connect"):
         return data
-    if type(data).__module__.startswith("pandas"):
-        data = pa.Table.from_pandas(data, preserve_index=False)
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        data = pa.Table.from_pylist(data)
+    if type(data).__module__.startswith("pandas") or isinstance(data, list):
+        data = from_data(data).table()
     if hasattr(data, "to_reader") and hasattr(data, "schema"):
         data = data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):

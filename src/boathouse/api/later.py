@@ -1,0 +1,60 @@
+"""Methods of a table that are not offered yet: called, they say so by name."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from boathouse.api.checks import located
+from boathouse.errors import UnsupportedFeatureError
+
+
+class Later:
+    """What the README lists as not offered yet. A method that comes leaves this class."""
+
+    @property
+    def uri(self) -> str:
+        raise NotImplementedError
+
+    @located
+    def update(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("update", "overwrite(rows, where=...) replaces the rows of a condition")
+
+    @located
+    def merge(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("merge", "overwrite(rows, where=...) replaces the rows of a condition")
+
+    @located
+    def rename_column(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("rename_column", "overwrite(rows, overwrite_schema=True) writes the table with other columns")
+
+    @located
+    def drop_column(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("drop_column", "overwrite(rows, overwrite_schema=True) writes the table with other columns")
+
+    @located
+    def changes(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("changes", "history() lists the commits, and open(version=...) reads each of them")
+
+    @located
+    def optimize(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("optimize", "run it with the format's own library")
+
+    @located
+    def vacuum(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("vacuum", "run it with the format's own library")
+
+    @located
+    def restore(self, *args: Any, **options: Any) -> NoReturn:
+        """Not offered yet."""
+        raise _not_yet("restore", "overwrite the table with the rows of open(version=...)")
+
+
+def _not_yet(name: str, advice: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(f"{name} is not offered yet", advice=advice)

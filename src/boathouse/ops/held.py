@@ -1,0 +1,55 @@
+"""The table that rows ask for, in types that the format has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from boathouse.errors import UnsupportedTypeError
+from boathouse.table.change import CreateTable
+from boathouse.table.format import Snapshot, TableFormat
+from boathouse.table.location import Location
+from boathouse.types import (
+    DataType,
+    Field,
+    FixedSizeListType,
+    ListType,
+    MapType,
+    Schema,
+    StructType,
+    TimestampType,
+)
+
+
+def held(format: TableFormat, location: Location, table: CreateTable, replaced: Snapshot | None = None) -> CreateTable:
+    """`table` with nanoseconds as microseconds where the format has none: the rows are cast if nothing is lost.
+
+    Raises UnsupportedTypeError for what the format does not hold either way.
+    """
+    try:
+        format.create(location, table, replaced)
+        return table
+    except UnsupportedTypeError:
+        fields = tuple(_field(f) for f in table.schema.fields)
+        if fields == table.schema.fields:
+            raise
+    partitions = tuple(replace(f, type=_micros(f.type)) for f in table.partition_by)
+    return replace(table, schema=Schema(fields, table.schema.metadata), partition_by=partitions)
+
+
+def _field(f: Field) -> Field:
+    return replace(f, type=_micros(f.type))
+
+
+def _micros(type: DataType) -> DataType:
+    match type:
+        case TimestampType(utc, "ns"):
+            return TimestampType(utc, "us")
+        case StructType(fields):
+            return StructType(tuple(_field(f) for f in fields))
+        case ListType(element):
+            return ListType(_field(element))
+        case FixedSizeListType(element, size):
+            return FixedSizeListType(_field(element), size)
+        case MapType(key, value):
+            return MapType(_field(key), _field(value))
+    return type
