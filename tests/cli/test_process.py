@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 
+import pyarrow as pa
 import pytest
+
+import boathouse as bh
 
 HEAVY = ("pyarrow", "numpy", "pandas", "pyspark", "obstore", "fastavro", "sqlglot")
 LOADED = """
@@ -93,3 +98,36 @@ def test_json_on_standard_output_alone(process, lake):
     done = process("inventory", lake, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(json.loads(done.stdout)) == 3
+
+
+def strict(text: str):
+    def refuse(name: str):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+def test_json_has_no_nan(process, tmp_path, format):
+    values = [float("nan"), float("inf"), float("-inf"), -0.0, 1.5, None]
+    nested = pa.array([{"l": [v]} for v in values], pa.struct([("l", pa.list_(pa.float32()))]))
+    bh.write(pa.table({"x": values, "s": nested}), str(tmp_path / "t"), format)
+    for arguments in (["head"], ["files"], ["info"], ["plan", "--where", "x > 1"]):
+        done = process(arguments[0], tmp_path / "t", *arguments[1:], "--json")
+        assert done.returncode == 0, done.stderr
+        found = strict(done.stdout)
+        if arguments[0] == "head":
+            assert [row["x"] for row in found] == ["NaN", "Infinity", "-Infinity", -0.0, 1.5, None]
+            assert [row["s"]["l"][0] for row in found] == ["NaN", "Infinity", "-Infinity", -0.0, 1.5, None]
+
+
+@pytest.mark.parametrize("arguments", [["head", "-n", "100000", "--json"], ["head", "-n", "100000"], ["info"]])
+@pytest.mark.parametrize("reads", [0, 10])
+def test_a_closed_pipe_ends_quietly_with_0(tmp_path, arguments, reads):
+    bh.write(pa.table({"id": range(100_000), "text": ["x" * 50] * 100_000}), str(tmp_path / "t"))
+    command = [sys.executable, "-m", "boathouse.cli", arguments[0], str(tmp_path / "t"), *arguments[1:]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        running.stdout.read(reads)
+        running.stdout.close()
+        told = running.stderr.read()
+        assert (running.wait(60), told) == (0, b"")
