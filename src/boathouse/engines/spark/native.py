@@ -53,9 +53,9 @@ class Group:
 
 def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     """Every row of the plan, with the columns `plan.read.schema`; `route` has approved the plan."""
-    plan = as_spark_reads(spark, plan)
     read = plan.read
-    frames = [_group_frame(spark, read, group, plan.deletes) for group in groups(plan)]
+    units = as_spark_reads(spark, plan.units)
+    frames = [_group_frame(spark, read, group, plan.deletes) for group in groups(read, units)]
     frame = reduce(DataFrame.unionAll, frames)
     if read.where is not None:
         frame = frame.where(F.expr(str(read.where)))
@@ -63,14 +63,13 @@ def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     return frame if list(wanted) == frame.columns else frame.select(*(quoted(n) for n in wanted))
 
 
-def groups(plan: ScanPlan) -> list[Group]:
-    """The plan's units by how they are read, in order of first appearance; the order of units inside is kept."""
-    units = plan.units
+def groups(read: ReadSpec, units: pa.Table) -> list[Group]:
+    """Units by how they are read, in order of first appearance; the order of units inside is kept."""
     specs = units.column("spec").to_pylist()
     deletes = units.column("deletes").to_pylist()
     found: dict[tuple[frozenset[str], bool], list[int]] = {}
     for i, (spec, ids) in enumerate(zip(specs, deletes, strict=True)):
-        constants = frozenset(c.name for c in plan.read.columns if c.partition is not None and spec in c.constant_in)
+        constants = frozenset(c.name for c in read.columns if c.partition is not None and spec in c.constant_in)
         found.setdefault((constants, bool(ids)), []).append(i)
     return [Group(units.take(pa.array(rows)), constants, dead) for (constants, dead), rows in found.items()]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -155,15 +155,15 @@ def respelled(uri: str, scheme: str) -> str:
     return f"{scheme}:{uri.partition(':')[2]}"
 
 
-def as_spark_reads(spark: SparkSession, plan: ScanPlan) -> ScanPlan:
-    """The plan with its files' URIs as this session reaches them; `route` has asked."""
-    uris = plan.units.column("path").to_pylist()
+def as_spark_reads(spark: SparkSession, units: pa.Table) -> pa.Table:
+    """The units with their files' URIs as this session reaches them; `route` has asked."""
+    uris = units.column("path").to_pylist()
     known = facts(spark).stores
     spelled = [respelled(u, known[p].scheme) if (p := split(u)[:2]) in known else u for u in uris]
     if spelled == uris:
-        return plan
-    at = plan.units.schema.get_field_index("path")
-    return replace(plan, units=plan.units.set_column(at, plan.units.schema.field(at), pa.array(spelled, pa.string())))
+        return units
+    at = units.schema.get_field_index("path")
+    return units.set_column(at, units.schema.field(at), pa.array(spelled, pa.string()))
 
 
 def cause(error: Exception) -> str:
