@@ -538,7 +538,8 @@ def test_types_that_the_format_cannot_hold(tmp_path, format, kind):
             names=at.root,
         )
         assert "`a" in error.message
-        if not isinstance(schema, str):
+        # Rows in nanoseconds are cast where nothing is lost.
+        if not isinstance(schema, str) and kind != pa.timestamp("ns"):
             empty = schema.empty_table()
             refuse = (UnsupportedTypeError, UnsupportedFeatureError, SchemaMismatchError)
             at.refuses(refuse, lambda empty=empty: bh.write(empty, at.root / "n", format=format), names=at.root)
