@@ -86,7 +86,7 @@ def check(corpus: Path, place: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.spec("L-100", "L-101", "L-103", "L-110")
+@pytest.mark.spec("L-040", "L-101", "L-102", "L-103", "L-106", "L-135")
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_column_has_its_rows(corpus, release):
     tables = sorted(p.parent for p in (corpus / release).glob("*/*/_versions"))

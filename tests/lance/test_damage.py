@@ -40,6 +40,7 @@ def retyped(logical_type: str):
     return change
 
 
+@pytest.mark.spec("L-022")
 @pytest.mark.parametrize(
     "logical_type, match",
     [
@@ -199,6 +200,27 @@ def test_offsets_beyond_the_file(kit, numbers, version):
     assert refused > 10
 
 
+@pytest.mark.parametrize("scheme", ["zstd", "lz4"])
+def test_compressed_blocks_that_claim_too_much(kit, scheme):
+    """What blocks say they inflate to is held against a budget before any memory is taken."""
+    asked = {"lance-encoding:compression": scheme}
+    words = pa.array([f"a word {i % 50} of some length" for i in range(3000)])
+    field = pa.field("s", pa.string(), False, asked)
+    kit.pylance(pa.table([words], schema=pa.schema([field])), data_storage_version="2.1")
+    path = next((kit.root / "data").glob("*.lance"))
+    raw, refused = path.read_bytes(), 0
+    before = peak_megabytes()
+    for at in range(0, min(len(raw) - 200, 4096), 8):
+        claim = b"\xff\xff\xff\xff\xff\x00\x00\x00" if scheme == "zstd" else b"\xff\xff\xff\xff"
+        path.write_bytes(raw[:at] + claim + raw[at + len(claim) :])
+        try:
+            kit.read()
+        except BoathouseError as error:
+            refused += "inflate to more than" in error.message
+    assert refused > 0
+    assert peak_megabytes() - before < MEGABYTES
+
+
 TYPES = pa.table(
     {
         "i": pa.array(range(300), pa.int64()),
@@ -223,6 +245,7 @@ def fuzz(root: Path, count: int, seed: int) -> Tally:
     return tally
 
 
+@pytest.mark.spec("L-022", "L-100", "L-110")
 def test_mutations(tmp_path):
     """A short form; BOATHOUSE_FUZZ=100000 pytest -m slow tests/lance/test_damage.py is the long one."""
     before = peak_megabytes()

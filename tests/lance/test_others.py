@@ -58,6 +58,7 @@ def _sized(fragment, size):
     return replace(fragment, files=tuple(replace(f, file_size_bytes=size) for f in fragment.files))
 
 
+@pytest.mark.spec("L-033")
 @pytest.mark.parametrize("step", [-8, 8])
 @pytest.mark.parametrize("version", ["legacy", "2.2"])
 def test_a_recorded_size_that_is_wrong(kit, numbers, version, step):
