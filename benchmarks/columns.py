@@ -1,4 +1,4 @@
-"""In process: tables of 4,000 columns, where what is done for each column counts."""
+"""In process: tables of 4,000 columns, where the cost per column dominates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A Delta table of many files, without its data: a checkpoint with JSON statistics, and a log tail after it.
+"""A Delta table with many files, without their data: a checkpoint with JSON statistics, and a log tail after it.
 
-`python benchmarks/delta_million.py FOLDER [FILES]` writes the table; planning reads nothing but the log.
+`python benchmarks/delta_million.py FOLDER [FILES]` writes the table; planning reads only the log.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ADD = pa.struct(
 
 
 def build(folder: Path, files: int = 1_000_000, clustered: bool = False, group_rows: int = 1 << 18) -> Path:
-    """Writes the table if it is not there; `clustered` keeps the files of a partition together."""
+    """Writes the table if it does not exist; `clustered` keeps the files of a partition together."""
     log = folder / "_delta_log"
     if (log / "_last_checkpoint").exists():
         return folder
@@ -124,7 +124,7 @@ def _checkpoint(path: Path, order: np.ndarray, group_rows: int) -> int:
 
 
 def _commit(log: Path, version: int, files: int) -> None:
-    """New files, and as many of the checkpoint's that go."""
+    """New files, and as many removed ones of the checkpoint."""
     after = version - CHECKPOINT
     new = adds(np.arange(files, files + CHANGES) + (after - 1) * CHANGES, files + COMMITS * CHANGES).to_pylist()
     old = adds(np.arange(CHANGES) * (files // CHANGES) + after, files).to_pylist()

@@ -40,7 +40,7 @@ def main() -> None:
         calls = {"deltalake": (theirs, (uri,)), "boathouse": (ours, (uri,))}
         case = alternate(title, timed(calls), "boathouse", rounds=5, target=target)
         cases.append(peak_memory(case, calls))
-    notes = "Peak memory: how much a fresh process that does it once grows."
+    notes = "Peak memory: by how much a new process that does it once grows."
     record(
         "Delta: 1,000,000 files in a V1 checkpoint with JSON statistics, and 9 commits of 1,000 adds and removes",
         cases,

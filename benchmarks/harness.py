@@ -1,4 +1,4 @@
-"""Peer and us in turn, in one process: medians, ratios, and peak memory of a run of its own."""
+"""Peer and us in turn, in one process: medians, ratios, and peak memory of a separate run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES = ("boathouse", "pyarrow", "pyspark", "deltalake", "pyiceberg", "pylanc
 
 @dataclass
 class Case:
-    """One measure: seconds of every runner, by name; the ratio is `ours` to each other."""
+    """One measurement: seconds of every runner, by name; the ratio is that of `ours` to each of the others."""
 
     title: str
     ours: str
@@ -59,11 +59,11 @@ def alternate(
 ) -> Case:
     """Runs each runner once a round, in turn; the first `warm` rounds are not counted.
 
-    `check` of the runner's name and its result is not part of the time, which is the wall's or, with
-    `time.process_time`, that of the processor.
+    `check` of the runner's name and its result is not timed; the time is wall-clock or, with `time.process_time`,
+    processor time.
     """
     case = Case(title, ours, {name: [] for name in runners}, target=target)
-    # The data of a benchmark may be millions of objects: to walk over them between runs would empty the caches.
+    # The data of a benchmark may be millions of objects: a garbage collection between runs would evict the caches.
     gc.collect()
     gc.freeze()
     for i in range(warm + rounds):
@@ -93,7 +93,7 @@ def timed(calls: dict[str, Call]) -> dict[str, Callable[[], object]]:
 
 
 def _child(function: Callable[..., object], arguments: tuple[object, ...], send: object) -> None:
-    # Not ru_maxrss: a new process keeps that of the one it came from.
+    # Not ru_maxrss: a new process inherits that of its parent.
     Path("/proc/self/clear_refs").write_text("5")
     before, started = _high_water(), time.perf_counter()
     kept = function(*arguments)
@@ -103,7 +103,7 @@ def _child(function: Callable[..., object], arguments: tuple[object, ...], send:
 
 
 def _high_water() -> int:
-    """The most memory that this process held since the mark was reset, in KiB."""
+    """The peak memory of this process since the peak was reset, in KiB."""
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 
@@ -111,7 +111,7 @@ def _high_water() -> int:
 def _fresh(name: str, call: Call) -> tuple[float, float]:
     """How much the peak resident memory grows (MiB) in a new process that makes the call once, and how long it takes.
 
-    What the module of the call imports is there already.
+    Imports of the call's module are already loaded.
     """
     context = get_context("spawn")
     receive, send = context.Pipe(duplex=False)
@@ -138,7 +138,7 @@ def peak_memory(case: Case, calls: dict[str, Call]) -> Case:
 
 
 def first_calls(title: str, calls: dict[str, Call], ours: str, rounds: int = 5, target: str = "") -> Case:
-    """The calls in turn, each in a process of its own: what a script waits for that makes it once."""
+    """The calls in turn, each in its own process: the time of a script that makes the call once."""
     case = Case(title, ours, {name: [] for name in calls}, target=target)
     for _ in range(rounds):
         for name, call in calls.items():
@@ -186,7 +186,7 @@ def record(section: str, cases: list[Case], notes: str = "") -> None:
 
 
 def lineitem() -> Path:
-    """TPC-H lineitem at scale 1 as one Parquet file, made once."""
+    """TPC-H lineitem at scale 1 as one Parquet file, created once."""
     target = DATA / "lineitem.parquet"
     if not target.exists():
         DATA.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def lineitem() -> Path:
 
 
 def fresh(path: Path) -> str:
-    """A path below the benchmark data with nothing there."""
+    """An unused path below the benchmark data."""
     if path.exists():
         subprocess.run(["rm", "-rf", str(path)], check=True)
     path.parent.mkdir(parents=True, exist_ok=True)

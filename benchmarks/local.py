@@ -34,7 +34,7 @@ def delta_query(path: str) -> int:
 
 
 def delta_query_as_text(path: str) -> int:
-    """The same query with the types of the table: string views, as they come, Arrow can neither compare nor sort."""
+    """The same query with the types of the table: Arrow can neither compare nor sort string views."""
     builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
     found = pa.table(builder.execute("select * from t").read_all())
     text = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in found.schema]
@@ -42,7 +42,7 @@ def delta_query_as_text(path: str) -> int:
 
 
 def delta_dataset(path: str) -> int:
-    """deltalake's other reader, which hands out strings as we do; it reads no deletion vectors."""
+    """deltalake's other reader, which returns strings as we do; it does not support deletion vectors."""
     return checked(deltalake.DeltaTable(path).to_pyarrow_table())
 
 

@@ -1,8 +1,8 @@
 """Columns of variants against DuckDB with one thread, pyspark's VariantVal, and Spark in local[2].
 
-Every result of every runner is checked: the first in full against what `json.loads` makes of the text, the others
-against the first (Spark's, which go nowhere, by a sum beforehand). `variant.py TOPIC ...` runs some of the topics and
-records nothing; `--quick` makes one round.
+Every result of every runner is checked: the first in full against `json.loads` of the text, the others against the
+first (Spark's, which are not collected, by a sum beforehand). `variant.py TOPIC ...` runs some of the topics without
+recording; `--quick` makes one round.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 class Check:
-    """The first result of each runner in full, the later ones by equality with it."""
+    """Checks the first result of each runner in full, the later ones by equality with it."""
 
     def __init__(self, full: Callable[[Any], bool], same: Callable[[Any, Any], bool] = lambda a, b: bool(a == b)):
         self.full, self.same = full, same
@@ -72,7 +72,7 @@ def equal_to(expected: pa.Array) -> Check:
 
 
 def loads(text: str) -> Any:
-    """JSON as a variant keeps it: decimals are decimals, numbers with an exponent doubles."""
+    """JSON with the types of variants: decimals are decimals, numbers with an exponent doubles."""
     return json.loads(text, parse_float=lambda digits: float(digits) if "e" in digits.lower() else Decimal(digits))
 
 
@@ -134,7 +134,7 @@ def building() -> list[Case]:
     nested = pa.json.read_json(
         pa.BufferReader("\n".join(data.json.to_pylist()).encode()), pa.json.ReadOptions(block_size=1 << 30)
     )
-    # DuckDB exports no timestamps of seconds within variants, which pyarrow makes of these.
+    # DuckDB does not export timestamps of seconds within variants, which pyarrow makes from these.
     at = nested.schema.get_field_index("created_at")
     nested = nested.set_column(at, "created_at", nested["created_at"].cast(pa.timestamp("us")))
     flat = pa.table(
@@ -215,7 +215,7 @@ def shredded() -> list[Case]:
     rows = len(data.json)
 
     def values() -> Iterator[Any]:
-        """Made anew each time: as many objects, kept, would leave holes all over the memory of what is measured."""
+        """Created again each time: so many live objects would fragment the memory of what is measured."""
         return (json.loads(text.as_py()) for text in data.json)
 
     size = pa.array([row["payload"].get("size") for row in values()])
@@ -272,7 +272,8 @@ def spark() -> list[Case]:
 
 
 def _beside_spark(text: Any, variants: Any) -> list[Case]:
-    """The data frames are those of `events()`. What Spark computes goes nowhere: it is checked by a sum beforehand."""
+    """The data frames are those of `events()`. Spark's results are not collected: they are checked by a sum
+    beforehand."""
     data = variant_data.events()
     assert text.count() == variants.count() == len(data.json)
     values = [json.loads(one) for one in data.json.to_pylist()]
@@ -342,17 +343,17 @@ def main(arguments: list[str]) -> None:
     if "--quick" in arguments:
         ROUNDS = 1
     wanted = [name for name in arguments if not name.startswith("-")]
-    # Each in a process of its own: what one leaves behind in memory is not for the next to pay.
+    # Each in its own process, so that memory left by one does not affect the next.
     with get_context("spawn").Pool(1, _one_thread, maxtasksperchild=1) as pool:
         cases = {name: pool.apply(_topic, (name, ROUNDS)) for name in wanted or TOPICS}
     if arguments:
         return
     notes = (
-        "Processor time, one thread; beside Spark (two threads) that of the wall. Each topic (extract, from_arrow, "
-        "JSON, Python objects, Parquet, Spark) in a process of its own. Data: benchmarks/variant_data.py (events: "
+        "Processor time, one thread; wall-clock time beside Spark (two threads). Each topic (extract, from_arrow, "
+        "JSON, Python objects, Parquet, Spark) in its own process. Data: benchmarks/variant_data.py (events: "
         "250,000 rows as GitHub's archive has them; distinct: the same, no two rows with the same metadata; wide: "
         "20,000 rows of 300 fields). All bounds are checked; so is every result (Spark's by a sum). The "
-        "Parquet files are read again and again: from the second time on we know their footers (parquet/source.py)."
+        "Parquet files are read repeatedly: from the second time on their footers are cached (parquet/source.py)."
     )
     record("Variant: whole columns", [case for found in cases.values() for case in found], notes)
 

@@ -1,8 +1,8 @@
-"""Events as GitHub's archive has them, as JSON text and as the same variants (by Spark's parse_json), made once.
+"""Events as GitHub's archive has them, as JSON text and as the same variants (by Spark's parse_json), created once.
 
-`events()`: 250,000 rows, 6 kinds of event, few distinct metadata. `distinct()`: the same with one key of its own in
-every row, so that no two rows share their metadata. `wide()`: 20,000 rows of 300 fields. `files()`: the events as
-Parquet: text, and unshredded and shredded variants by Spark and DuckDB.
+`events()`: 250,000 rows, 6 kinds of event, few distinct metadata. `distinct()`: the same with a unique key in every
+row, so that no two rows share their metadata. `wide()`: 20,000 rows of 300 fields. `files()`: the events as Parquet:
+text, and unshredded and shredded variants by Spark and DuckDB.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _make(name: str, rows: Callable[[], Iterator[dict[str, object]]], target: Pa
 
 
 def _with_spark(name: str, shredded: bool) -> Path:
-    """The one file that Spark writes of a set's text; a single task, so that the rows keep their order."""
+    """The one file that Spark writes from a set's text; a single task, so that the rows keep their order."""
     from pyspark.sql import SparkSession
 
     folder = HOME / f"{name}-by-spark"

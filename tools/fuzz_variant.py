@@ -5,8 +5,8 @@
 Valid values (built here, and of the public corpus where it is found) are mutated; a batch of them is read one by one
 (`validate`, `to_python`, `to_json`) and as a column (every kernel), leniently and strictly. What must hold:
 - nothing is raised but the library's own errors;
-- the column's answers are those of the one-value path, row by row, and so is what counts as malformed;
-- whatever decodes is shredded and put together again as the same value;
+- the column's results equal those of the single-value implementation, row by row, including what is malformed;
+- every value that decodes is shredded and rebuilt as the same value;
 - a batch takes no longer than its size allows, and memory does not grow from batch to batch.
 `--what leaves` does the same with mutated leaves of shredded columns, `--what json` with mutated JSON text.
 """
@@ -80,7 +80,7 @@ def seeds(rng: random.Random, count: int) -> list[Case]:
 
 
 def mutated(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """`data` with one to four wounds."""
+    """`data` with one to four mutations."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(out)) if out else 0
@@ -107,7 +107,7 @@ def mutated(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def batches(rng: random.Random, cases: int, rows: int) -> Iterator[list[Case]]:
-    """Batches of mutated values, a few of them whole."""
+    """Batches of mutated values, some of them valid."""
     done = 0
     while done < cases:
         pool = seeds(rng, 80)
@@ -125,7 +125,7 @@ def batches(rng: random.Random, cases: int, rows: int) -> Iterator[list[Case]]:
 
 
 def attempt(read: Callable[[], object]) -> object:
-    """What `read` gives; MALFORMED and UNKNOWN stand for the two errors that hostile bytes may raise."""
+    """The result of `read`; MALFORMED and UNKNOWN represent the two errors that hostile bytes may raise."""
     try:
         return read()
     except MalformedVariant:
@@ -167,19 +167,19 @@ def column_of(cases: list[Case]) -> pa.Array:
 
 
 def check_values(cases: list[Case], rng: random.Random) -> int:
-    """Reads a batch in every way; the number of rows that decode. Raises AssertionError naming the case."""
+    """Reads a batch in every way; returns the number of rows that decode. Raises AssertionError naming the case."""
     single = [attempt(lambda m=m, b=b: Variant(m, b).to_python()) for m, b in cases]
     valid = is_valid(column_of(cases)).to_pylist()
     for case, one, sound in zip(cases, single, valid, strict=True):
         findings = attempt(lambda c=case: Variant(*c).validate())
         broken = findings is MALFORMED or any(f.kind == "error" for f in findings)
-        stopped = one is UNKNOWN or isinstance(one, type)  # before the end, so it says nothing about what follows
+        stopped = one is UNKNOWN or isinstance(one, type)  # stops early, so it does not cover what follows
         assert stopped or broken == (one is MALFORMED), (
             f"validate and to_python disagree: {findings} {one!r} {told(case)}"
         )
         assert sound != broken, f"is_valid says {sound}, validate {findings}: {told(case)}"
     check_paths(cases, column_of(cases), rng)
-    # What Python has no value for, and what nobody knows, stops the reading of a whole column.
+    # Values that Python cannot hold, and unknown types, fail the reading of the whole column.
     kept = [(c, one) for c, one in zip(cases, single, strict=True) if one is not UNKNOWN and not isinstance(one, type)]
     check_whole([c for c, _ in kept], [one for _, one in kept])
     return check_shredding([c for c, one in kept if one is not MALFORMED])
@@ -234,7 +234,7 @@ def check_shredding(cases: list[Case]) -> int:
 
 
 def check_leaves(cases: list[Case], rng: random.Random) -> int:
-    """Leaves of a shredded column, wounded: unshredding and reading a path give rows or the library's errors."""
+    """Mutated leaves of a shredded column: unshredding and reading a path give rows or the library's errors."""
     whole = [c for c in cases if isinstance(attempt(lambda c=c: Variant(*c).to_python()), dict | list | int | str)]
     if not whole:
         return 0
@@ -269,7 +269,7 @@ def wound(array: pa.Array, rng: random.Random) -> pa.Array:
 
 
 def check_json(cases: list[Case], rng: random.Random) -> int:
-    """Mutated JSON text: the column's parser refuses and gives what the one-value parser does."""
+    """Mutated JSON text: the column parser accepts, refuses and returns the same as the single-value parser."""
     texts = []
     for metadata, value in cases:
         text = attempt(lambda m=metadata, b=value: Variant(m, b).to_json(special="string"))
@@ -290,7 +290,7 @@ def check_json(cases: list[Case], rng: random.Random) -> int:
 
 
 def check_alike(cases: list[Case], rng: random.Random) -> int:
-    """Rows that share little more than the layout of their metadata, each with wounds of its own: as `values`."""
+    """Rows that share little more than the layout of their metadata, each mutated differently: as `values`."""
     bases = [c for c in cases if isinstance(attempt(lambda c=c: Variant(*c).to_python()), dict | list)][:3]
     if not bases:
         return 0
@@ -300,7 +300,7 @@ def check_alike(cases: list[Case], rng: random.Random) -> int:
         names = bytearray(metadata)
         for _ in range(rng.randrange(3)):
             names[rng.randrange(len(names) // 2, len(names))] ^= 1 << rng.randrange(8)
-        names += i.to_bytes(4, "little")  # behind the dictionary: no two rows have the same bytes
+        names += i.to_bytes(4, "little")  # after the dictionary: no two rows have the same bytes
         made.append((bytes(names), value if rng.random() < 0.6 else mutated(rng, value, value)))
     return check_values(made, rng)
 
@@ -315,7 +315,7 @@ CHECKS = {"values": check_values, "alike": check_alike, "leaves": check_leaves, 
 
 
 def run(cases: int, seed: int, rows: int = 500, what: str = "values", quiet: bool = False) -> int:
-    """Checks that many cases; how many of them were whole. Raises AssertionError."""
+    """Checks this number of cases; returns how many were valid. Raises AssertionError."""
     rng = random.Random(seed)
     done = whole = 0
     started, settled = time.perf_counter(), 0.0
@@ -328,7 +328,7 @@ def run(cases: int, seed: int, rows: int = 500, what: str = "values", quiet: boo
             settled = memory()
         if not quiet and i % 200 == 0:
             spent = time.perf_counter() - started
-            print(f"{what}: {done:,} cases, {whole:,} whole, {spent:,.0f} s, {memory():,.0f} MiB", flush=True)
+            print(f"{what}: {done:,} cases, {whole:,} valid, {spent:,.0f} s, {memory():,.0f} MiB", flush=True)
     if settled:
         assert memory() < settled * 1.5 + 100, f"memory grew from {settled:,.0f} to {memory():,.0f} MiB"
     return whole
@@ -341,9 +341,9 @@ def main() -> None:
     parser.add_argument("--what", choices=sorted(CHECKS), default="values")
     options = parser.parse_args()
     pa.set_cpu_count(1)
-    # Metadata of many rows is looked at in another way than that of few.
+    # Metadata of many rows is read differently from that of a few.
     whole = run(options.cases, options.seed, rows=3000 if options.what == "alike" else 500, what=options.what)
-    print(f"{options.what}: {options.cases:,} cases, seed {options.seed}: all held; {whole:,} of them whole")
+    print(f"{options.what}: {options.cases:,} cases, seed {options.seed}: no failures; {whole:,} of them valid")
 
 
 if __name__ == "__main__":

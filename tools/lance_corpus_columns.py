@@ -1,4 +1,4 @@
-"""The columns of the corpus of Lance tables: types, shapes of values, encodings asked for.
+"""The columns of the corpus of Lance tables: types, shapes of values, requested encodings.
 
 Runs under every release of pylance that the corpus is written with, so nothing but pyarrow and numpy is used here.
 """
@@ -480,7 +480,7 @@ def others() -> Iterator[tuple[str, Callable[[], Made]]]:
 
 
 def runs() -> Iterator[tuple[str, Callable[[], Made]]]:
-    """Long columns of runs, shorter and longer than what a byte counts, across chunks."""
+    """Long columns of runs, shorter and longer than a byte can count, across chunks."""
     n = 6_000
     for name in ("int16", "int32", "int64", "timestamp_us", "timestamp_zone", "duration_ms", "date64", "time32_s"):
         kind, day = NUMBERS[name], 86_400_000 if name == "date64" else 1
@@ -526,7 +526,7 @@ def columns() -> dict[str, Callable[[], Made]]:
 
 
 def pages() -> dict[str, Callable[[], Made]]:
-    """Columns that take several pages of 8 MB as they are written, and little room in an archive."""
+    """Columns that take several pages of 8 MB when written, but compress well in an archive."""
     n = 240
     values = pa.array([f"{i}" * 60_000 for i in range(5)])
 

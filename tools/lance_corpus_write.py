@@ -1,9 +1,10 @@
-"""Writes the tables of the corpus with the release of pylance that runs it: OUT/{version}/{table}, and what went in.
+"""Writes the tables of the corpus with the release of pylance that runs it: OUT/{version}/{table}, and the written
+values.
 
     python lance_corpus_write.py OUT [COLUMN ...]
 
-A column that the release does not write, or does not read back, is left out of the tables: each is tried alone.
-OUT/report.json says which ones and why.
+A column that the release does not write, or does not read back, is left out of the tables: each is tried separately.
+OUT/report.json lists these columns with the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ UNREADABLE = ("dictionary_of_float",)
 
 
 def options(version: str) -> list[dict[str, Any]]:
-    """How releases have been asked for a version of data files, newest way first."""
+    """How releases accept the version of data files, newest way first."""
     named = [{"data_storage_version": version}]
     if version == "legacy":
         return [*named, {"use_legacy_format": True}, {}]
@@ -41,7 +42,7 @@ def table_of(made: dict[str, Made]) -> pa.Table:
 
 
 def write(table: pa.Table, path: Path, version: str, batch: int = 4096) -> str | None:
-    """Writes and reads back; what went wrong, or None."""
+    """Writes and reads back; returns the failure, or None."""
     error = "no way to ask for the version"
     for asked in options(version):
         shutil.rmtree(path, ignore_errors=True)
@@ -53,7 +54,7 @@ def write(table: pa.Table, path: Path, version: str, batch: int = 4096) -> str |
             if "unexpected keyword" in str(wrong):
                 continue
             return error
-        except BaseException as wrong:  # a panic in pylance is no Exception
+        except BaseException as wrong:  # a panic in pylance is not an Exception
             return f"write: {wrong}"[:300]
         try:
             return None if dataset.count_rows() == len(table) and dataset.to_table() is not None else "rows lost"

@@ -1,7 +1,7 @@
-"""The part of README.md that says what each format reads and writes, generated from the code that decides it.
+"""The part of README.md that lists what each format reads and writes, generated from the code that decides it.
 
 python tools/readme_state.py            writes it
-python tools/readme_state.py --check    fails where it is not current
+python tools/readme_state.py --check    fails if it is not current
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from boathouse import registry
-from boathouse.api.table import Table
+from boathouse.api.later import Later
 from boathouse.delta import features as delta
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg import metadata as iceberg
@@ -20,7 +20,7 @@ from boathouse.lance import paths as lance_files
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- state: begin -->\n", "<!-- state: end -->\n"
 OPERATIONS = {
-    "append": "append", "overwrite": "overwrite, also of the rows that a condition picks", "delete": "delete",
+    "append": "append", "overwrite": "overwrite, also only of the rows that match a condition", "delete": "delete",
     "add_column": "add columns", "set_properties": "set properties", "update": "update", "merge": "merge",
     "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
     "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",
@@ -29,9 +29,9 @@ _DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files
 
 
 def state() -> str:
-    """The section between the marks."""
-    there = [words for name, words in OPERATIONS.items() if hasattr(Table, name)]
-    missing = [words for name, words in OPERATIONS.items() if not hasattr(Table, name)]
+    """The section between the markers."""
+    there = [words for name, words in OPERATIONS.items() if not hasattr(Later, name)]
+    missing = [words for name, words in OPERATIONS.items() if hasattr(Later, name)]
     formats = {name: registry.load(name) for name in ("delta", "iceberg", "lance")}
     rows = [
         ("detected, opened, read, time travel by version and time", *("yes",) * 3),
@@ -42,7 +42,7 @@ def state() -> str:
         ("written", f"writer versions 2 to {delta.MAX_WRITER}", "format version 2", f"data files {lance_files.V2_2}"),
         ("read and written", _delta(True, True), "Parquet data files", _lance(lance.READ & lance.WRITE)),
         ("read; not written where in use", _delta(True, False),
-         "position delete files, tables of a catalog, moved tables",
+         "position delete files, catalog-managed tables, relocated tables",
          _lance(lance.READ & ~lance.WRITE)),
         ("refused by name", _delta(False, False),
          "equality deletes, v3 deletion vectors, ORC and Avro data, encryption, "
@@ -92,7 +92,7 @@ def _lance(flags: int) -> str:
 
 
 def updated(text: str) -> str:
-    """README's text with the section renewed."""
+    """The text of README.md with the section replaced."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return head + BEGIN + state() + END + tail

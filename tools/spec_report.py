@@ -1,11 +1,11 @@
-"""How much of the specifications' checklists the tests prove.
+"""Reports how much of the specifications' checklists the tests prove.
 
     python tools/spec_report.py            a table a document, and the open lines of House
-    python tools/spec_report.py --check    fails where a line of docs/checklists/proved.txt has lost its test
+    python tools/spec_report.py --check    fails if a line of docs/checklists/proved.txt has lost its test
     python tools/spec_report.py --update   writes docs/checklists/proved.txt from the tests
 
 A line is proved by a test that carries `@pytest.mark.spec("D-204")`; refused by design, or open with a reason,
-where docs/checklists/status.toml says so.
+according to docs/checklists/status.toml.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ def _counts(some: list[Line], proved: dict[str, list[str]], refused: dict[str, s
 
 
 def check(all_lines: list[Line], proved: dict[str, list[str]], status: dict[str, dict[str, str]]) -> list[str]:
-    """What is wrong: lost proofs, ids that no checklist has, House lines open without a reason."""
+    """The faults: lost proofs, ids that no checklist contains, House lines open without a reason."""
     known = {x.id for x in all_lines}
     before = PROVED.read_text().split() if PROVED.exists() else []
     problems = [f"{id} was proved and has lost its test" for id in before if id not in proved]
-    problems += [f"{id} is no line of a checklist ({', '.join(at)})" for id, at in proved.items() if id not in known]
+    problems += [f"{id} is not a line of a checklist ({', '.join(at)})" for id, at in proved.items() if id not in known]
     reasons = {**status.get("open", {}), **status.get("refused", {})}
     problems += [
         f"{x.id} of House is open without a reason in {STATUS.name}"

@@ -3,15 +3,15 @@
 BoathouseError
 ├── InvalidArgumentError (ValueError)          a call that cannot mean anything
 ├── NotFoundError (LookupError, FileNotFoundError)
-│   ├── TableNotFoundError                     nothing readable as a table there
-│   └── VersionNotFoundError                   the table is there, the version is not
+│   ├── TableNotFoundError                     nothing that can be read as a table
+│   └── VersionNotFoundError                   the table exists, the version does not
 ├── AlreadyExistsError (FileExistsError)       put-if-absent found a key, create found a table
 ├── AmbiguousFormatError (ValueError)          two formats under one root
 ├── CorruptTableError (ValueError)             metadata or data that breaks its specification
-│   └── MissingFileError                       a file that the version needs is gone: the table itself is there
-├── MalformedVariant (ValueError)              bytes that are no variant: says the offset, and the row of a column
-├── InvalidJsonError (ValueError)              text that is no JSON, or JSON that no variant can hold
-├── UnsupportedFeatureError (NotImplementedError)   legal, and not offered here: names the feature
+│   └── MissingFileError                       a file that the version needs is missing; the table itself exists
+├── MalformedVariant (ValueError)              bytes that are not a variant: names the offset, and the row of a column
+├── InvalidJsonError (ValueError)              text that is not JSON, or JSON that a variant cannot hold
+├── UnsupportedFeatureError (NotImplementedError)   legal, but not offered here: names the feature
 ├── SchemaError (ValueError)
 │   ├── SchemaMismatchError                    data that does not fit the table
 │   └── UnsupportedTypeError (TypeError)       a type that the format or engine cannot hold
@@ -19,16 +19,16 @@ BoathouseError
 │   ├── ColumnNotFoundError (LookupError)
 │   └── UnsupportedFunctionError
 ├── EvaluationError (ArithmeticError)          ANSI run-time errors: overflow, bad cast, division by zero
-├── ConstraintViolationError (ValueError)      a row that the table's rules refuse
+├── ConstraintViolationError (ValueError)      a row that violates the table's rules
 ├── StorageError (OSError)                     the store failed
 │   ├── UndecidedError                         a request whose effect is unknown (time-out, 5xx)
-│   └── UnsafeStorageError                     the store cannot put-if-absent, so it is not written
+│   └── UnsafeStorageError                     the store cannot put-if-absent, so it is not written to
 ├── ReadOnlyError (PermissionError)            writes are switched off
 ├── ForeignPathError (PermissionError)         metadata names a file in a store of another kind than the table's
 ├── MixedWritersError (RuntimeError)           another library writes here without our guarantees
 ├── MissingRequirementError (RuntimeError)     the machine lacks Java, PySpark, or a network
-├── CommitConflictError (RuntimeError)         another commit won and ours cannot follow it
-└── CommitUnknownError (RuntimeError)          the commit may or may not have landed: settle it with find_write
+├── CommitConflictError (RuntimeError)         a concurrent commit won and ours cannot be rebased onto it
+└── CommitUnknownError (RuntimeError)          the commit may or may not have succeeded: find_write tells
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _rebuild(kind: type[BoathouseError], message: str, where: str | None, advice
 
 class InvalidArgumentError(BoathouseError, ValueError):
     code = "INVALID_ARGUMENT"
-    general = "see the documentation of the function for what it takes"
+    general = "see the documentation of the function for its arguments"
 
 
 class NotFoundError(BoathouseError, LookupError, FileNotFoundError):
@@ -86,17 +86,17 @@ class TableNotFoundError(NotFoundError):
 
 class VersionNotFoundError(NotFoundError):
     code = "VERSION_NOT_FOUND"
-    general = "ask history() which versions there are"
+    general = "call history() for the existing versions"
 
 
 class AlreadyExistsError(BoathouseError, FileExistsError):
     code = "ALREADY_EXISTS"
-    general = "choose another place, or remove what is there"
+    general = "choose another location, or remove what is there"
 
 
 class AmbiguousFormatError(BoathouseError, ValueError):
     code = "AMBIGUOUS_FORMAT"
-    general = "say which with format="
+    general = "name the format with format="
 
 
 class CorruptTableError(BoathouseError, ValueError):
@@ -146,7 +146,7 @@ def _placed_again(
 
 class MalformedVariant(_PlacedError):
     code = "MALFORMED_VARIANT"
-    general = "ask validate() for all that is wrong, or read leniently"
+    general = "call validate() for all findings, or read leniently"
 
 
 class InvalidJsonError(_PlacedError):
@@ -181,7 +181,7 @@ class ExpressionError(BoathouseError, ValueError):
 
 class ColumnNotFoundError(ExpressionError, LookupError):
     code = "COLUMN_NOT_FOUND"
-    general = "ask the schema for the names of the columns"
+    general = "look at the schema for the names of the columns"
 
 
 class UnsupportedFunctionError(ExpressionError):
@@ -191,12 +191,12 @@ class UnsupportedFunctionError(ExpressionError):
 
 class EvaluationError(BoathouseError, ArithmeticError):
     code = "EVALUATION"
-    general = "use try_cast, try_divide or a condition that leaves such rows out"
+    general = "use try_cast, try_divide or a condition that excludes such rows"
 
 
 class ConstraintViolationError(BoathouseError, ValueError):
     code = "CONSTRAINT_VIOLATION"
-    general = "leave such rows out, or change them"
+    general = "leave out such rows, or change them"
 
 
 class StorageError(BoathouseError, OSError):
@@ -206,12 +206,12 @@ class StorageError(BoathouseError, OSError):
 
 class UndecidedError(StorageError):
     code = "STORAGE_UNDECIDED"
-    general = "look again once the store answers"
+    general = "try again once the store responds"
 
 
 class UnsafeStorageError(StorageError):
     code = "STORAGE_UNSAFE"
-    general = "write to a store that can put if absent"
+    general = "use a store that supports put-if-absent"
 
 
 class ReadOnlyError(BoathouseError, PermissionError):
@@ -241,4 +241,4 @@ class CommitConflictError(BoathouseError, RuntimeError):
 
 class CommitUnknownError(BoathouseError, RuntimeError):
     code = "COMMIT_UNKNOWN"
-    general = "ask find_write() once the store answers"
+    general = "call find_write() once the store responds"

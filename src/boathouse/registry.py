@@ -1,4 +1,4 @@
-"""Formats by name, loaded when first asked for."""
+"""Formats by name, loaded on first use."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FORMATS: Final[dict[str, str]] = {
 }
 """Format name -> package. The package has an `adapter` module with FORMAT, and a `tasks` module for executors.
 
-Formats from outside are named in BOATHOUSE_FORMATS (`name=package,...`), in the environment of executors too.
+External formats are listed in BOATHOUSE_FORMATS (`name=package,...`), in the environment of executors too.
 """
 
 MARKS: Final[dict[str, str]] = {"delta": "_delta_log", "iceberg": "metadata", "lance": "_versions"}
-"""Format name -> a folder that every one of its tables has: where it is missing, the format is not even loaded."""
+"""Format name -> a folder that every table of it has: where it is missing, the format is not loaded."""
 
 
 def load(name: str) -> TableFormat:
@@ -38,5 +38,5 @@ def tasks(name: str) -> TaskModule:
 def _package(name: str) -> str:
     package = FORMATS.get(name.lower()) if isinstance(name, str) else None
     if package is None:
-        raise InvalidArgumentError(f"there is no table format {name!r}", advice=f"the formats are {', '.join(FORMATS)}")
+        raise InvalidArgumentError(f"{name!r} is not a table format", advice=f"the formats are {', '.join(FORMATS)}")
     return package

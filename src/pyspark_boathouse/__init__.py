@@ -1,14 +1,13 @@
-"""`spark.read.format("boathouse")` and `df.write.format("boathouse")`: found by PySpark without registering.
+"""`spark.read.format("boathouse")` and `df.write.format("boathouse")`: found by PySpark without registration.
 
-Reads by rows through Spark's Python Data Source: the columns that are read are those of `.schema(...)`, all by
-default; `t.to_spark()` of the library reads natively and is the fast way. Options of a read: `versionAsOf`,
-`timestampAsOf`, `branch`, `tag`, `tableFormat`, `pushFilters`, `timeZone`; of a write: `tableFormat`, `partitionBy`
-(names, with commas between), `mergeSchema`, `overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`,
-`userMetadata`, `timeZone`. Spark does not tell a Python source the zone of its session: `timeZone` does, for a
-`timestampAsOf` without an offset (else UTC) and for a `replaceWhere` that depends on it (else refused). Options
-called `storage.<name>` go to the store. The mode must be append or overwrite: Spark refuses others for every Python
-source. The Python that runs Spark's workers plans the read and commits the write: it needs boathouse installed, where
-the library's own API needs it in the user's Python only.
+Reads through Spark's Python Data Source: the columns of `.schema(...)`, by default all; `t.to_spark()` of the library
+reads natively and is faster. Options of a read: `versionAsOf`, `timestampAsOf`, `branch`, `tag`, `tableFormat`,
+`pushFilters`, `timeZone`; of a write: `tableFormat`, `partitionBy` (comma-separated names), `mergeSchema`,
+`overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`, `userMetadata`, `timeZone`. Spark does not pass its
+session's time zone to a Python source: `timeZone` does, for a `timestampAsOf` without an offset (else UTC) and for a
+`replaceWhere` that depends on it (else refused). Options called `storage.<name>` are passed to the store. The mode must
+be append or overwrite: Spark refuses others for every Python source. The Python of Spark's workers plans the read and
+commits the write, so boathouse must be installed there, while the library's own API needs it only in the user's Python.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ class DefaultSource(DataSource):
         return "boathouse"
 
     def schema(self) -> StructType:
-        """The table's columns at the version that is asked for."""
+        """The table's columns at the requested version."""
         return to_spark(ReadOptions.of(self.options).open().schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns of `schema`; one that takes Spark's filters if `pushFilters` is true.
+        """A reader of the columns of `schema`; it accepts Spark's filters if `pushFilters` is true.
 
         Spark fails on a reader that defines `pushFilters` while spark.sql.python.filterPushdown.enabled is off,
-        which it is by default: so it has to be asked for.
+        which it is by default, so it must be requested.
         """
         options = ReadOptions.of(self.options)
         if not options.push_filters:
@@ -58,5 +57,5 @@ class DefaultSource(DataSource):
         return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """A writer whose tasks write data files, and whose commit is one commit of the table."""
+        """A writer whose tasks write data files, and whose commit is a single commit of the table."""
         return TableWriter(WriteTarget.of(self.options, overwrite), schema)

@@ -1,7 +1,7 @@
-"""The driver's side of a write: how rows are written, and the commit of what tasks wrote.
+"""The driver's side of a write: the write context of the rows, and the commit of what tasks wrote.
 
-The operation is run twice: once up to its sink, to learn how files are written, and once after the tasks, with a sink
-that hands over what they wrote. So modes, checks and conflicts are those of `boathouse.write`.
+The operation runs twice: once up to its sink, to get the write context, and once after the tasks, with a sink that
+returns what they wrote. So modes, checks and conflicts are those of `boathouse.write`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark_boathouse.options import WriteTarget
 
 @dataclass
 class Rows:
-    """Data that brings its own engine (see `api.engines.engine_for`)."""
+    """Data with its own engine (see `api.engines.engine_for`)."""
 
     schema: Schema
     boathouse_engine: HandOver | Learn
@@ -37,11 +37,11 @@ class _Captured(Exception):
 
 
 class _Engine(LocalEngine):
-    """Knows the schema of rows that it does not have."""
+    """Has the schema of the rows, but not the rows."""
 
     @property
     def timezone(self) -> str | None:
-        """Spark does not tell a Python source the zone of its session: a condition that needs one is refused."""
+        """Spark does not pass its session's time zone to a Python source: a condition that needs one is refused."""
         return None
 
     def source(self, data: Any) -> Any:
@@ -56,14 +56,14 @@ class _Engine(LocalEngine):
 
 
 class Learn(_Engine):
-    """Stops an operation where it would write, and keeps how."""
+    """Stops an operation where it would write, and keeps the write context."""
 
     def sink(self, rel: Any, context: WriteContext, spread: Spread) -> pa.Table:
         raise _Captured(context)
 
 
 class HandOver(_Engine):
-    """Gives an operation the files that were written for it, once."""
+    """Passes the files that were written for it to an operation, once."""
 
     def __init__(self, context: WriteContext, outcomes: pa.Table) -> None:
         self.context = context
@@ -82,12 +82,12 @@ class HandOver(_Engine):
 
 
 def _layout(context: WriteContext) -> tuple[object, ...]:
-    """What decides whether files written under one context serve under another."""
+    """The properties of a context that decide whether files written under it are valid under another."""
     return (context.format, context.schema, context.spec, context.directory, context.must_hold)
 
 
 def learn(target: WriteTarget, schema: Schema) -> WriteContext | None:
-    """How the operation would write. Raises what it raises before it writes anything."""
+    """The write context of the operation. Raises what the operation raises before it writes anything."""
     try:
         bh.write(Rows(schema, Learn()), target.path, **target.arguments)
     except _Captured as found:
@@ -96,7 +96,7 @@ def learn(target: WriteTarget, schema: Schema) -> WriteContext | None:
 
 
 def commit(target: WriteTarget, schema: Schema, context: WriteContext, batches: Sequence[pa.RecordBatch]) -> None:
-    """Commits what tasks wrote. Raises their first error, and what the operation raises; then no file is left."""
+    """Commits what tasks wrote. Raises their first error, and those of the operation; then no file is left behind."""
     outcomes = settle(iter(batches), registry.tasks(context.format).outcomes_schema(context), context)
     engine = HandOver(context, outcomes)
     try:

@@ -1,4 +1,4 @@
-"""A reader that takes Spark's filters; only PySpark 4.1 and later have them."""
+"""A reader that accepts Spark's filters; needs PySpark 4.1 or later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark_boathouse.reader import TableReader
 
 
 class FilteringReader(TableReader):
-    """Also prunes by Spark's filters. Every filter stays with Spark too, which checks the rows again."""
+    """Also prunes by Spark's filters. Spark keeps every filter too, and checks the rows again."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         schema = self.options.open().schema

@@ -20,7 +20,7 @@ _COMPARISONS: dict[type[D.Filter], ComparisonOp] = {
 
 
 def expression(filter: D.Filter, schema: Schema) -> Expr | None:
-    """The filter bound to the schema; None for one that has no equal here, which Spark then applies alone."""
+    """The filter bound to the schema; None for one without an equivalent here, which then only Spark applies."""
     try:
         made = _unbound(filter)
         return None if made is None else bind_predicate(made, schema, None)

@@ -1,4 +1,4 @@
-"""Options of `spark.read` and `df.write`, as users of other formats type them."""
+"""Options of `spark.read` and `df.write`, named as in other formats."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
-        """Raises InvalidArgumentError for a missing path, an option that is not known, and two that exclude."""
+        """Raises InvalidArgumentError for a missing path, an unknown option, and options that exclude each other."""
         given, storage = _sorted_out(options, _READ)
         if "branch" in given and "tag" in given:
             raise InvalidArgumentError("the options branch and tag exclude each other", advice="give one of them")
@@ -56,7 +56,7 @@ class ReadOptions:
         )
 
     def open(self) -> Table:
-        """The table, pinned where a version is asked for."""
+        """The table, pinned if a version is requested."""
         return bh.open(
             self.path,
             self.format,
@@ -71,7 +71,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Where rows go, and how: the arguments of `boathouse.write`."""
+    """The target and mode of a write: the arguments of `boathouse.write`."""
 
     path: str
     arguments: Mapping[str, Any]
@@ -109,7 +109,7 @@ def _txn(given: Mapping[str, str]) -> tuple[str, int]:
 
 
 def _sorted_out(options: Mapping[str, str], known: frozenset[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The options by lower-case name, those of the store apart."""
+    """The options by lower-case name, and separately those of the store."""
     given = {str(k).lower(): str(v) for k, v in dict(options).items()}
     storage = {k.removeprefix(_STORAGE): given.pop(k) for k in list(given) if k.startswith(_STORAGE)}
     unknown = sorted(set(given) - known)
@@ -124,7 +124,7 @@ def _path(given: Mapping[str, str]) -> str:
     path = given.get("path", "").strip()
     if not path:
         raise InvalidArgumentError(
-            "there is no path: Spark hands catalog tables to Python sources without their options",
+            "the path is missing: Spark passes catalog tables to Python sources without their options",
             advice='use .load("path"), or spark.read.option("path", ...).table(name)',
         )
     return path

@@ -38,10 +38,10 @@ class TableReader(DataSourceReader):
         _check(schema, options.open().schema, options.path)
 
     def partitions(self) -> list[Bundle]:
-        """A task a Spark partition; planned now, at the version that is newest now unless one is asked for."""
+        """One task per Spark partition; planned now, at the newest version unless one is requested."""
         scan = self.options.open().scan(self.columns, all_of(self.where) if self.where else None)
         tasks = scan.plan().tasks(_TASK_BYTES, _AT_LEAST)
-        # Without any partition Spark reads one that does not exist.
+        # Without partitions, Spark reads one that does not exist.
         return [Bundle(pickle.dumps(t)) for t in tasks] or [Bundle(b"")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -57,12 +57,12 @@ class TableReader(DataSourceReader):
 
 
 def _check(asked: StructType, schema: Schema, where: str) -> None:
-    """Raises ColumnNotFoundError, or SchemaMismatchError for a column asked for under another type."""
+    """Raises ColumnNotFoundError, or SchemaMismatchError for a column requested with another type."""
     for f in asked.fields:
         have = spark_type(schema.field(f.name).type, f.name)
         if have.simpleString().lower() != f.dataType.simpleString().lower():
             raise SchemaMismatchError(
-                f"column `{f.name}` is {have.simpleString()}, and was asked for as {f.dataType.simpleString()}",
+                f"column `{f.name}` is {have.simpleString()}, and was requested as {f.dataType.simpleString()}",
                 where=where,
-                advice="leave types as they are in .schema(...), and cast afterwards",
+                advice="keep the types in .schema(...), and cast afterwards",
             )

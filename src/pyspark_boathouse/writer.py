@@ -26,7 +26,7 @@ class Written(WriterCommitMessage):
 
 
 class TableWriter(DataSourceArrowWriter):
-    """`context` is None where there is nothing to write: the application's transaction was applied before."""
+    """`context` is None if there is nothing to write: the application transaction was applied before."""
 
     def __init__(self, target: WriteTarget, schema: StructType) -> None:
         self.target = target
@@ -44,7 +44,7 @@ class TableWriter(DataSourceArrowWriter):
             _driver().commit(self.target, self.schema, self.context, list(batches(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Removes the files of tasks that finished; those of others are orphans that no commit refers to."""
+        """Removes the files of finished tasks; those of others are orphans that no commit refers to."""
         if self.context is not None:
             _driver().remove(self.context, list(batches(messages)))
 

@@ -22,7 +22,7 @@ NAMES = ["f.parquet", "a b/c%20d.parquet", "x#12", "p=a%3Ab/q+r/ü:é?.parquet"]
 
 @pytest.fixture(scope="module")
 def s3():
-    pytest.importorskip("moto.server", reason="the S3 stand-in needs moto[server]")
+    pytest.importorskip("moto.server", reason="the fake S3 server needs moto[server]")
     with s3_stand_in() as server:
         yield server
 

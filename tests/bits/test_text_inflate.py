@@ -35,8 +35,8 @@ def test_json() -> None:
         (b"{", "the schema is not JSON"),
         (b'"\xff"', "the schema is not UTF-8"),
         (b"[" * 100_000, "the schema is nested too deeply"),
-        (b'"\\ud800"', "the schema holds half a surrogate pair"),
-        (b'"\\uDC00"', "the schema holds half a surrogate pair"),
+        (b'"\\ud800"', "the schema contains an unpaired surrogate"),
+        (b'"\\uDC00"', "the schema contains an unpaired surrogate"),
     ],
 )
 def test_json_that_is_damaged(data: bytes, message: str) -> None:

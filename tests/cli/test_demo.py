@@ -185,7 +185,7 @@ def test_without_a_network_the_error_says_what_to_do(tmp_path, monkeypatch):
 def test_a_folder_of_others_is_left_alone(tmp_path):
     (tmp_path / "delta").mkdir()
     for act in (folder.prepare, folder.clean):
-        with pytest.raises(AlreadyExistsError, match="not made by the demo"):
+        with pytest.raises(AlreadyExistsError, match="not created by the demo"):
             act(tmp_path)
     assert (tmp_path / "delta").is_dir()
 

@@ -171,7 +171,7 @@ def test_actions_that_are_not_objects(path):
         (lambda f: f.update(metadata=[1]), "cannot be read"),
         (lambda f: f.update(type="decimal(99,3)"), "decimal"),
         (lambda f: f.update(name="X" if f["name"] == "p" else "x"), "'X' and 'x'"),
-        (lambda f: f.update(name="\ud800"), "half a surrogate"),
+        (lambda f: f.update(name="\ud800"), "an unpaired surrogate"),
     ],
 )
 def test_fields_of_the_schema(path, change, words):

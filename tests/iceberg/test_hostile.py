@@ -73,7 +73,7 @@ DOCUMENTS = {
     "true for a number": lambda d: d.update({"last-column-id": True}),
     "our own parameters, broken": lambda d: first(d, "snapshots")["summary"].update({"boathouse.parameters": "{"}),
     "our own metrics, not an object": lambda d: first(d, "snapshots")["summary"].update({"boathouse.metrics": "3"}),
-    "half a surrogate pair": lambda d: first(d, "snapshots")["summary"].update({"boathouse.metrics": '"\\ud800"'}),
+    "an unpaired surrogate": lambda d: first(d, "snapshots")["summary"].update({"boathouse.metrics": '"\\ud800"'}),
     "a name mapping of numbers": lambda d: d["properties"].update(
         {"schema.name-mapping.default": '[{"field-id": 1, "names": [7]}]'}),
     "a name mapping with a text id": lambda d: d["properties"].update(

@@ -9,7 +9,7 @@ from boathouse.testing.stand_ins import s3_stand_in
 
 @pytest.fixture(scope="session")
 def s3():
-    pytest.importorskip("moto.server", reason="the S3 stand-in needs moto[server]")
+    pytest.importorskip("moto.server", reason="the fake S3 server needs moto[server]")
     with s3_stand_in() as server:
         yield server
 

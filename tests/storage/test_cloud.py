@@ -109,12 +109,12 @@ def answering():
         (500, UndecidedError, "500"),
         (503, UndecidedError, "503"),
         (429, UndecidedError, "429"),
-        (None, UndecidedError, "answer"),
+        (None, UndecidedError, "outcome of the request is unknown"),
         (403, StorageError, "Permission denied"),
         (401, StorageError, "Permission denied"),
         (400, StorageError, "refused"),
-        (412, AlreadyExistsError, "already there"),
-        (409, AlreadyExistsError, "already there"),
+        (412, AlreadyExistsError, "already exists"),
+        (409, AlreadyExistsError, "already exists"),
     ],
 )
 def test_failures_are_typed_and_tell_no_secret(answering, caplog, status, kind, text) -> None:

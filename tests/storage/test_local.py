@@ -121,8 +121,8 @@ def test_own_link_whose_answer_was_lost_is_ours(tmp_path: Path, monkeypatch: pyt
         (errno.EACCES, StorageError, "Permission denied"),
         (errno.EROFS, StorageError, "Permission denied"),
         (errno.ENOSPC, StorageError, "No space"),
-        (errno.EIO, UndecidedError, "did not answer"),
-        (errno.ESTALE, UndecidedError, "did not answer"),
+        (errno.EIO, UndecidedError, "outcome of the disk operation is unknown"),
+        (errno.ESTALE, UndecidedError, "outcome of the disk operation is unknown"),
     ],
 )
 def test_disk_errors_are_typed(tmp_path, monkeypatch, code, kind, text) -> None:

@@ -311,7 +311,7 @@ def test_overlapping_values_are_refused_shared_ones_read():
     assert found[1] == [5]  # not one list three times
     gap = arr([number(1), b"\xff\xff", number(2)], offsets=[0, 4])
     assert Variant(ABC, gap).to_python() == [1, 2]
-    assert odd(gap) == ["2 bytes before a value belong to none"]
+    assert odd(gap) == ["2 bytes before a value belong to no value"]
 
 
 @pytest.mark.spec("V-034", "V-037")
@@ -410,10 +410,10 @@ def test_arrays_of_many_elements(count):
 def test_array_offsets():
     first = arr([b"\x04", number(1), number(2)], offsets=[1, 3])
     assert Variant(ABC, first).to_python() == [1, 2]
-    assert odd(first) == ["1 bytes before a value belong to none"]
+    assert odd(first) == ["1 bytes before a value belong to no value"]
     falling = arr([number(1), number(2)], offsets=[2, 0])
     assert Variant(ABC, falling).to_python() == [2, 1]
-    assert odd(falling) == ["the values of the array are not in its order"]
+    assert odd(falling) == ["the values of the array are not in the order of its elements"]
     for offsets in ([0, 4], [0, 255], [4, 0]):
         refused(arr([number(1), number(2)], offsets=offsets), "beyond the end")
     refused(arr([number(1)], offsets=[0, 1]))
@@ -463,7 +463,7 @@ def test_accessors_refuse_what_has_no_meaning():
     assert [v.scalar for v in array] == [1]
     assert list(thing) == ["a"]
     for wrong in ("text", 5, None):
-        with pytest.raises(InvalidArgumentError, match="made of bytes"):
+        with pytest.raises(InvalidArgumentError, match="made from bytes"):
             Variant(EMPTY, wrong)
     with pytest.raises(UnsupportedFeatureError, match="ordering"):
         sorted([array, thing])

@@ -70,7 +70,7 @@ def test_the_section_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_every_divergence_of_the_page_is_a_test() -> None:
     tests = (ROOT / "tests" / "variant" / "test_divergences.py").read_text()
-    table = PAGE.split("## Where others differ")[1].split("\n## ")[0]
+    table = PAGE.split("## How other implementations differ")[1].split("\n## ")[0]
     rows = Counter(
         one.strip().lower()
         for who in re.findall(r"^\| (?!who|---)([^|]+) \|", table, re.MULTILINE)

@@ -191,7 +191,7 @@ def judge(metadata: bytes, raw: bytes) -> str:
     """What all readers say about bytes: they must agree with validate, and never raise anything of their own."""
     findings = validate_bytes(metadata, raw)
     bad = any(f.kind == "error" for f in findings)
-    unknown = any("not known here" in f.message for f in findings)
+    unknown = any("is unknown" in f.message for f in findings)
     try:
         value = Variant(metadata, raw)
     except MalformedVariant:

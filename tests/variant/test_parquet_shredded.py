@@ -546,7 +546,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     table = pa.table({"v": column([1]), "k": [1]})
     for options, match in [
         ({"shred": "all"}, "auto"), ({"variants": ["w"]}, "no column `w`"),
-        ({"variants": ["v"], "shred": {"k": "int"}}, "`k`, which is no variant"), ({"compression": "zip"}, "codec"),
+        ({"variants": ["v"], "shred": {"k": "int"}}, "`k`, which is not a variant"), ({"compression": "zip"}, "codec"),
     ]:  # fmt: skip
         with pytest.raises((InvalidArgumentError, ColumnNotFoundError), match=match):
             bh.write_parquet(table, path, **options)

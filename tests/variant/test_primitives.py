@@ -325,8 +325,8 @@ def test_times(micros, expected):
 @pytest.mark.spec("V-051")
 @pytest.mark.parametrize("micros", [86_400_000_000, -1, 2**63 - 1, -(2**63)])
 def test_bad_times(micros):
-    refused(raw(17, micros.to_bytes(8, "little", signed=True)), "no time of day")
-    with pytest.raises(InvalidArgumentError, match="no time of day"):
+    refused(raw(17, micros.to_bytes(8, "little", signed=True)), "not a time of day")
+    with pytest.raises(InvalidArgumentError, match="not a time of day"):
         built(lambda b: b.append_time(micros))
 
 

@@ -47,7 +47,7 @@ def test_what_is_no_column_of_variants_is_refused() -> None:
         to_spark(pa.array([1]))
     with pytest.raises(SchemaMismatchError, match="unshred"):
         to_spark(pa.array([{"metadata": b"", "value": b"", "typed_value": 1}]))
-    with pytest.raises(InvalidArgumentError, match="list is no Arrow array"):
+    with pytest.raises(InvalidArgumentError, match="list is not an Arrow array"):
         to_spark([1])
 
 

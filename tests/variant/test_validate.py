@@ -53,7 +53,7 @@ def test_what_is_written_has_no_findings_and_other_legal_encodings_no_errors(tre
         (AB, b"\x02\x02\x01\x00\x00\x01\x02\x00\x00", "oddity", "not in the order of their names", 2, "$"),
         (AB, b"\x03\x01\x00\x06\x03\x01\x00\x02\x05\xff", "error", "not UTF-8", 9, "$[0][0]"),
         (AB, b"\x03\x02\x00\x00\x01\x00", "oddity", "values are shared", 2, "$"),
-        (AB, b"\x03\x02\x01\x00\x02\x00\x04", "oddity", "not in its order", 2, "$"),
+        (AB, b"\x03\x02\x01\x00\x02\x00\x04", "oddity", "not in the order of its elements", 2, "$"),
         (AB, b"\x03\x01\x01\x02\xff\x00", "oddity", "1 bytes before a value", 4, "$"),
         (AB, b"\x03\x01\x00\x03\x0c\x01\x00", "error", "the last offset is 3, the values take 2", 3, "$"),
         (AB, b"\x20\x0a\x01\x00\x00\x00", "oddity", "scale 10 in a decimal4", 1, "$"),
@@ -95,7 +95,7 @@ def test_no_more_than_a_thousand_findings():
     )
     found = Variant(AB, raw).validate()
     assert len(found) == 1_001
-    assert found[-1].message == "more findings are left out"
+    assert found[-1].message == "further findings are omitted"
 
 
 def test_the_package_loads_what_is_asked_for():

@@ -41,7 +41,7 @@ def test_builder(append: str, value: object) -> None:
 
 @pytest.mark.parametrize("path", [5, None, b"$.a", {"a"}])
 def test_paths(path: object) -> None:
-    with pytest.raises(ExpressionError, match="is no path"):
+    with pytest.raises(ExpressionError, match="is not a path"):
         Variant.from_python({"a": 1}).get(path)
     with pytest.raises(ExpressionError):
         variant.extract(ROWS, path, "int")
@@ -83,7 +83,7 @@ def test_columns_that_hold_no_variants(tmp_path: Path) -> None:
     for convert in (variant.to_spark, variant.from_spark):
         with pytest.raises(SchemaMismatchError, match="binary"):
             convert(table["text"])
-    with pytest.raises(InvalidArgumentError, match="no Variant"):
+    with pytest.raises(InvalidArgumentError, match="not a Variant"):
         VariantArray.from_variants([1])
 
 

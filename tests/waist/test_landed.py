@@ -205,7 +205,7 @@ def test_a_slow_put_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files
         entropy.current().sleep(6)
 
         def failing(*_: Any) -> Any:
-            raise UndecidedError("The store did not answer for certain: 503")
+            raise UndecidedError("The outcome of the request is unknown: 503")
 
         monkeypatch.setattr(format, "look_back", failing)
         return outcome
@@ -284,7 +284,7 @@ def test_a_file_that_is_listed_and_never_there_is_corrupt(tmp_path, monkeypatch)
 
     def get(self: LocalStorage, key: str) -> bytes:
         if key.endswith("1.json"):
-            raise NotFoundError("No file is there.", where=key)
+            raise NotFoundError("The file does not exist.", where=key)
         return real(self, key)
 
     monkeypatch.setattr(LocalStorage, "get", get)

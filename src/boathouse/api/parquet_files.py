@@ -308,7 +308,7 @@ def _wanted(shred: Shred, leaves: Mapping[Place, SchemaLeaf]) -> dict[Place, Any
     by_name = {".".join(place): place for place in leaves}
     if unknown := [name for name in shred if name not in by_name]:
         raise ColumnNotFoundError(
-            f"shred= names `{unknown[0]}`, which is no variant column",
+            f"shred= names `{unknown[0]}`, which is not a variant column",
             advice=f"the variants are {', '.join(by_name) or 'none: name them with variants='}",
         )
     return {by_name[name]: how for name, how in shred.items() if how is not None}

@@ -1,1 +1,2 @@
-"""Bytes and bits without opinion: varints, protobuf's wire format, roaring bitmaps, murmur3, entropy."""
+"""Codecs that know no table format: protobuf, roaring bitmaps, FastLanes, FSST, murmur3, checksums, time zones; clock
+and randomness."""

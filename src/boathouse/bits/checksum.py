@@ -1,4 +1,4 @@
-"""CRC-32 (IEEE 802.3, as in zlib), which Delta and Puffin put after a deletion vector, big-endian."""
+"""CRC-32 (IEEE 802.3, as in zlib), which Delta and Puffin store after a deletion vector, big-endian."""
 
 from __future__ import annotations
 
@@ -21,4 +21,6 @@ def check_crc32(data: bytes | bytearray | memoryview, stored: bytes, *, where: s
     """Raises CorruptTableError unless `stored` is the big-endian checksum of `data`."""
     found = crc32_bytes(data)
     if bytes(stored) != found:
-        raise CorruptTableError(f"checksum is {found.hex()}, the file says {bytes(stored).hex()}", where=where)
+        raise CorruptTableError(
+            f"the checksum is {found.hex()}, but the file contains {bytes(stored).hex()}", where=where
+        )

@@ -1,6 +1,6 @@
-"""The clock, sleep, uuids and random numbers: the only module that asks the machine for any of them.
+"""The clock, sleep, uuids and random numbers; no other module takes them from the machine.
 
-Tests put a seeded `Entropy` in place with `use(...)`, so that crashes and races replay.
+Tests install a seeded `Entropy` with `use(...)`, so that crashes and races can be replayed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Entropy:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """Seconds on a monotonic clock."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -35,7 +35,7 @@ class Entropy:
 
 
 class SeededEntropy(Entropy):
-    """Replayable: a clock that moves only when slept on or asked, and randomness from `seed`."""
+    """Replayable: a clock that advances only on sleeps and reads, and randomness from `seed`."""
 
     def __init__(self, seed: int, start_ms: int = 1_700_000_000_000) -> None:
         self._random = _random.Random(seed)
@@ -67,7 +67,7 @@ def current() -> Entropy:
 
 @contextmanager
 def use(entropy: Entropy) -> Iterator[Entropy]:
-    """Puts `entropy` in place, process-wide, until the block ends."""
+    """Installs `entropy`, process-wide, until the block ends."""
     global _current
     before, _current = _current, entropy
     try:

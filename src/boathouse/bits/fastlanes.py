@@ -2,7 +2,7 @@
 
 A block of T-bit values is a matrix of T rows by L = 1024/T lanes. Row r, lane l holds element
 ORDER[r // 8] * 16 + (r % 8) * 128 + l. Packed to width W, bit r*W of lane l's stream starts row r, and
-word w of lane l lies at index w * L + l. (Afroozeh and Boncz, "The FastLanes Compression Layout".)
+word w of lane l is at index w * L + l. (Afroozeh and Boncz, "The FastLanes Compression Layout".)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _start(row: int) -> int:
 
 
 def words(width: int, bits: int) -> int:
-    """Words in a packed block: values of `bits` bits packed to `width`."""
+    """The number of words in a packed block of values of `bits` bits, packed to `width`."""
     return width * (BLOCK // bits)
 
 

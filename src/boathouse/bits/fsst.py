@@ -9,7 +9,7 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 ESCAPE = 255
 _SLAB = 1 << 16  # codes at a time, so that their positions stay in the cache
-_NOTHING = 512  # the code that an escape byte itself becomes: it stands for no byte
+_NOTHING = 512  # the code of an escape byte itself: it expands to nothing
 
 
 class Table:
@@ -49,7 +49,8 @@ class Table:
             at = np.cumsum(sizes, dtype=np.int64)
             size = int(at[-1])
             at -= sizes
-            # Each symbol is stored as 8 bytes, from the first to the last: what overhangs is overwritten.
+            # Each symbol is stored as 8 bytes, from the first to the last: the excess of each is overwritten by the
+            # next.
             view = np.lib.stride_tricks.as_strided(out[done : done + 8].view("<u8"), (size + 1,), (1,))
             view[at] = self._words.take(part)
             until = int(np.searchsorted(offsets, first + len(part)))
@@ -60,10 +61,10 @@ class Table:
         return ends, out[:total]
 
     def _literals(self, codes: Bytes) -> npt.NDArray[np.uint16]:
-        """Codes of 16 bits: escapes become nothing, the bytes behind them 256 + byte.
+        """16-bit codes: escapes are removed, the bytes after them become 256 + byte.
 
-        In a run of 255s every other one, from the first, is an escape; values never end in an escape, so
-        a run may go on from one value to the next.
+        In a run of 255s every other one, from the first, is an escape; values never end in an escape, so a run may
+        continue from one value to the next.
         """
         at = np.flatnonzero(codes == ESCAPE)
         opens = np.ones(len(at), np.bool_)
@@ -71,7 +72,7 @@ class Table:
         run_start = at[np.maximum.accumulate(np.where(opens, np.arange(len(at)), 0))]
         escapes = at[(at - run_start) % 2 == 0]
         if escapes[-1] + 1 >= len(codes):
-            raise ValueError("an escape without a byte behind it")
+            raise ValueError("an escape without a byte after it")
         out = codes.astype(np.uint16)
         out[escapes + 1] += 256
         out[escapes] = _NOTHING

@@ -1,4 +1,4 @@
-"""Decompression within a budget: a few bytes of a damaged or hostile file never become gigabytes of memory."""
+"""Decompression within a budget: a few bytes of a corrupt or hostile file never expand to gigabytes of memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from boathouse.errors import CorruptTableError
 
 FLOOR: Final = 64 << 20
-"""What any file may inflate to, however small it is."""
+"""The size to which any file may inflate, however small it is."""
 RATIO: Final = 200
 """How many times its size a larger file may inflate to; metadata reaches 10 to 50 times."""
 _STEP: Final = 1 << 20
@@ -17,7 +17,7 @@ _RAW, _GZIP = -15, 31
 
 
 class Budget:
-    """What one file of `packed` bytes may inflate to, all its blocks together. Errors name `where`.
+    """The budget of one file of `packed` bytes, for all its blocks together. Errors name `where`.
 
     Every method raises CorruptTableError for data that does not decompress and for data beyond the budget.
     """
@@ -28,7 +28,7 @@ class Budget:
         self._where = where
 
     def take(self, size: int) -> None:
-        """Spends `size` bytes: for codecs that say beforehand how much they inflate to."""
+        """Deducts `size` bytes: for codecs that declare their inflated size."""
         if size < 0 or size > self._left:
             raise CorruptTableError(
                 f"{self._packed:,} bytes inflate to more than {self._limit:,}, which no metadata does",
@@ -37,7 +37,7 @@ class Budget:
         self._left -= size
 
     def deflate(self, data: bytes | memoryview) -> bytes:
-        """Raw deflate, as in Avro: one stream, and of a zlib checksum after it what its writer has left."""
+        """Raw deflate, as in Avro: one stream; bytes of a zlib checksum may follow, as some writers leave them."""
         found, rest = self._zlib(data, _RAW)
         if len(rest) > 4:
             raise CorruptTableError(f"{len(rest):,} bytes follow the end of the deflate stream", where=self._where)
@@ -54,7 +54,7 @@ class Budget:
         return b"".join(parts)
 
     def stream(self, read: Callable[[int], bytes]) -> bytes:
-        """Reads to the end: for codecs of other libraries, whose errors are OSError or ValueError."""
+        """Reads to the end: for codecs of other libraries, which raise OSError or ValueError."""
         parts: list[bytes] = []
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Modules that are loaded when they are first used: opening a table must not wait for the code that writes one."""
+"""Lazy imports: opening a table must not wait for loading the code that writes one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Late:
-    """Stands for a module until an attribute of it is asked for."""
+    """A placeholder for a module, which is imported when an attribute is first accessed."""
 
     def __init__(self, name: str) -> None:
         self._name = name

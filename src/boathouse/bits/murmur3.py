@@ -76,6 +76,6 @@ def hash_long(value: int) -> int:
 
 
 def decimal_bytes(unscaled: int) -> bytes:
-    """Minimal big-endian two's complement: how a decimal is hashed and stored as a bound."""
+    """Minimal big-endian two's complement, as decimals are hashed and stored in bounds."""
     bits = unscaled.bit_length() if unscaled >= 0 else (unscaled + 1).bit_length()
     return unscaled.to_bytes(bits // 8 + 1, "big", signed=True)

@@ -1,4 +1,4 @@
-"""Names of columns and members, found in constant time: tables have thousands of columns."""
+"""Looks up names of columns and fields in constant time: tables have thousands of columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STEP = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def steps(text: str) -> tuple[str, ...]:
-    """The names of a dotted path, each in backticks where it has dots of its own; (text,) if it is no such path."""
+    """The names of a dotted path, each in backticks if it contains dots; (text,) if it is not such a path."""
     found = list(_STEP.finditer(text))
     if not found or ".".join(m[0] for m in found) != text:
         return (text,)
@@ -18,7 +18,7 @@ def steps(text: str) -> tuple[str, ...]:
 
 
 class Names:
-    """Where each of some names is: exactly, or ignoring case."""
+    """An index of names: exact, or ignoring case."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(names)
@@ -27,19 +27,19 @@ class Names:
         return Names, (self._names,)
 
     def exactly(self, name: str) -> Sequence[int]:
-        """The positions of `name`, rising."""
+        """The positions of `name`, ascending."""
         return self._exact.get(name, ())
 
     def loosely(self, name: str) -> Sequence[int]:
-        """The positions of names that differ from `name` in case at most, rising."""
+        """The positions of names that equal `name` ignoring case, ascending."""
         return self._loose.get(name.lower(), ())
 
     def at(self, name: str) -> Sequence[int]:
-        """Exactly, else ignoring case, as Spark resolves: two and more are ambiguous."""
+        """Exact matches, else those ignoring case, as Spark resolves names: more than one is ambiguous."""
         return self.exactly(name) or self.loosely(name)
 
     def repeated(self) -> str | None:
-        """The first name that is there more than once."""
+        """The first name that occurs more than once."""
         return next((name for name, places in self._exact.items() if len(places) > 1), None)
 
     @cached_property

@@ -6,9 +6,8 @@
         offsets: tuple[int, ...] = repeated(1, "uint64")
         encoding: Encoding | None = nested(4, Encoding)
 
-Absent fields read as the default; `optional=True` and members of a oneof read as None, so a zero that is
-present differs from one that is absent. Fields that a class does not declare are kept as bytes in
-`unknown` and written back after the declared ones.
+Absent fields are read as the default; `optional=True` fields and those of a oneof as None, so that a present zero
+differs from an absent one. Undeclared fields are kept as bytes in `unknown` and written back after the declared ones.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class Message:
             return _decode(cls, data, 0, len(data), 0)
         except (_Malformed, IndexError, struct.error, UnicodeDecodeError) as error:
             raise CorruptTableError(
-                f"bytes that are not a {cls.__name__} message: {error}", where=where, advice="restore the file"
+                f"the bytes are not a {cls.__name__} message: {error}", where=where, advice="restore the file"
             ) from error
 
     def encode(self) -> bytes:

@@ -1,7 +1,7 @@
 """Sets of row positions, and their portable serialisation (RoaringFormatSpec, 32-bit and 64-bit).
 
-A `Bitmap` is a sorted array of int64: fast for what tables hold (up to some tens of millions of deleted rows),
-whatever the distribution. The container structure exists in the serialised form only.
+A `Bitmap` is a sorted array of int64: fast at the sizes of tables (up to tens of millions of deleted rows), whatever
+the distribution. The container structure exists in the serialised form only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COOKIE_RUNS = 0x303B
 ARRAY_MAX = 4096
 """The most values that an array container holds."""
 MAX_CARDINALITY = 1 << 28
-"""The most positions that one bitmap may hold here (2 GiB): a few run containers could ask for any amount of memory."""
+"""The most positions that one bitmap may hold (2 GiB): a few run containers could require any amount of memory."""
 
 _BITMAP_BYTES = 8192
 _NO_OFFSETS_BELOW = 4
@@ -50,7 +50,9 @@ class Bitmap:
             values.sort()
             values = _distinct(values)
         if len(values) and int(values[0]) < 0:
-            raise InvalidArgumentError(f"row position {int(values[0])} is negative", advice="give positions from 0 on")
+            raise InvalidArgumentError(
+                f"row position {int(values[0])} is negative", advice="give positions of 0 or more"
+            )
         return cls(values)
 
     def __len__(self) -> int:
@@ -198,9 +200,9 @@ def _write_container(low: npt.NDArray[np.uint16], runs: bool) -> tuple[bytes, bo
 
 
 def deserialize32(data: bytes | memoryview, *, where: str | None = None) -> Bitmap:
-    """The set in portable 32-bit `data`, which must hold nothing else.
+    """The set in portable 32-bit `data`, which must contain nothing else.
 
-    Raises CorruptTableError where the bytes break the format, UnsupportedFeatureError above MAX_CARDINALITY.
+    Raises CorruptTableError where the bytes violate the format, UnsupportedFeatureError above MAX_CARDINALITY.
     """
     reader = _Reader(memoryview(data).cast("B"), where)
     parts = reader.bitmap32(0)
@@ -209,7 +211,7 @@ def deserialize32(data: bytes | memoryview, *, where: str | None = None) -> Bitm
 
 
 def deserialize64(data: bytes | memoryview, *, where: str | None = None) -> Bitmap:
-    """The set in portable 64-bit `data`, which must hold nothing else; errors as for `deserialize32`."""
+    """The set in portable 64-bit `data`, which must contain nothing else; errors as for `deserialize32`."""
     reader = _Reader(memoryview(data).cast("B"), where)
     count = reader.u64()
     parts: list[Positions] = []
@@ -231,7 +233,7 @@ class _Reader:
         self.data, self.where, self.at, self.total = data, where, 0, 0
 
     def corrupt(self, found: str) -> CorruptTableError:
-        return CorruptTableError(f"broken roaring bitmap at byte {self.at}: {found}", where=self.where)
+        return CorruptTableError(f"corrupt roaring bitmap at byte {self.at}: {found}", where=self.where)
 
     def take(self, size: int) -> memoryview:
         end = self.at + size
@@ -264,7 +266,7 @@ class _Reader:
         self.total += int(cards.sum())
         if self.total > MAX_CARDINALITY:
             raise UnsupportedFeatureError(
-                f"a bitmap of {self.total} positions; at most {MAX_CARDINALITY} are read", where=self.where
+                f"a bitmap of {self.total} positions; at most {MAX_CARDINALITY} are supported", where=self.where
             )
         offsets = None
         if is_run is None or size >= _NO_OFFSETS_BELOW:
@@ -272,7 +274,7 @@ class _Reader:
         out: list[Positions] = []
         for i, (key, card) in enumerate(zip(keys.tolist(), cards.tolist())):
             if offsets is not None and offsets[i] != self.at - start:
-                raise self.corrupt(f"container {i} is at {self.at - start}, the header says {offsets[i]}")
+                raise self.corrupt(f"container {i} is at {self.at - start}, its header says {offsets[i]}")
             low = self._run(card) if is_run is not None and is_run[i] else self._plain(card)
             out.append(low + (base | key << 16))
         return out

@@ -1,4 +1,4 @@
-"""Where bytes of a table's files become text or JSON: what is neither is damage, and the error names the file."""
+"""Decodes bytes of a table's files as UTF-8 or JSON: anything else is corrupt, and the error names the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from boathouse.errors import CorruptTableError
 
 
 def text(data: bytes | bytearray | memoryview, where: str | None, what: str = "text") -> str:
-    """UTF-8 as text; `what` says in the error what the bytes were to be. Raises CorruptTableError."""
+    """UTF-8 as a string; `what` describes the bytes in the error. Raises CorruptTableError."""
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as error:
@@ -19,14 +19,15 @@ def text(data: bytes | bytearray | memoryview, where: str | None, what: str = "t
 
 
 def json_value(data: bytes | bytearray | memoryview | str, where: str | None, what: str = "the document") -> Any:
-    """A JSON value. Raises CorruptTableError for what is not JSON, nested too deep, or holds half a character."""
+    """A JSON value. Raises CorruptTableError for what is not JSON, is nested too deeply, or contains an unpaired
+    surrogate."""
     source = data if isinstance(data, str) else text(data, where, what)
     try:
         found = json.loads(source)
-        if "\\ud" in source or "\\uD" in source:  # half of a surrogate pair is no text, though json takes it
+        if "\\ud" in source or "\\uD" in source:  # an unpaired surrogate is not text, though the json module accepts it
             json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise CorruptTableError(f"{what} holds half a surrogate pair: {error.reason}", where=where) from None
+        raise CorruptTableError(f"{what} contains an unpaired surrogate: {error.reason}", where=where) from None
     except ValueError as error:
         raise CorruptTableError(f"{what} is not JSON: {error}", where=where) from None
     except RecursionError:

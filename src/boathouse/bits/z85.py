@@ -1,4 +1,5 @@
-"""Z85 (ZeroMQ RFC 32): 4 bytes as 5 printable characters; Delta spells deletion vector uuids and inline vectors so."""
+"""Z85 (ZeroMQ RFC 32): 4 bytes as 5 printable characters; Delta encodes the uuids of deletion vectors and inline
+vectors so."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str, *, where: str | None = None) -> bytes:
-    """The bytes that `text` spells.
+    """The bytes that `text` encodes.
 
-    Raises CorruptTableError for a foreign character, a length that is no multiple of 5, or a group above 2**32 - 1.
+    Raises CorruptTableError for a foreign character, a length that is not a multiple of 5, or a group above 2**32 - 1.
     """
     if len(text) % 5:
         raise CorruptTableError(f"Z85 text of {len(text)} characters: not a multiple of 5", where=where)

@@ -1,6 +1,6 @@
-"""Time zones over numpy arrays: instants to wall clocks and back, as Java's `java.time` does it, for every year.
+"""Time zones over numpy arrays: instants to wall clocks and back, as Java's `java.time` converts them, for every year.
 
-Python's zoneinfo converts one datetime of the years 1 to 9999 at a time, and Arrow's own conversion knows no rule
+Python's zoneinfo converts one datetime of the years 1 to 9999 at a time, and Arrow's own conversion applies no rule
 beyond the last listed transition (2037), so the transitions are read from the TZif files (RFC 9636) that zoneinfo
 finds, and continued by the rule in their footer for 400 years, after which the Gregorian calendar repeats.
 """
@@ -31,7 +31,8 @@ _DAY = 86_400
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.A)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*")
 _NOT_JAVAS = ("posix/", "right/", "posixrules", "localtime", "Factory")
-# java.time.ZoneId.SHORT_IDS, which Spark's session zone goes through; those that tz names otherwise or not at all.
+# java.time.ZoneId.SHORT_IDS, which Spark's session zone is resolved with; only those that tz names differently or not
+# at all.
 _SHORT = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
     "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
@@ -48,7 +49,7 @@ _SHORT = {
 class Zone:
     """A time zone: `offsets[i]` seconds east of UTC from the instant `starts[i - 1]` (seconds) until `starts[i]`.
 
-    `last` is the instant from which on the transitions repeat every 400 years; None where none follows.
+    `last` is the instant from which on the transitions repeat every 400 years; None if no more follow.
     """
 
     name: str
@@ -67,12 +68,12 @@ class Zone:
 
     @cached_property
     def dates_fall(self) -> bool:
-        """Whether a clock was ever set back over midnight, so that a later instant has an earlier date."""
+        """Whether a clock was ever set back across midnight, so that a later instant has an earlier date."""
         before, after = self.starts + self.offsets[:-1] - 1, self.starts + self.offsets[1:]
         return bool((after // _DAY < before // _DAY).any())
 
     def to_local(self, instants: Ints, per_second: int) -> Ints:
-        """Wall clocks, counted as if they were in UTC, of instants; both in units of which a second has so many."""
+        """Wall clocks of instants, counted as if they were in UTC; both in the given units per second."""
         return instants + self.offset_at(instants // per_second) * per_second
 
     def clock(self, instant: int, per_second: int) -> int:
@@ -90,9 +91,10 @@ class Zone:
         return self.offsets[np.searchsorted(self.starts, self._repeated(seconds), side="right")]
 
     def to_instant(self, clocks: Ints, per_second: int) -> Ints:
-        """Instants of wall clocks. A clock that exists twice is the earlier, one that is skipped moves on by the gap.
+        """Instants of wall clocks. A wall clock that occurs twice is the earlier instant, one that is skipped moves on
+        by the gap.
 
-        Both are the offset before the transition, as `java.time.LocalDateTime.atZone` takes it.
+        Both use the offset before the transition, as `java.time.LocalDateTime.atZone` does.
         """
         return clocks - self._offset_of(clocks // per_second) * per_second
 
@@ -103,13 +105,13 @@ class Zone:
 
     @cached_property
     def _ends(self) -> Ints:
-        """Wall clocks, in seconds, from which on the offset after each transition holds."""
+        """Wall clocks, in seconds, from which on the offset after each transition applies."""
         return np.maximum.accumulate(self.starts + np.maximum(self.offsets[:-1], self.offsets[1:]))
 
     def start_of_day(self, days: Ints, per_second: int) -> Ints:
-        """The first instant of dates (days since the epoch); of a skipped midnight the end of the gap.
+        """The first instant of dates (days since the epoch); the end of the gap if midnight is skipped.
 
-        `java.time.LocalDate.atStartOfDay`: it differs from `to_instant` where a gap begins before midnight.
+        As `java.time.LocalDate.atStartOfDay`: it differs from `to_instant` where a gap begins before midnight.
         """
         seconds = days * _DAY
         out = seconds - self._offset_of(seconds)
@@ -122,9 +124,9 @@ class Zone:
         return out * per_second
 
     def truncate(self, instants: Ints, start: Callable[[Ints], Ints], per_second: int) -> Ints:
-        """The instants of `start` (wall clocks to earlier ones) of each instant's wall clock.
+        """The instants of `start` (a function from wall clocks to earlier ones) of each instant's wall clock.
 
-        A clock that exists twice is the one with the instant's own offset, as Java's `truncatedTo` takes it.
+        A wall clock that occurs twice is the one with the instant's own offset, as in Java's `truncatedTo`.
         """
         own = self.offset_at(instants // per_second) * per_second
         clocks = start(instants + own)
@@ -132,10 +134,10 @@ class Zone:
         return np.where(self.to_local(same, per_second) == clocks, same, self.to_instant(clocks, per_second))
 
     def _repeated(self, seconds: Ints) -> Ints:
-        """The same instants, those far in the future moved back to where the transitions are listed."""
+        """The same instants, with those far in the future moved back to where transitions are listed."""
         if self.last is None:
             return seconds
-        # A day of room: clocks are compared here too.
+        # A day of margin: wall clocks are compared here too.
         far = np.maximum(seconds - self.last - _DAY, 0)
         return seconds - -(-far // _CYCLE) * _CYCLE
 
@@ -148,7 +150,7 @@ class Zone:
 def zone(name: str) -> Zone:
     """The zone of a name of the tz database, of Java's three letters, or of an offset (`+05:30`, `UTC-3`, `Z`).
 
-    Raises InvalidArgumentError for a name that is not known, or where there is no tz database.
+    Raises InvalidArgumentError for an unknown name, or if there is no tz database.
     """
     if not isinstance(name, str):
         raise InvalidArgumentError(f"{name!r} is not a time zone", advice="pass a name such as 'Europe/Berlin'")
@@ -164,9 +166,9 @@ def zone(name: str) -> Zone:
     data = _file(target) if _NAME.fullmatch(target) and not target.startswith(_NOT_JAVAS) else None
     if data is None or not data.startswith(b"TZif"):
         raise InvalidArgumentError(
-            f"{name!r} is not a time zone that is known here",
+            f"{name!r} is not a known time zone",
             advice="pass a name such as 'Europe/Berlin' or an offset such as '+05:30'; "
-            "where the system has no tz database, install the package tzdata",
+            "if the system has no tz database, install the package tzdata",
         )
     return _read(name, data)
 
@@ -176,7 +178,7 @@ def _fixed(name: str, offset: int) -> Zone:
 
 
 def _file(key: str) -> bytes | None:
-    """The TZif file of a key, from where zoneinfo looks: the system's folders, then the package tzdata."""
+    """The TZif file of a key, from where zoneinfo searches: the system's folders, then the package tzdata."""
     for folder in TZPATH:
         path = Path(folder, key)
         if path.is_file():
@@ -211,13 +213,14 @@ def _read(name: str, data: bytes) -> Zone:
 
 
 def _kept(name: str, starts: Ints, offsets: Ints, last: int | None) -> Zone:
-    """Without transitions that leave the offset as it is: summer time may begin or a name change without one."""
+    """Without transitions that do not change the offset, only daylight saving or the name."""
     moved = offsets[1:] != offsets[:-1]
     return Zone(name, starts[moved], np.concatenate([offsets[:1], offsets[1:][moved]]), last)
 
 
 def _by_rule(info: ZoneInfo, since: int) -> tuple[Ints, Ints]:
-    """The transitions of 401 years after the last that is listed: found by halving where two weeks differ."""
+    """The transitions of the 401 years after the last listed one, found by bisection between weeks whose offsets
+    differ."""
     starts: list[int] = []
     offsets: list[int] = []
     low, before = since, _offset(info, since)

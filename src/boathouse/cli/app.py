@@ -39,11 +39,11 @@ EXIT_CODES: tuple[tuple[type[BoathouseError], int], ...] = (
     (MissingRequirementError, 7),
     (BoathouseError, 1),
 )
-"""The first class that fits decides."""
+"""The first matching class decides."""
 
 _EPILOG = (
-    "Exit codes: 0 done; 1 the table, its rows or the demo's proof are at fault; 2 the command was typed wrongly; "
-    "3 no table, file, version or path in a variant; 4 legal, but not offered here; 5 corrupt; 6 the store failed; "
+    "Exit codes: 0 success; 1 the table, its rows or the demo's comparison failed; 2 wrong usage; "
+    "3 no such table, file, version or path in a variant; 4 legal, but not supported; 5 corrupt; 6 the store failed; "
     "7 Java, PySpark or the network is missing; 130 interrupted."
 )
 
@@ -77,7 +77,7 @@ def _root(
 
 
 class _NoPandas(MetaPathFinder):
-    """Hides pandas, which Arrow imports with the first array it makes: no command but the demo needs that time."""
+    """Hides pandas, which Arrow imports with its first array: only the demo needs it, and the import takes time."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname == "pandas":
@@ -85,14 +85,14 @@ class _NoPandas(MetaPathFinder):
 
 
 def main() -> None:
-    """Runs the command line as a process of its own, and exits."""
+    """Runs the command line, and exits."""
     if "demo" not in sys.argv[1:2]:
         sys.meta_path.insert(0, _NoPandas())
-        # numpy starts a thread a core for linear algebra, of which there is none here.
+        # numpy starts a thread per core for linear algebra, which is not used here.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        # typer checks values with pydantic, which would look through all installed packages for plugins.
+        # typer checks values with pydantic, which would search all installed packages for plugins.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-        # What imports make lives as long as the process: looking for cycles in it costs a tenth of the start.
+        # Imported objects live as long as the process: searching them for cycles would slow down the start.
         gc.set_threshold(100_000)
     try:
         _run()
@@ -124,5 +124,5 @@ def _leave() -> NoReturn:
 
 
 def exit_code(error: BoathouseError) -> int:
-    """What the process ends with after this error."""
+    """The exit code of the process after this error."""
     return next(code for kind, code in EXIT_CODES if isinstance(error, kind))

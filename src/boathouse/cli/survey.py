@@ -1,4 +1,4 @@
-"""What `inventory` finds out: where tables lie below a prefix, and how each one does."""
+"""The data of `inventory`: the tables below a prefix, and the state of each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _INSIDE = ("_delta_log", "metadata", "_versions", "_transactions", "_deletions",
 
 
 def find_tables(prefix: str, options: dict[str, str], depth: int) -> Iterator[tuple[str, str]]:
-    """(URI, format) in the order of their names; tables inside of tables are not looked for.
+    """(URI, format) in the order of their names; tables inside tables are not searched.
 
-    Raises NotFoundError if there is nothing at the prefix.
+    Raises NotFoundError if the prefix does not exist.
     """
     stores = Stores(options)
     root = locate(prefix)
@@ -32,7 +32,7 @@ def find_tables(prefix: str, options: dict[str, str], depth: int) -> Iterator[tu
         raise NotFoundError(
             "this is a single file" if single else "the path does not exist, or is an empty folder",
             where=root.uri,
-            advice="pass a folder that has tables somewhere below",
+            advice="pass a folder with tables somewhere below it",
         )
     queue = [(root, depth)]
     while queue:
@@ -48,7 +48,7 @@ def find_tables(prefix: str, options: dict[str, str], depth: int) -> Iterator[tu
 
 
 def describe(uri: str, format: str, options: dict[str, str]) -> dict[str, Any]:
-    """One row of the inventory; a table that cannot be read or written says why."""
+    """One row of the inventory, with the reason if a table cannot be read or written."""
     row: dict[str, Any] = {"path": uri, "format": format, "readable": False, "writable": False, "why": None}
     try:
         handle = _open(uri, format, options)
@@ -70,7 +70,7 @@ def _open(uri: str, format: str, options: dict[str, str]) -> Handle:
 
 
 def _read_a_little(handle: Handle) -> None:
-    """Plans a scan of everything and reads the beginning of the first file: what cannot be read is refused there."""
+    """Plans a full scan and reads the beginning of the first file: a table that cannot be read is refused there."""
     plan = handle.format.plan(handle.snapshot, handle.stores, None, None, (), LOCAL.map)
     if plan.units.num_rows:
         task = plan.task(range(1))
@@ -95,6 +95,6 @@ def _facts(handle: Handle) -> dict[str, Any]:
 
 
 def _features(detail: Mapping[str, Any]) -> list[str]:
-    """The names in every list of features, each once; the formats call those lists by their own names."""
+    """The names in every list of features, each once; the formats name these lists differently."""
     lists = [v for k, v in detail.items() if "feature" in k.lower() and isinstance(v, list | tuple)]
     return list(dict.fromkeys(str(name) for names in lists for name in names))

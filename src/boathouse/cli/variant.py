@@ -1,4 +1,4 @@
-"""`boathouse variant FILE [PATH]`: one Variant value decoded, checked and shown byte by byte."""
+"""The command `boathouse variant FILE [PATH]`: one Variant value decoded, checked and shown byte by byte."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def variant(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Metadata, then value; NAME.json is encoded; - is the standard input.")
     ],
-    path: Annotated[str, typer.Argument(metavar="[PATH]", help="What to show of it: $.a['b c'][0]")] = "$",
+    path: Annotated[str, typer.Argument(metavar="[PATH]", help="The part to show: $.a['b c'][0]")] = "$",
     metadata: Annotated[
-        str | None, typer.Option("--metadata", metavar="FILE", help="The metadata; FILE is the value alone.")
+        str | None, typer.Option("--metadata", metavar="FILE", help="The metadata; FILE is then the value only.")
     ] = None,
     hex: Annotated[bool, typer.Option("--hex", help="The files hold hexadecimal digits.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many values are shown.")] = 1000,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The largest number of values to show.")] = 1000,
     json: Json = False,
 ) -> None:
     """A variant: its type, tree and bytes, and what is wrong with them."""
-    # Loads the Variant encoding, which the other commands do without.
+    # Imports the Variant encoding, which the other commands do not need.
     inspection = import_module("boathouse.cli.variant_tree")
     found = inspection.inspect(*inspection.load(file, metadata, hex), path, limit)
     if json:
@@ -65,9 +65,9 @@ def _print(found: dict[str, Any]) -> None:
             f"{'  ' * node['depth']}{name}{node['type']}{value}"
         )
     if found["more"]:
-        typer.echo("more values are left out: raise --limit, or name a path")
+        typer.echo("further values are omitted: raise --limit, or name a path")
     typer.echo()
     for finding in found["findings"]:
         typer.echo(f"{finding['kind']} at {finding['path']}, byte {finding['offset']:,}: {finding['message']}")
     if not found["findings"]:
-        typer.echo("nothing is wrong with it")
+        typer.echo("no errors or oddities")

@@ -1,4 +1,4 @@
-"""What `boathouse variant` finds out: the bytes of a file as a tree of values, and what is wrong with them."""
+"""The data of `boathouse variant`: the bytes of a file as a tree of values, and the findings about them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS = (
 def load(file: str, metadata_file: str | None, hex: bool) -> tuple[bytes, bytes]:
     """(metadata, value) from files; the text of a NAME.json is encoded.
 
-    Raises NotFoundError, InvalidArgumentError (no variant can be in there), MalformedVariant, InvalidJsonError.
+    Raises NotFoundError, InvalidArgumentError (the file cannot contain a variant), MalformedVariant, InvalidJsonError.
     """
     if file.endswith(".json") and metadata_file is None and not hex:
         made = Variant.from_json(_read(file))
@@ -60,7 +60,7 @@ def _bytes(file: str, hex: bool) -> bytes:
     try:
         return bytes.fromhex(raw.decode("ascii"))
     except (UnicodeDecodeError, ValueError):
-        raise InvalidArgumentError("the file holds other characters than hexadecimal digits", where=file) from None
+        raise InvalidArgumentError("the file contains characters that are not hexadecimal digits", where=file) from None
 
 
 def _read(file: str) -> bytes:
@@ -71,13 +71,13 @@ def _read(file: str) -> bytes:
     except IsADirectoryError:
         raise InvalidArgumentError("this is a folder", where=file, advice="name a file") from None
     except FileNotFoundError:
-        raise NotFoundError("there is no such file", where=file) from None
+        raise NotFoundError("the file does not exist", where=file) from None
     except OSError as problem:
         raise InvalidArgumentError(f"cannot be read: {problem.strerror}", where=file) from None
 
 
 def _kind(raw: bytes) -> str:
-    """What bytes that are no variant are, in a few words."""
+    """A short description of bytes that are not a variant."""
     if not raw:
         return "no bytes"
     known = next((name for magic, name in _KINDS if raw.startswith(magic)), None)
@@ -95,7 +95,7 @@ def _kind(raw: bytes) -> str:
 def inspect(metadata: bytes, value: bytes, path: str = "$", limit: int = 1000) -> dict[str, Any]:
     """The value at a path: its type, JSON text, tree of at most `limit` values, and the findings about all bytes.
 
-    Raises ExpressionError for a wrong path, NotFoundError if it leads nowhere.
+    Raises ExpressionError for an invalid path, NotFoundError if there is no value at it.
     """
     steps = parse_path(path)
     findings = [
@@ -136,8 +136,8 @@ def _follow(v: Variant, steps: tuple[Step, ...]) -> Variant:
         if found is None:
             where = format_path(steps[:i])
             raise NotFoundError(
-                f"{format_path(steps)} leads nowhere: at {where} there is {_holds(v)}",
-                advice="ask the path before it for what there is",
+                f"{format_path(steps)} does not exist: at {where} there is {_holds(v)}",
+                advice="show the parent path to see what exists",
             )
         v = found
     return v
@@ -159,7 +159,8 @@ class _Place(NamedTuple):
 
 
 def tree(v: Variant, limit: int) -> tuple[list[dict[str, Any]], bool]:
-    """(values in stored order, parents first; whether some are left out). What cannot be read says so as its value."""
+    """(values in stored order, parents first; whether some are omitted). The value of what cannot be read is the
+    error."""
     data, (pos, end) = v.buffer, v.span
     nodes: list[dict[str, Any]] = []
     work = [_Place(None, 0, pos, end)]
@@ -184,7 +185,7 @@ def tree(v: Variant, limit: int) -> tuple[list[dict[str, Any]], bool]:
 
 
 def _describe(v: Variant, place: _Place, stop: int, node: dict[str, Any]) -> list[_Place]:
-    """Fills a node in, and finds the children."""
+    """Completes a node, and finds its children."""
     data = v.buffer
     here = Variant.view(v.dictionary, data, place.pos, stop)
     node |= {"size": stop - place.pos, "type": here.type, "bytes": data[place.pos : stop].hex()}
@@ -215,7 +216,7 @@ def _field_names(v: Variant, box: Container) -> list[str]:
 
 
 def _shown(v: Variant) -> str | None:
-    """A scalar as text: strings as JSON writes them, bytes as digits, decimals with all theirs."""
+    """A scalar as text: strings as in JSON, bytes in hexadecimal, decimals with all digits."""
     if v.type == "null":
         return None
     if isinstance(v.scalar, tuple):

@@ -1,1 +1,1 @@
-"""The two engines, and the sink that both write through."""
+"""The two engines."""

@@ -1,4 +1,4 @@
-"""Rows of many tasks in order, read ahead by threads within a bound of memory."""
+"""Prefetches the rows of many tasks, in order, by threads within a memory limit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 BYTES_AHEAD = 256 << 20
-"""Arrow memory that may wait for the reader; the task being read may always add one batch."""
+"""Arrow memory that may be buffered for the reader; the task being read may always add one batch."""
 
 
 class _Ahead:
-    """Tasks are begun in their order, so that the one being read always has a thread of its own.
+    """Tasks are started in order, so that the one being read always has a thread of its own.
 
-    All state is guarded by `turn`. A thread waits while too many bytes wait, or too many tasks are begun.
+    All state is guarded by `turn`. A thread waits while too many bytes are buffered, or too many tasks have been
+    started.
     """
 
     def __init__(self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], threads: int, limit: int):
@@ -60,7 +61,7 @@ class _Ahead:
                 close()
 
     def offer(self, task: int, batch: pa.RecordBatch) -> bool:
-        """Waits for room; False if the reader left."""
+        """Waits for space in the buffer; False if the reader has closed."""
         with self.turn:
             while not self.stopped and self.held >= self.limit and (task != self.reading or self.batches[task]):
                 self.turn.wait()

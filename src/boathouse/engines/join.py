@@ -1,5 +1,5 @@
-"""Joins in process. pyarrow's hash join takes no nested payload, never matches null and tells 0.0 from -0.0,
-so only normalised keys and row ordinals go through it; the rows are taken afterwards."""
+"""Joins in process. pyarrow's hash join accepts no nested columns, never matches nulls and distinguishes 0.0 from -0.0,
+so it gets only normalised keys and row ordinals; the rows are taken afterwards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _keys(on: str, schema: Schema) -> tuple[list[Key], Expr | None]:
     for part in conjuncts(parse(on)):
         stray = {path[0] for path in columns(part) if path[0].lower() not in (LEFT, RIGHT)}
         if stray:
-            raise ExpressionError(f"`{min(stray)}` in a join names neither side: {part}", advice="write l. or r.")
+            raise ExpressionError(f"`{min(stray)}` in a join belongs to neither side: {part}", advice="write l. or r.")
         key = _equality(bind(part, schema))
         if key is None:
             rest.append(part)
@@ -98,7 +98,7 @@ def _normal(values: pa.Array) -> pa.Array:
 
 
 def _match(left: list[pa.ChunkedArray], right: list[pa.ChunkedArray], keys: Sequence[Key]) -> np.ndarray:
-    """(n, 2) ordinals of matching rows: each key of both sides encoded over one dictionary, common to all chunks."""
+    """(n, 2) ordinals of matching rows: each key of both sides is encoded with one dictionary, common to all chunks."""
     size = len(left[0])
     codes = np.zeros(size + len(right[0]), np.int64)
     never = np.zeros(len(codes), bool)

@@ -33,7 +33,7 @@ from boathouse.types import Schema
 
 TASK_BYTES = 64 << 20
 SINK_BYTES = 128 << 20
-"""Arrow memory worth a sink of its own: below it, a second file costs readers more than the threads give."""
+"""Arrow memory worth a separate sink: below it, a second file costs readers more than the threads gain."""
 _WORKERS = max(2, os.cpu_count() or 2)
 
 
@@ -89,8 +89,8 @@ class LocalEngine:
         return summarize(rel.open(), rel.schema, aggregates)
 
     def sink(self, rel: Batches, context: WriteContext, spread: Spread) -> pa.Table:
-        """Rows in memory for a table without partitions go through a sink a thread, each with rows that follow
-        one another: files keep the rows' order and their narrow bounds."""
+        """Rows in memory for a table without partitions are split into contiguous ranges, one sink per thread: files
+        keep the order of the rows and their narrow bounds."""
         schema = registry.tasks(context.format).outcomes_schema(context)
         whole = rel.whole
         sinks = 1 if whole is None or context.spec.fields else min(_WORKERS, whole.nbytes // SINK_BYTES)
@@ -131,7 +131,7 @@ class LocalEngine:
 
 
 class _Source:
-    """One pass over a relation; `error` is what it raised: the user's own, with its type and traceback."""
+    """One pass over a relation; `error` is what it raised: the user's own error, with its type and traceback."""
 
     def __init__(self, rel: Batches) -> None:
         self._rel = rel
@@ -146,7 +146,7 @@ class _Source:
 
 
 def read_table(engine: LocalEngine, plan: ScanPlan) -> pa.Table:
-    """All rows of a plan as one table. Everything is kept anyway, so nothing bounds how far is read ahead."""
+    """All rows of a plan as one table. Everything is kept anyway, so prefetching is not limited."""
     return pa.Table.from_batches(list(engine.batches(plan, bytes_ahead=sys.maxsize)), plan.read.schema)
 
 

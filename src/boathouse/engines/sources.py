@@ -14,9 +14,9 @@ from boathouse.errors import InvalidArgumentError
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Lazy rows: `open` starts a fresh pass, but only once if `once` (a reader, a generator).
+    """Lazy rows: `open` starts a new pass, but only once if `once` (a reader, a generator).
 
-    `whole` is the table that they come from, where they are all in memory already.
+    `whole` is the table with the rows, if they are all in memory.
     """
 
     schema: pa.Schema
@@ -69,13 +69,13 @@ def _from_data(data: Any) -> Batches:
             return _once(pa.RecordBatchReader.from_stream(data))
         except pa.ArrowInvalid as error:
             raise InvalidArgumentError(
-                f"a {type(data).__qualname__} is no table: {error}", advice="pass columns with names"
+                f"a {type(data).__qualname__} is not a table: {error}", advice="pass columns with names"
             ) from error
     if hasattr(data, "__arrow_c_array__"):
         return Batches.of(_struct_rows(data))
     raise InvalidArgumentError(
         f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}",
-        advice="pass a PySpark DataFrame, or anything that speaks Arrow (pyarrow, pandas, polars, duckdb)",
+        advice="pass a PySpark DataFrame, or anything that exports Arrow data (pyarrow, pandas, polars, duckdb)",
     )
 
 
@@ -84,7 +84,7 @@ def _struct_rows(data: Any) -> pa.Table:
         return pa.Table.from_batches([pa.record_batch(data)])
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(
-            f"a {type(data).__qualname__} is no table: {error}", advice="pass columns with names"
+            f"a {type(data).__qualname__} is not a table: {error}", advice="pass columns with names"
         ) from error
 
 
@@ -104,16 +104,14 @@ def _frame(frame: Any) -> pa.Table:
 
 
 def _rows(rows: list[Any]) -> pa.Table:
-    """Every key of any of the rows is a column, in the order of first appearance; a missing one is null."""
+    """Every key of any row is a column, in the order of first appearance; a missing key is null."""
     if not rows:
-        raise InvalidArgumentError(
-            "an empty list does not say what its columns are", advice="pass a pyarrow table with a schema"
-        )
+        raise InvalidArgumentError("an empty list has no columns", advice="pass a pyarrow table with a schema")
     names: dict[str, None] = {}
     for row in rows:
         if not isinstance(row, dict) or not all(isinstance(name, str) for name in row):
             raise InvalidArgumentError(
-                f"{str(row)[:80]!r} in the list is no row", advice="pass dicts with the names of columns as keys"
+                f"{str(row)[:80]!r} in the list is not a row", advice="pass dicts with the names of columns as keys"
             )
         names.update(dict.fromkeys(row))
     try:
@@ -121,5 +119,5 @@ def _rows(rows: list[Any]) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(
             f"cannot make columns of these rows: {error}",
-            advice="pass values of one type by column, or a pyarrow table",
+            advice="pass values of one type in each column, or a pyarrow table",
         ) from error

@@ -1,4 +1,4 @@
-"""One row of aggregates over batches, with Spark's order of NaN."""
+"""One row of aggregates over batches; NaN is ordered as in Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boathouse.table.engine import Agg
 def summarize(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, aggregates: Sequence[tuple[str, Agg, str]]
 ) -> pa.Table:
-    """One row of (name, aggregate, column); null over no values, counts are never null."""
+    """One row of (name, aggregate, column); null if there are no values, counts are never null."""
     parts: dict[str, list[pa.Scalar]] = {name: [] for name, _, _ in aggregates}
     for batch in batches:
         for name, kind, column in aggregates:
@@ -47,7 +47,7 @@ def _sum(value: Any, field: pa.Field) -> pa.Array:
 
 
 def _total(values: pa.Array) -> Any:
-    """The exact sum of one batch: 64-bit integers in halves, which cannot overflow."""
+    """The exact sum of one batch: 64-bit integers are summed in halves, which cannot overflow."""
     if not (pa.types.is_int64(values.type) or pa.types.is_uint64(values.type)):
         return pc.sum(values).as_py()
     high = pc.sum(pc.shift_right(values, pa.scalar(32, values.type))).as_py()

@@ -1,1 +1,1 @@
-"""Expressions that mean what Spark means with ANSI on: tree, SQL text, typing, pruning's projections."""
+"""Expressions with the semantics of Spark's ANSI mode: tree, SQL text, types, projections for pruning."""

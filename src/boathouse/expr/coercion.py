@@ -64,7 +64,7 @@ def computed(type: DataType | None) -> DataType | None:
 
 
 def wider_decimal(a: DecimalType, b: DecimalType) -> DecimalType:
-    """The decimal both fit; beyond 38 digits the integral ones are kept."""
+    """The decimal that both fit; beyond 38 digits the integral digits are kept."""
     scale = max(a.scale, b.scale)
     whole = max(a.precision - a.scale, b.precision - b.scale)
     if whole + scale <= MAX_PRECISION:
@@ -90,7 +90,7 @@ def decimal_arithmetic(op: str, a: DecimalType, b: DecimalType) -> DecimalType:
 
 
 def common(a: DataType, b: DataType) -> DataType | None:
-    """The type that both are cast to where one is needed; None if there is none."""
+    """The common type that both are cast to; None if there is none."""
     if a == b:
         return a
     match a, b:
@@ -129,9 +129,9 @@ def common(a: DataType, b: DataType) -> DataType | None:
 
 
 def _with_string(other: DataType) -> DataType | None:
-    """Text beside another type is read as that type; beside integers as BIGINT, beside fractions as DOUBLE.
+    """A string beside another type is cast to that type; beside integers to BIGINT, beside fractional types to DOUBLE.
 
-    BIGINT does not hold every uint64, and DOUBLE does not tell them apart: text beside them is read as uint64.
+    BIGINT does not hold every uint64, and DOUBLE does not distinguish them: a string beside uint64 is cast to uint64.
     """
     if isinstance(other, IntegerType):
         return other if (other.bits, other.signed) == (64, False) else INT64
@@ -141,7 +141,7 @@ def _with_string(other: DataType) -> DataType | None:
 
 
 def common_of(types: Iterable[DataType]) -> DataType | None:
-    """The common type of all, as CASE, COALESCE, IN and GREATEST need it. Text waits till the end, as in Spark."""
+    """The common type of all, as CASE, COALESCE, IN and GREATEST need it. Strings come last, as in Spark."""
     ordered = sorted(types, key=lambda t: isinstance(t, StringType))
     out: DataType | None = NULL
     for t in ordered:
@@ -150,7 +150,7 @@ def common_of(types: Iterable[DataType]) -> DataType | None:
 
 
 def can_cast(a: DataType, b: DataType) -> bool:
-    """Whether CAST(a AS b) exists here: Spark's ANSI table, without intervals and nested types."""
+    """Whether CAST(a AS b) exists: Spark's ANSI table, without intervals and nested types."""
     if a == b or isinstance(a, NullType):
         return True
     match a, b:

@@ -1,7 +1,7 @@
-"""THE closed list of functions: name, arguments, result. Documentation is generated from it.
+"""The closed list of functions: name, arguments, result. Documentation is generated from it.
 
-What is not here is refused with UnsupportedFunctionError. An argument's kind is what `resolve` coerces it to,
-as Spark's ANSI mode does; a kind ending in `?` may be left out.
+Any other function is refused with UnsupportedFunctionError. An argument's kind is what `resolve` coerces it to, as
+Spark's ANSI mode does; a kind ending in `?` is optional.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _common(args: Sequence[Expr]) -> DataType:
 
 
 def _whole(args: Sequence[Expr]) -> DataType:
-    """CEIL and FLOOR: BIGINT, or a decimal without fraction and with room for the carry."""
+    """CEIL and FLOOR: BIGINT, or a decimal without fraction and with one digit for the carry."""
     type = _first(args)
     return bounded(type.precision - type.scale + 1, 0) if isinstance(type, DecimalType) else INT64
 
@@ -81,7 +81,7 @@ def _rounded(args: Sequence[Expr]) -> DataType:
 
 
 def _extracted(args: Sequence[Expr]) -> DataType:
-    """The type that `variant_get` is asked for: VARIANT if none is named."""
+    """The type requested from `variant_get`: VARIANT if none is given."""
     if len(args) < 3:
         return VARIANT
     name = args[2]
@@ -97,34 +97,34 @@ _SPECS = (
     FunctionSpec("greatest", "condition", ("common", "common"), _common, "greatest, nulls skipped", variadic=True),
     FunctionSpec("least", "condition", ("common", "common"), _common, "least, nulls skipped", variadic=True),
     FunctionSpec("isnan", "condition", ("double",), BOOLEAN, "whether NaN; false for null"),
-    FunctionSpec("negative", "number", ("numeric",), _first, "sign changed; overflow is an error", total=False),
-    FunctionSpec("abs", "number", ("numeric",), _first, "without sign; overflow is an error", total=False),
-    FunctionSpec("ceil", "number", ("numeric",), _whole, "least whole number not below", ("ceiling",), total=False),
-    FunctionSpec("floor", "number", ("numeric",), _whole, "greatest whole number not above", total=False),
-    FunctionSpec("round", "number", ("numeric", "int?"), _rounded, "half up at constant digits", total=False),
+    FunctionSpec("negative", "number", ("numeric",), _first, "negated; overflow is an error", total=False),
+    FunctionSpec("abs", "number", ("numeric",), _first, "absolute value; overflow is an error", total=False),
+    FunctionSpec("ceil", "number", ("numeric",), _whole, "smallest integer not below", ("ceiling",), total=False),
+    FunctionSpec("floor", "number", ("numeric",), _whole, "greatest integer not above", total=False),
+    FunctionSpec("round", "number", ("numeric", "int?"), _rounded, "half up to constant digits", total=False),
     FunctionSpec("sign", "number", ("double",), DOUBLE, "-1.0, 0.0 or 1.0", ("signum",)),
-    FunctionSpec("sqrt", "number", ("double",), DOUBLE, "square root; NaN below zero"),
-    FunctionSpec("power", "number", ("double", "double"), DOUBLE, "first raised to the second", ("pow",)),
+    FunctionSpec("sqrt", "number", ("double",), DOUBLE, "square root; NaN for negative arguments"),
+    FunctionSpec("power", "number", ("double", "double"), DOUBLE, "first to the power of the second", ("pow",)),
     FunctionSpec("pmod", "number", ("numeric", "numeric"), _common, "remainder, not negative for a positive divisor",
                  total=False),
-    FunctionSpec("upper", "text", ("string",), STRING, "in capitals", ("ucase",)),
-    FunctionSpec("lower", "text", ("string",), STRING, "in small letters", ("lcase",)),
-    FunctionSpec("trim", "text", ("string",), STRING, "spaces cut off at both ends"),
-    FunctionSpec("ltrim", "text", ("string",), STRING, "spaces cut off at the start"),
-    FunctionSpec("rtrim", "text", ("string",), STRING, "spaces cut off at the end"),
-    FunctionSpec("length", "text", ("text",), INT32, "characters, or bytes of a binary",
+    FunctionSpec("upper", "text", ("string",), STRING, "in upper case", ("ucase",)),
+    FunctionSpec("lower", "text", ("string",), STRING, "in lower case", ("lcase",)),
+    FunctionSpec("trim", "text", ("string",), STRING, "without spaces at both ends"),
+    FunctionSpec("ltrim", "text", ("string",), STRING, "without leading spaces"),
+    FunctionSpec("rtrim", "text", ("string",), STRING, "without trailing spaces"),
+    FunctionSpec("length", "text", ("text",), INT32, "number of characters, or of bytes of a binary",
                  ("char_length", "character_length", "len")),
     FunctionSpec("substring", "text", ("string", "int", "int?"), STRING, "from a 1-based position, or from the end",
                  ("substr",)),
     FunctionSpec("left", "text", ("string", "int"), STRING, "first characters"),
     FunctionSpec("right", "text", ("string", "int"), STRING, "last characters"),
-    FunctionSpec("concat", "text", ("string",), STRING, "joined; null if any is null", variadic=True),
+    FunctionSpec("concat", "text", ("string",), STRING, "concatenated; null if any is null", variadic=True),
     FunctionSpec("concat_ws", "text", ("string", "string?"), STRING,
-                 "joined by the first, nulls skipped", variadic=True),
+                 "concatenated with the first as separator, nulls skipped", variadic=True),
     FunctionSpec("replace", "text", ("string", "string", "string?"), STRING, "every occurrence replaced"),
     FunctionSpec("startswith", "text", ("string", "string"), BOOLEAN, "whether the first begins with the second"),
     FunctionSpec("endswith", "text", ("string", "string"), BOOLEAN, "whether the first ends with the second"),
-    FunctionSpec("contains", "text", ("string", "string"), BOOLEAN, "whether the first holds the second"),
+    FunctionSpec("contains", "text", ("string", "string"), BOOLEAN, "whether the first contains the second"),
     FunctionSpec("year", "time", ("date",), INT32, "year"),
     FunctionSpec("quarter", "time", ("date",), INT32, "1 to 4"),
     FunctionSpec("month", "time", ("date",), INT32, "1 to 12"),
@@ -148,11 +148,11 @@ _SPECS = (
     FunctionSpec("size", "collection", ("sized",), INT32, "number of elements; null for null",
                  ("cardinality", "array_size")),
     FunctionSpec("variant_get", "variant", ("variant", "path", "type?"), _extracted,
-                 "what lies at a path (`$.a.b[0]`) as a type (`'int'`; else a variant); null if there is nothing; "
+                 "the value at a path (`$.a.b[0]`) as a type (`'int'`; by default a variant); null if there is none; "
                  "a value that cannot be cast is an error", total=False),
     FunctionSpec("try_variant_get", "variant", ("variant", "path", "type?"), _extracted,
                  "`variant_get`, null where that is an error", total=False),
-    FunctionSpec("is_variant_null", "variant", ("variant",), BOOLEAN, "whether the variant null; false for null"),
+    FunctionSpec("is_variant_null", "variant", ("variant",), BOOLEAN, "whether it is the variant null; false for null"),
     FunctionSpec("parse_json", "variant", ("string",), VARIANT, "the variant of a JSON text", total=False),
     FunctionSpec("try_parse_json", "variant", ("string",), VARIANT, "`parse_json`, null where that is an error"),
     FunctionSpec("to_json", "variant", ("variant",), STRING, "the JSON text of a variant; NaN and infinities quoted",
@@ -162,7 +162,7 @@ _SPECS = (
 
 FUNCTIONS: dict[str, FunctionSpec] = {name: s for s in _SPECS for name in (s.name, *s.aliases)}
 
-# Spelled as functions, and nodes of the tree: the parser rewrites them.
+# Spelled as functions, but nodes of the tree: the parser rewrites them.
 SPECIAL: dict[str, str] = {
     "if": "if(condition, a, b): CASE WHEN condition THEN a ELSE b END",
     "nvl2": "nvl2(a, b, c): CASE WHEN a IS NOT NULL THEN b ELSE c END",
@@ -176,9 +176,9 @@ SPECIAL: dict[str, str] = {
 
 
 def lookup(name: str, where: str | None = None) -> FunctionSpec:
-    """The specification of `name`, any case.
+    """The specification of `name`, ignoring case.
 
-    Raises UnsupportedFunctionError naming the nearest, and showing `where`, the whole expression.
+    Raises UnsupportedFunctionError with the nearest names and `where`, the whole expression.
     """
     spec = FUNCTIONS.get(name.lower())
     if spec is not None:
@@ -191,7 +191,7 @@ def lookup(name: str, where: str | None = None) -> FunctionSpec:
 
 
 def reference() -> str:
-    """The list as Markdown, a table a group."""
+    """The list as Markdown, one table per group."""
     lines: list[str] = []
     for group in dict.fromkeys(s.group for s in _SPECS):
         lines += [f"### {group.capitalize()}", "", "| function | result | meaning |", "|--|--|--|"]

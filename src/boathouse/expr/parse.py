@@ -1,4 +1,4 @@
-"""Spark SQL text to the expression tree. The parser is loaded with the first text: it costs as much as Arrow."""
+"""Spark SQL text to the expression tree. The parser is imported on first use: that takes as long as importing Arrow."""
 
 from __future__ import annotations
 

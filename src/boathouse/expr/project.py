@@ -1,7 +1,7 @@
-"""A condition on columns as a condition on partition values (Iceberg spec, "Scan Planning").
+"""Projects a condition on columns to one on partition values (Iceberg spec, "Scan Planning").
 
-Inclusive: true of every partition that may hold a row that satisfies the condition. Strict: true only of
-partitions whose every row satisfies it. An unknown or void transform sets no limit.
+Inclusive: true for every partition that may contain a row that satisfies the condition. Strict: true only for
+partitions in which every row satisfies it. An unknown or void transform imposes no restriction.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Test:
 def project(expr: Expr, spec: PartitionSpec, schema: Schema, strict: bool = False) -> Expr:
     """`expr` (bound) over partition values: `Column((field name,))` of the field's type.
 
-    Where nothing can be said the result is TRUE (inclusive) or FALSE (strict).
+    Where nothing is known the result is TRUE (inclusive) or FALSE (strict).
     """
     if expr.type is None:
         raise ExpressionError(f"not bound to a schema: {expr}", advice="call expr.resolve.bind first")
@@ -99,7 +99,7 @@ class _Projection:
         return any_of([self.test(t) for t in tests])
 
     def test(self, t: _Test) -> Expr:
-        """All partition fields of the column limit it (inclusive), or any of them suffices (strict)."""
+        """All partition fields of the column restrict it (inclusive), or any of them suffices (strict)."""
         found = [self.field(t, f) for f in self.fields.get(t.path, [])]
         parts = [p for p in found if p is not None]
         if not parts:
@@ -122,7 +122,7 @@ class _Projection:
         return self.time(t, f, column)
 
     def number(self, t: _Test, f: PartitionField, column: Column, step: Callable[..., object]) -> Expr | None:
-        """Transforms that never fall while the value grows, of values that have a neighbour."""
+        """Monotonic transforms of discrete values."""
         move = partial(step, t.type)
         image = partial(apply, f.transform, t.type)
         if t.op in ("=", "in"):
@@ -139,7 +139,7 @@ class _Projection:
         return _build("<=" if t.op[0] == "<" else ">=", column, (image(at),))
 
     def text(self, t: _Test, f: PartitionField, column: Column) -> Expr | None:
-        """Truncated strings and binaries: shorter values are whole in the partition."""
+        """Truncated strings and binaries: shorter values are complete in the partition."""
         width = f.transform.parameter or 0
         cut = tuple(dict.fromkeys(truncate(v, width) for v in t.values))
         if t.op.endswith("prefix"):
@@ -162,7 +162,7 @@ class _Projection:
         return _build("=", column, (value[:width],)) if t.op == "prefix" else None
 
     def time(self, t: _Test, f: PartitionField, column: Column) -> Expr | None:
-        """Years to hours. Early writers cut negative values towards zero, so theirs may be one too great."""
+        """Years to hours. Early writers truncated negative values toward zero, so their values may be one too great."""
         out = self.number(t, f, column, _int_step)
         if out is None or (f.transform.name == "day" and isinstance(t.type, DateType)):
             return out
@@ -180,7 +180,7 @@ class _Projection:
         return out
 
     def identities(self, e: Expr, negated: bool) -> Expr:
-        """Any other condition, if it reads identity-partitioned columns only."""
+        """Any other condition, if it reads only identity-partitioned columns."""
         used = columns(e)
         names = {p: f.name for p in used for f in self.fields.get(p, []) if f.transform.name == "identity"}
         if not used or set(names) != set(used):
@@ -196,7 +196,7 @@ def _renamed(e: Expr, names: dict[Path, str]) -> Expr:
 
 
 def _tests(e: Expr, negated: bool) -> list[_Test] | None:
-    """The tests that `e` (or NOT `e`) is the OR of; None if it is not of that kind."""
+    """The tests whose OR is `e` (or NOT `e`); None if it is not of that form."""
     found = _positive(e)
     if found is None or not negated:
         return None if found is None else [found]
@@ -260,7 +260,7 @@ def _comparison(op: str) -> ComparisonOp:
     match op:
         case "=" | "!=" | "<" | "<=" | ">" | ">=":
             return op
-    raise ExpressionError(f"{op} is no comparison")
+    raise ExpressionError(f"{op} is not a comparison")
 
 
 def _digits(value: Decimal) -> int:

@@ -1,4 +1,4 @@
-"""Typing: names resolved, Spark's implicit ANSI casts put in, every node given its type."""
+"""Binds expressions: resolves names, inserts Spark's implicit ANSI casts, gives every node its type."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ _EXTRACT = f"extract a value first: {_EXAMPLE}"
 def bind(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
     """`expr` typed and resolved against `schema`, in a time zone, then simplified; binding twice changes nothing.
 
-    What was bound before keeps the zone that it was bound in. `zone` None is one that nobody knows.
-    Raises ColumnNotFoundError (with the nearest names) and ExpressionError (types that do not go together; a zone
-    that is needed and not known), InvalidArgumentError (`zone` is not the name of one).
+    Parts that were bound before keep their zone. `zone` None is an unknown zone.
+    Raises ColumnNotFoundError (with the nearest names) and ExpressionError (incompatible types; a zone that is needed
+    but unknown), InvalidArgumentError (`zone` is not a time zone).
     """
     typed = _bind(expr, schema)
     if zone is not None:
@@ -89,32 +89,32 @@ def bind(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
     out = simplify(typed)
     if depends_on_zone(out):
         raise ExpressionError(
-            f"what {expr} means depends on the time zone, which is not known here",
-            advice="name the zone that it is meant in, as Spark's spark.sql.session.timeZone does: timezone=",
+            f"the result of {expr} depends on the time zone, which is unknown here",
+            advice="name the zone with timezone=, as spark.sql.session.timeZone does in Spark",
         )
     return out
 
 
 def bind_predicate(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
-    """`bind`, and the result must be BOOLEAN (or NULL, which no row satisfies)."""
+    """As `bind`; the result must be BOOLEAN (or NULL, which no row satisfies)."""
     out = bind(expr, schema, zone)
     if isinstance(out.type, NullType):
         return Literal(None, type=BOOLEAN)
     if not isinstance(out.type, BooleanType):
         raise ExpressionError(
-            f"a condition is boolean, and this is {out.type}: {expr}", advice="compare it with a value"
+            f"a condition must be boolean, but this is {out.type}: {expr}", advice="compare it with a value"
         )
     return out
 
 
 def resolve_path(path: Sequence[str], schema: Schema) -> tuple[tuple[str, ...], DataType]:
-    """The path as the schema spells it, and its type; exactly, else ignoring case if only one matches."""
+    """The path as spelled in the schema, and its type: an exact match, else ignoring case if only one matches."""
     fields: Sequence[Field] = schema.fields
     found: list[str] = []
     type: DataType = StructType(tuple(schema.fields))
     for i, name in enumerate(path):
         if i and not isinstance(type, StructType):
-            raise ColumnNotFoundError(f"`{'.'.join(found)}` is {type}, so it has no member `{name}`")
+            raise ColumnNotFoundError(f"`{'.'.join(found)}` is {type}, so it has no field `{name}`")
         field = _pick(name, fields, Names(f.name for f in fields) if i else schema.places, ".".join(found))
         found.append(field.name)
         type = field.type
@@ -126,7 +126,7 @@ def _pick(name: str, fields: Sequence[Field], places: Names, parent: str) -> Fie
     hits = [fields[i] for i in places.at(name)]
     if len(hits) == 1:
         return hits[0]
-    what = f"member `{name}` of `{parent}`" if parent else f"column `{name}`"
+    what = f"field `{name}` of `{parent}`" if parent else f"column `{name}`"
     if hits:
         raise ColumnNotFoundError(
             f"{what} is ambiguous: {', '.join(f.name for f in hits)}", advice="spell it exactly as the table does"
@@ -187,7 +187,7 @@ def _bind(e: Expr, schema: Schema) -> Expr:
 def _beyond_bigint(op: str, left: Expr, right: Expr) -> Expr | None:
     """An integer against a decimal literal beyond BIGINT: Spark's analyzer decides <, <=, >, >= for nulls too.
 
-    Unsigned integers, which Spark has not, are compared as what they are.
+    Unsigned integers, which Spark does not have, are compared by value.
     """
     if isinstance(left, Literal):
         left, right = right, left
@@ -216,20 +216,20 @@ def cast_to(e: Expr, to: DataType) -> Expr:
 def _boolean(e: Expr, parent: Expr) -> Expr:
     if isinstance(e.type, NullType | BooleanType):
         return cast_to(e, BOOLEAN)
-    raise ExpressionError(f"{e} is {e.type}, and a boolean is needed in {parent}")
+    raise ExpressionError(f"{e} is {e.type}, but a boolean is needed in {parent}")
 
 
 def _comparable(e: Expr, parent: Expr) -> None:
     if isinstance(e.type, VariantType):
-        raise ExpressionError(f"variants are neither compared nor ordered: {parent}", advice=_EXTRACT)
+        raise ExpressionError(f"variants cannot be compared or ordered: {parent}", advice=_EXTRACT)
     if isinstance(e.type, StructType | ListType | FixedSizeListType | MapType):
         raise ExpressionError(
-            f"values of {e.type} are not compared here: {parent}", advice="compare a member, or extract a value first"
+            f"values of {e.type} cannot be compared here: {parent}", advice="compare a field, or extract a value first"
         )
 
 
 def _same(args: tuple[Expr, ...], parent: Expr) -> tuple[Expr, ...]:
-    """All cast to their common type. An integer literal beside a decimal takes the decimal its digits need."""
+    """All cast to their common type. An integer literal beside a decimal becomes the decimal that its digits need."""
     if any(isinstance(a.type, DecimalType) for a in args):
         args = tuple(_narrow(a) for a in args)
     to = common_of(a.type for a in args if a.type is not None)
@@ -284,14 +284,14 @@ def _days(op: str, left: Expr, right: Expr) -> Expr | None:
 
 
 def _number(e: Expr, other: Expr, parent: Expr) -> Expr:
-    """Text beside a number is read as BIGINT or DOUBLE, as Spark's ANSI coercion does."""
+    """A string beside a number is cast to BIGINT or DOUBLE, as in Spark's ANSI coercion."""
     if isinstance(e.type, StringType) and is_numeric(other.type):
         return cast_to(e, INT64 if isinstance(other.type, IntegerType) else DOUBLE)
     if is_numeric(e.type) or isinstance(e.type, NullType):
         return e
     advice = "use date_add, date_sub or datediff" if isinstance(e.type, DateType | TimestampType) else "CAST it"
     advice = _EXTRACT if isinstance(e.type, VariantType) else advice
-    raise ExpressionError(f"{e} is {e.type}, and a number is needed in {parent}", advice=advice)
+    raise ExpressionError(f"{e} is {e.type}, but a number is needed in {parent}", advice=advice)
 
 
 def _as_decimal(e: Expr) -> Expr:
@@ -321,7 +321,7 @@ def _alike(values: Sequence[Expr], parent: Expr) -> tuple[Expr, ...]:
 def _strangers(args: Sequence[Expr], parent: Expr, advice: str) -> ExpressionError:
     kinds = ", ".join(dict.fromkeys(str(a.type) for a in args))
     advice = _EXTRACT if any(isinstance(a.type, VariantType) for a in args) else advice
-    return ExpressionError(f"types do not go together ({kinds}): {parent}", advice=advice)
+    return ExpressionError(f"incompatible types ({kinds}): {parent}", advice=advice)
 
 
 def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
@@ -338,11 +338,11 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
     if spec.name in ("trunc", "date_trunc"):
         _unit(spec.name, out)
     if spec.name == "round" and len(out) > 1 and not isinstance(out[1], Literal):
-        raise ExpressionError(f"the digits of round are a constant: {e}")
+        raise ExpressionError(f"the digits of round must be a constant: {e}")
     if "common" in spec.kinds:
         texts = {isinstance(a.type, StringType) for a in out if not isinstance(a.type, NullType)}
         if spec.name != "coalesce" and len(texts) > 1:
-            raise ExpressionError(f"{spec.name} does not mix text with other types: {e}", advice="CAST the text")
+            raise ExpressionError(f"{spec.name} does not mix strings with other types: {e}", advice="CAST the string")
         out = list(_alike(out, e))
         if spec.name != "coalesce":
             _comparable(out[0], e)
@@ -356,11 +356,11 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
 def _unit(name: str, args: Sequence[Expr]) -> None:
     unit = args[1 if name == "trunc" else 0]
     if not isinstance(unit, Literal):
-        raise ExpressionError(f"the unit of {name} is a constant text")
+        raise ExpressionError(f"the unit of {name} must be a constant string")
 
 
 def _coerce(e: Expr, kind: str, parent: Expr) -> Expr:
-    """`e` as an argument of `kind`: what Spark's ANSI mode casts by itself is cast, the rest refused."""
+    """`e` as an argument of `kind`, with the implicit casts of Spark's ANSI mode; everything else is refused."""
     t = e.type
     if kind in ("any", "common"):
         return e
@@ -392,12 +392,12 @@ def _coerce(e: Expr, kind: str, parent: Expr) -> Expr:
             to = VARIANT if isinstance(t, VariantType | NullType) else None
         case "path" | "type":
             if not isinstance(e, Literal) or not isinstance(e.value, str):
-                raise ExpressionError(f"the {kind} is a constant text in {parent}", advice=f"write {_EXAMPLE}")
+                raise ExpressionError(f"the {kind} must be a constant string in {parent}", advice=f"write {_EXAMPLE}")
             to = STRING
     if to is None:
         advice = _EXTRACT if isinstance(t, VariantType) else "CAST it"
-        advice = "make variants of JSON text with parse_json" if kind == "variant" else advice
-        raise ExpressionError(f"{e} is {t}, and {kind} is needed in {parent}", advice=advice)
+        advice = "make variants from JSON text with parse_json" if kind == "variant" else advice
+        raise ExpressionError(f"{e} is {t}, but {kind} is needed in {parent}", advice=advice)
     return cast_to(e, to)
 
 

@@ -1,4 +1,5 @@
-"""Rewrites that keep the meaning, errors apart: constants folded, literals to the right, casts taken off columns."""
+"""Rewrites that preserve the meaning, except for errors: folds constants, moves literals to the right, removes casts of
+columns."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ _UNKNOWN = Literal(None, type=BOOLEAN)
 
 
 def simplify(e: Expr) -> Expr:
-    """An equal and plainer form of a bound expression."""
+    """An equivalent, simpler form of a bound expression."""
     return _step(rebuild(e, simplify))
 
 
@@ -145,7 +146,7 @@ def _compare_literals(op: str, a: Literal, b: Literal) -> Expr:
 
 
 def sort_key(value: object) -> Any:
-    """A key that orders values as Spark does: NaN last, text by its UTF-8 bytes."""
+    """A key that orders values as Spark does: NaN last, strings by their UTF-8 bytes."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value)
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
@@ -170,7 +171,7 @@ def _in(e: In) -> Expr:
 
 
 def _unwrap(left: Expr, right: Literal) -> tuple[Expr, Literal] | None:
-    """`CAST(x AS wide) op literal` as `x op narrower literal`, where that is the same for every x."""
+    """`CAST(x AS wide) op literal` as `x op narrower literal`, where that is equivalent for every x."""
     if not isinstance(left, Cast) or left.safe or right.value is None:
         return None
     inner, source, value = left.arg, left.arg.type, right.value
@@ -197,7 +198,7 @@ def _date_of(value: int, per_second: int, zone: Zone | None) -> int | None:
     day, rest = divmod(clock, 86_400 * per_second)
     if zone is None or rest:
         return None if rest else day
-    # A whole day may be skipped: then two dates begin at one instant.
+    # A whole day may be skipped: then two dates begin at the same instant.
     around = zone.start_of_day(np.array([day - 1, day, day + 1]), 1) == value // per_second
     return day if around.tolist() == [False, True, False] else None
 
@@ -211,7 +212,7 @@ def _as_int(value: object, type: IntegerType) -> int | None:
 
 
 def _like(e: Like) -> Expr:
-    """LIKE without wildcards is `=`, with a single `%` at the end it is startswith."""
+    """LIKE without wildcards is `=`; with a single `%` at the end it is startswith."""
     if e.ignore_case or not isinstance(e.pattern, Literal):
         return e
     if not isinstance(e.pattern.value, str):
@@ -231,7 +232,7 @@ def _like(e: Like) -> Expr:
 def like_parts(pattern: str, escape: str) -> tuple[str, list[str]] | None:
     """(fixed prefix, the rest: single characters, `%` and `_` being wildcards, escaped ones as `\\x`).
 
-    None if the escape character stands where Spark refuses it.
+    None if the escape character is used where Spark refuses it.
     """
     prefix: list[str] = []
     rest: list[str] = []
@@ -266,7 +267,7 @@ def _case(e: Case) -> Expr:
 
 
 def cast_literal(e: Literal, to: DataType, zone: Zone | None = None) -> Literal | None:
-    """CAST of a constant; None where it fails, is left to the evaluator, or needs a zone and there is none."""
+    """CAST of a constant; None where it fails, is left to the evaluator, or needs an unknown zone."""
     if e.value is None:
         return Literal(None, type=to)
     if e.type == to:

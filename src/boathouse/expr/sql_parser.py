@@ -1,7 +1,7 @@
 """Spark SQL text to the expression tree, with sqlglot's grammar and none of its function rewriting.
 
-Where sqlglot binds operators otherwise than Spark (`a = b LIKE c`, `a || b + c`) the text is refused and
-parentheses asked for: a guess would be silent.
+Where operator precedence differs between sqlglot and Spark (`a = b LIKE c`, `a || b + c`) the text is refused with a
+request for parentheses: a guess could be silently wrong.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from boathouse.types import (
 
 
 class _Narrow(Spark):
-    """Spark's grammar where every call stays a call by name, and a doubled quote is a quote (Spark 4)."""
+    """Spark's grammar in which every call stays a call by name, and a doubled quote is a quote (Spark 4)."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
@@ -108,8 +108,8 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 _PREDICATES = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Escape, exp.Not, *_COMPARISONS)
 _MAX_LENGTH = 1_000_000
 
-# What a node may carry beside its operands. Anything else that is set changes the meaning (`negate` of LIKE) in a
-# way that this module does not know, so it is refused.
+# The arguments that a node may have beside its operands. Any other one that is set changes the meaning # (`negate` of
+# LIKE) in a way unknown to this module, so it is refused.
 _OPERANDS = frozenset({"this", "expression", "expressions"})
 _CARRIED: dict[type[exp.Expression], frozenset[str]] = {
     exp.Literal: frozenset({"is_string"}),
@@ -132,11 +132,11 @@ _CARRIED: dict[type[exp.Expression], frozenset[str]] = {
 def parse(sql: str) -> Expr:
     """The tree of a Spark SQL expression, untyped. Raises ExpressionError with the text and the position."""
     if not isinstance(sql, str) or not sql.strip():
-        raise ExpressionError("an expression is a non-empty text", advice="write a condition such as id > 5")
+        raise ExpressionError("an expression is a non-empty string", advice="write a condition such as id > 5")
     if len(sql) > _MAX_LENGTH:
         raise ExpressionError(f"an expression of {len(sql)} characters", advice="join with a table of keys instead")
     try:
-        # As the only projection of a SELECT, so that statements and lists cannot pass for an expression.
+        # As the only projection of a SELECT, so that statements and lists are not accepted as an expression.
         tree = _Narrow().parse(f"SELECT\n{sql}\n")
     except SqlglotError as e:
         raise _failed(sql, e) from None
@@ -144,7 +144,7 @@ def parse(sql: str) -> Expr:
         raise ExpressionError("the expression is nested too deeply", advice="use IN for long lists") from None
     select = tree[0] if len(tree) == 1 else None
     if not isinstance(select, exp.Select) or len(select.expressions) != 1 or _clauses(select):
-        raise ExpressionError(f"not a single expression: {sql}", advice="write one condition or value, no statement")
+        raise ExpressionError(f"not a single expression: {sql}", advice="write one condition or value, not a statement")
     try:
         return _Reader(sql).read(select.expressions[0])
     except RecursionError:
@@ -160,13 +160,13 @@ def _failed(sql: str, e: SqlglotError) -> ExpressionError:
     line, column = first.get("line"), first.get("col")
     what = str(first.get("description") or e).split("\n")[0].rstrip(".")
     near = first.get("highlight")
-    # The text begins on the second line of what sqlglot saw.
+    # The text begins on the second line of what sqlglot parses.
     at = f" at line {max(line - 1, 1)}, column {column}" if line else ""
     return ExpressionError(f"cannot parse{at}{f' near `{near}`' if near else ''}: {what}: {sql}")
 
 
 class _Reader:
-    """One text's sqlglot tree to ours."""
+    """Converts the sqlglot tree of one text to ours."""
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
@@ -218,7 +218,7 @@ class _Reader:
     def comparison(self, node: exp.Expression) -> Expr:
         for side in (node.this, node.expression):
             if isinstance(side, _PREDICATES):
-                raise self.refuse(f"`{self.show(node)}` can be read in two ways", "put one side in parentheses")
+                raise self.refuse(f"`{self.show(node)}` is ambiguous", "put one side in parentheses")
         op: Any = _COMPARISONS[type(node)]
         return Comparison(op, self.read(node.this), self.read(node.expression))
 
@@ -226,7 +226,7 @@ class _Reader:
         kind = type(node)
         for side in (node.this, node.expression):
             if (kind is exp.DPipe) != isinstance(side, exp.DPipe) and isinstance(side, (exp.Add, exp.Sub, exp.DPipe)):
-                raise self.refuse("`||` beside + or - can be read in two ways", "put one side in parentheses")
+                raise self.refuse("`||` beside + or - is ambiguous", "put one side in parentheses")
         left, right = self.read(node.this), self.read(node.expression)
         if kind is exp.DPipe:
             return Function("concat", (left, right))
@@ -264,9 +264,9 @@ class _Reader:
                 return folded
             # `200Y` and DATE'x' fail here; CAST('x' AS INT) would fail at run time, so it may as well fail now.
             if to == TIMESTAMP and isinstance(arg.value, str) and parse_clock(arg.value) is not None:
-                return Cast(arg, to)  # in the zone that it is bound in
+                return Cast(arg, to)  # in the zone that the expression is bound in
             if isinstance(arg.value, str) or (isinstance(arg.value, int) and isinstance(to, IntegerType)):
-                raise self.refuse(f"{arg} is no {to}")
+                raise self.refuse(f"{arg} is not a valid {to}")
         return Cast(arg, to, safe)
 
     def type(self, node: exp.Expression) -> DataType:
@@ -326,9 +326,9 @@ class _Reader:
 
     def like(self, node: exp.Expression, escape: str = "\\") -> Expr:
         if isinstance(node.expression, exp.Any | exp.All | exp.Tuple):
-            raise self.refuse("LIKE ANY and LIKE ALL are not offered", "join LIKEs with OR or AND")
+            raise self.refuse("LIKE ANY and LIKE ALL are not offered", "combine LIKEs with OR or AND")
         like = Like(self.read(node.this), self.read(node.expression), escape, isinstance(node, exp.ILike))
-        # sqlglot says NOT LIKE by a flag on some versions and by a Not around it on others.
+        # Some versions of sqlglot represent NOT LIKE by a flag, others by a Not around it.
         return Not(like) if node.args.get("negate") else like
 
     def escape(self, node: exp.Expression) -> Expr:
@@ -346,7 +346,7 @@ class _Reader:
             raise self.refuse(f"X'{digits}' is not hexadecimal") from None
 
     def joined(self, node: exp.Expression) -> Expr:
-        """Adjacent text literals, which sqlglot makes a Concat of."""
+        """Adjacent string literals, which sqlglot turns into a Concat."""
         parts = [self.read(p) for p in node.expressions]
         words = [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]
         if len(words) != len(parts):

@@ -1,7 +1,7 @@
-"""Spark's text forms of values, in plain Python: what a CAST from and to STRING accepts and prints.
+"""Spark's string forms of values, in plain Python: what a CAST from and to STRING accepts and prints.
 
 The parsers return None where Spark's ANSI cast would fail. Dates are days, timestamps micros since the epoch;
-clocks are micros of a wall clock, counted as if it were in UTC.
+wall clocks are micros, counted as if they were in UTC.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boathouse.types import (
 DAY_US = 86_400_000_000
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
-# What UTF8String.trimAll removes: every code point from NUL to space.
+# The characters that UTF8String.trimAll removes: every code point from NUL to space.
 _SPACE = "".join(map(chr, range(33)))
 _DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.S | re.A)
 _TIMESTAMP = re.compile(
@@ -75,7 +75,8 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_clock(text: str) -> tuple[int, str | None] | None:
-    """(wall clock, the zone that the text names). Digits of the fraction beyond the sixth are cut off, as in Spark."""
+    """(wall clock, the zone that the string names). Digits of the fraction beyond the sixth are cut off, as in
+    Spark."""
     m = _TIMESTAMP.fullmatch(text.strip(_SPACE))
     if m is None:
         return None
@@ -89,7 +90,8 @@ def parse_clock(text: str) -> tuple[int, str | None] | None:
 
 
 def parse_timestamp(text: str, local: Zone | None) -> int | None:
-    """The instant of a text, in the zone that it names, else in `local` (None: text without a zone is refused)."""
+    """The instant of a string, in the zone that it names, else in `local` (None: a string without a zone is
+    refused)."""
     found = parse_clock(text)
     if found is None:
         return None
@@ -103,7 +105,7 @@ def parse_timestamp(text: str, local: Zone | None) -> int | None:
 
 
 def parse_timestamp_ntz(text: str) -> int | None:
-    """The wall clock of a text; a zone that it names is dropped, as in Spark."""
+    """The wall clock of a string; a zone that it names is dropped, as in Spark."""
     found = parse_clock(text)
     if found is None or (found[1] is not None and parse_timestamp(text, None) is None):
         return None
@@ -176,7 +178,7 @@ def format_date(days: int) -> str:
 
 
 def format_timestamp(us: int) -> str:
-    """`yyyy-MM-dd HH:mm:ss[.ffffff]` of a wall clock, zeros at the fraction's end cut off."""
+    """`yyyy-MM-dd HH:mm:ss[.ffffff]` of a wall clock, without trailing zeros in the fraction."""
     days, rest = divmod(us, DAY_US)
     seconds, micros = divmod(rest, 1_000_000)
     text = f"{format_date(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
@@ -188,7 +190,8 @@ def _year(y: int) -> str:
 
 
 def format_float(value: float, bits: int = 64) -> str:
-    """Java's Double.toString (Float.toString): shortest digits that read back, `1.0E10` outside [1e-3, 1e7)."""
+    """Java's Double.toString (Float.toString): the shortest digits that read back as the value, `1.0E10` outside
+    [1e-3, 1e7)."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

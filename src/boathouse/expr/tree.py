@@ -1,8 +1,8 @@
 """The expression tree: frozen, picklable nodes that know no engine; `str(node)` is Spark SQL text.
 
-Values of literals are physical, so that every instant Spark knows fits: DATE is days since the epoch (int),
+Values of literals are physical, so that every instant of Spark fits: DATE is days since the epoch (int),
 TIMESTAMP and TIMESTAMP_NTZ are the type's units since the epoch (int), DECIMAL is `decimal.Decimal`,
-BINARY, FIXED and UUID are `bytes`. `type` is None until `resolve.bind` gave it.
+BINARY, FIXED and UUID are `bytes`. `type` is None until `resolve.bind` sets it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Column(Expr):
-    """A column, or a member of a struct column; after `bind` spelled as the schema spells it."""
+    """A column, or a field of a struct column; after `bind` spelled as in the schema."""
 
     path: Path
 
@@ -185,7 +185,7 @@ class Arithmetic(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """`safe` is TRY_CAST: null where CAST fails. `zone` is given by `bind` where the result depends on a time zone."""
+    """`safe` is TRY_CAST: null where CAST fails. `zone` is set by `bind` where the result depends on a time zone."""
 
     arg: Expr
     to: DataType
@@ -201,7 +201,7 @@ class Cast(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expr):
-    """`CASE WHEN condition THEN value ... ELSE otherwise END`; a value is computed only where it is taken."""
+    """`CASE WHEN condition THEN value ... ELSE otherwise END`; a value is computed only where its condition is true."""
 
     branches: tuple[tuple[Expr, Expr], ...]
     otherwise: Expr | None = None

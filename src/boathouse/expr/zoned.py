@@ -1,8 +1,8 @@
-"""Where the meaning of an expression depends on a time zone, and its binding to one.
+"""Binds expressions whose meaning depends on a time zone to one.
 
-TIMESTAMP is an instant; its date, its hour, its text and its place among TIMESTAMP_NTZ and DATE are those of a zone.
-Spark takes the session's. Here the nodes that need one carry its name, so that an expression means the same
-wherever it is evaluated.
+TIMESTAMP is an instant; its date, its hour, its string and its order among TIMESTAMP_NTZ and DATE are those of a zone.
+Spark uses the session's. Here the nodes that need one carry its name, so that an expression means the same wherever it
+is evaluated.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def cast_needs_zone(source: DataType, to: DataType, arg: Expr | None = None) -> 
 
 
 def zone_of(e: Cast | Function) -> zones.Zone | None:
-    """The zone of a node; None for one that needs none. Raises ExpressionError where it has not been given one."""
+    """The zone of a node; None if it needs none. Raises ExpressionError if it needs one but is not bound."""
     if e.zone is not None:
         return zones.zone(e.zone)
     if needs_zone(e):
-        raise ExpressionError(f"the time zone is not known in which {e} is meant", advice="pass timezone=")
+        raise ExpressionError(f"the time zone of {e} is unknown", advice="pass timezone=")
     return None

@@ -1,4 +1,4 @@
-"""Bounds out of Parquet footers, without passing through Python's narrower dates and times; and their truncation."""
+"""Bounds from Parquet footers, without conversion to Python's narrower dates and times; and their truncation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def chunk_bounds(
 ) -> Bounds | None:
     """The least and greatest value of a column chunk, of the file's Arrow type `stored`, then converted.
 
-    None where the footer gives none that can be trusted: NaN, an unknown order (INT96), text that is no UTF-8.
-    Float bounds say nothing about NaN: a writer may have left it out. Zeros are -0.0 below and +0.0 above.
+    None where the footer has none that can be trusted: NaN, an unknown order (INT96), a string that is not UTF-8.
+    Float bounds do not cover NaN, which a writer may have left out. Zeros are -0.0 as a lower and +0.0 as an upper
+    bound.
     """
     if statistics is None or not statistics.has_min_max:
         return None
@@ -107,24 +108,24 @@ def _signed_zeros(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]
 
 
 def merged(bounds: Sequence[Bounds]) -> Bounds:
-    """The bounds of all of these together; there must be one at least."""
+    """The bounds of all of these together; there must be at least one."""
     lowers, uppers = pa.array([b[0] for b in bounds]), pa.array([b[1] for b in bounds])
     if not pa.types.is_floating(lowers.type):
         return pc.min(lowers), pc.max(uppers)
-    # -0.0 and 0.0 compare as equal, so the sign is put back after.
+    # -0.0 and 0.0 compare as equal, so the sign is restored afterwards.
     least, most = pc.min(lowers).as_py(), pc.max(uppers).as_py()
     return pa.scalar(least or -0.0, lowers.type), pa.scalar(most or 0.0, uppers.type)
 
 
 def truncate_lower(value: Any, length: int) -> Any:
-    """The first `length` code points (str) or bytes: never above `value`."""
+    """The first `length` code points (str) or bytes: never greater than `value`."""
     return value[:length]
 
 
 def truncate_upper(value: Any, length: int) -> Any:
-    """At most `length` code points (str) or bytes, and not below anything that starts as `value` does.
+    """At most `length` code points (str) or bytes, and not less than anything that starts as `value` does.
 
-    The last code point or byte that can be raised is raised, surrogates skipped. None if there is none.
+    The last code point or byte that can be incremented is incremented, skipping surrogates. None if there is none.
     """
     if len(value) <= length:
         return value

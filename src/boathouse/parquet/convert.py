@@ -1,4 +1,4 @@
-"""From the type that a Parquet file holds to the type that the table has now: promotions and layouts, leaf by leaf."""
+"""Converts from the type in a Parquet file to the current type of the table: promotions and layouts, leaf by leaf."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ t = pa.types
 
 
 def leaf_cast(source: pa.DataType, target: pa.DataType) -> Convert | None:
-    """What turns a leaf of Arrow type `source` into `target`; None if nothing has to be done.
+    """The conversion of a leaf from Arrow type `source` to `target`; None if there is nothing to do.
 
     Raises SchemaMismatchError where no table format allows the change (narrowing, string to number, ...).
     """
@@ -47,7 +47,7 @@ def _timestamp(source: pa.DataType, target: pa.DataType) -> Convert | None:
         return lambda array: array.cast(target)
     if not t.is_timestamp(source):
         return None
-    # Whether a file says UTC or not never changes the number: INT96 has no zone, old writers got the flag wrong.
+    # Whether a file declares UTC or not never changes the number: INT96 has no zone, old writers got the flag wrong.
     if source.unit == target.unit:
         return lambda array: array.view(target)
     return lambda array: rescale(array.view(pa.timestamp(source.unit)), target.unit).view(target)
@@ -57,7 +57,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def rescale(array: pa.Array, unit: str) -> pa.Array:
-    """Zoneless timestamps in another unit; what does not fit is floored, before 1970 too."""
+    """Zoneless timestamps in another unit; fractions are floored, before 1970 too."""
     loss = _PER_SECOND[array.type.unit] // _PER_SECOND[unit]
     if loss > 1:
         raw = array.view(pa.int64())
@@ -107,7 +107,7 @@ def _to_fixed(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
-    """True where `array` is null; None if nowhere."""
+    """True where `array` is null; None if it has no nulls."""
     return array.is_null() if array.null_count else None
 
 
@@ -130,7 +130,7 @@ def rebuild_list(array: pa.Array, target: pa.DataType, values: Convert) -> pa.Ar
 
 
 def constant(value: object, type: pa.DataType, length: int) -> pa.Array:
-    """`value` (a Python value, or a scalar) `length` times; None is null."""
+    """`value` (a Python value, or a scalar) repeated `length` times; None is null."""
     if value is None:
         return pa.nulls(length, type)
     one = pa.array([value.as_py() if isinstance(value, pa.Scalar) else value], type)

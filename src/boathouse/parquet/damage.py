@@ -1,4 +1,4 @@
-"""What pyarrow raises for broken Parquet bytes, as our own error."""
+"""Turns pyarrow's errors about corrupt Parquet data into ours."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 from boathouse.errors import CorruptTableError
 
 
-class damage:  # a class, not a generator: every file that is read enters it three times
-    """Turns what pyarrow raises for broken bytes into CorruptTableError; errors of the store pass through."""
+class damage:  # a class, not a generator: it is entered three times for every file that is read
+    """Turns what pyarrow raises for corrupt data into CorruptTableError; errors of the store pass through."""
 
     __slots__ = ("uri", "what")
 
@@ -22,7 +22,7 @@ class damage:  # a class, not a generator: every file that is read enters it thr
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, UnicodeDecodeError):
-            raise CorruptTableError(f"{self.what}: text that is not UTF-8", where=self.uri) from error
+            raise CorruptTableError(f"{self.what}: a string that is not UTF-8", where=self.uri) from error
         if isinstance(error, _BROKEN) or (isinstance(error, OSError) and _is_readers_own(error)):
             raise CorruptTableError(f"{self.what}: {error}", where=self.uri) from error
 
@@ -31,7 +31,7 @@ _BROKEN = (pa.ArrowInvalid, pa.ArrowIndexError, pa.ArrowNotImplementedError)
 
 
 def _is_readers_own(error: OSError) -> bool:
-    """The Parquet reader's own complaints are plain OSErrors, as are some of pyarrow's stores."""
+    """The Parquet reader raises plain OSErrors, but so do some of pyarrow's file systems."""
     return type(error) is OSError and error.errno is None and not any(s in str(error) for s in _STORE_SAYS)
 
 

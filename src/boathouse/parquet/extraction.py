@@ -1,4 +1,4 @@
-"""What expressions ask of variant columns: the paths that they read, and what a footer says of the values there."""
+"""Paths that expressions read in variant columns, and the statistics of their values in a footer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Extraction:
 
 
 def extraction(e: Expr) -> Extraction | None:
-    """What a bound expression extracts, if it is a `variant_get` of a column; ExpressionError for a wrong path."""
+    """The extraction of a bound expression, if it is a `variant_get` of a column; ExpressionError for an invalid
+    path."""
     match e:
         case Function(name, (Column((column,)), Literal(str(text)), *_)) if name in _GETS:
             return Extraction(column, tuple(variant_path.parse_path(text)), e)
@@ -66,7 +67,7 @@ def variant_paths(exprs: Iterable[Expr]) -> dict[str, tuple[VariantPath, ...] | 
 
 
 def as_columns(where: Expr) -> tuple[Expr, dict[str, Extraction]]:
-    """`where` with each extraction as a column of its own, named by its text, for pruning; and what these are."""
+    """`where` with each extraction replaced by a column named after its SQL, for pruning; and these extractions."""
     named: dict[str, Extraction] = {}
 
     def step(e: Expr) -> Expr:
@@ -83,10 +84,10 @@ def as_columns(where: Expr) -> tuple[Expr, dict[str, Extraction]]:
 def extraction_stats(
     metadata: pq.FileMetaData, resolver: Resolver, columns: Iterable[SourceColumn], wanted: Extraction
 ) -> pa.StructArray:
-    """What the footer says of the extracted values, a row per row group, as `row_group_stats` has it for columns.
+    """The footer's statistics of the extracted values, one row per row group, as `row_group_stats` gives for columns.
 
-    Known only where the path leads to a shredded value of a type that the wanted one keeps in order, and where the
-    `value` beside it is null throughout (VariantShredding.md, Data Skipping): all values are typed then.
+    Known only where the path leads to a shredded value whose cast to the requested type preserves order, and where the
+    `value` beside it is always null (VariantShredding.md, Data Skipping): then all values are typed.
     """
     type = wanted.call.type
     assert type is not None
@@ -112,7 +113,7 @@ def extraction_stats(
 
 
 def _shredded(resolver: Resolver, column: SourceColumn, path: VariantPath) -> tuple[FileField | None, FileField] | None:
-    """The `value` (None: there is no such column) and the `typed_value` of a path through objects; None if not so."""
+    """The `value` (None: no such column) and the `typed_value` at a path through objects; None if there is none."""
     group = resolver.found(column)
     for step in path:
         typed = None if group is None else _part(group, TYPED)
@@ -130,7 +131,7 @@ def _part(group: FileField, name: str) -> FileField | None:
 
 
 def _keeps_order(typed: FileField, to: DataType) -> bool:
-    """Whether every typed value has a value of type `to`, or fails, and x <= y stays so."""
+    """Whether every typed value can be cast to `to`, or fails, and x <= y still holds afterwards."""
     try:
         source = from_arrow_type(typed.type)
     except UnsupportedTypeError:
@@ -152,7 +153,7 @@ def _summary(
         return None, None, nulls
     pair = chunk_bounds(chunk.statistics, typed.type)
     if pair is None:
-        # Without bounds it is not known whether all the numbers fit, and those that do not may turn null.
+        # Without bounds it is unknown whether all the numbers fit, and those that do not may become null.
         return None, None, None
     source = from_arrow_type(typed.type)
     try:

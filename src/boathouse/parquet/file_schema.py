@@ -1,4 +1,4 @@
-"""The schema of a Parquet file that no table describes: its own columns, variants found by annotation or by name."""
+"""The schema of a Parquet file outside of a table: its own columns, with variants found by annotation or by name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def file_schema(source: ParquetSource, variants: Collection[str] = (), some: boo
     """The columns of an open file. A group is a variant if it is annotated VARIANT (any version), or `variants` names
     it: by its path, dots between the names, `element`, `key` and `value` in lists and maps.
 
-    Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file has not, unless it may
-    have but `some` of them.
+    Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file does not have, unless
+    it may have only `some` of them.
     """
     known, key = source.footer.schemas, (tuple(variants), some)
     if key not in known:
@@ -34,7 +34,7 @@ def file_schema(source: ParquetSource, variants: Collection[str] = (), some: boo
 def marked_schema(
     source: ParquetSource, groups: Sequence[VariantGroup], variants: Collection[str] = (), some: bool = False
 ) -> pa.Schema:
-    """The file's Arrow schema with its variants, however they are laid out, as marked `<metadata, value>`."""
+    """The file's Arrow schema with its variants, shredded or not, as marked `<metadata, value>`."""
     fields = source.resolver.fields
     known = {".".join(f.path): f for top in fields for f in top.walk()} if variants else {}
     missing = [name for name in variants if name not in known]
@@ -49,7 +49,7 @@ def marked_schema(
 
 
 def _groups(source: ParquetSource) -> tuple[VariantGroup, ...]:
-    """The annotated groups; the footer is read for them only where there are groups."""
+    """The annotated groups; the footer is parsed for them only if there are groups."""
     if not any(f.children for f in source.resolver.fields):
         return ()
     with damage("not a readable Parquet file", source.uri):
@@ -57,7 +57,7 @@ def _groups(source: ParquetSource) -> tuple[VariantGroup, ...]:
 
 
 def _field_of(group: VariantGroup, fields: Sequence[FileField]) -> FileField:
-    """The field of a group, found by its leaves: lists and maps have other names for their levels in Arrow."""
+    """The field of a group, found by its leaves: Arrow names the levels of lists and maps differently."""
     same: list[FileField] = []
     while holder := next((f for f in fields if f.first <= group.first < f.first + f.leaves and f.children), None):
         if (holder.first, holder.leaves) == (group.first, group.leaves):

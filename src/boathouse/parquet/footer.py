@@ -1,7 +1,7 @@
-"""The VARIANT annotation: found in a footer, and put into one that pyarrow has written without it.
+"""The VARIANT annotation: reads it from a footer, and adds it to one that pyarrow has written.
 
-pyarrow has no such type to write or to show. The annotation is one optional field of a group's SchemaElement, so the
-footer (Thrift, compact protocol) is copied with those few bytes put in; nothing in it holds an offset into itself.
+pyarrow can neither write nor expose it. The annotation is one optional field of a group's SchemaElement, so the footer
+(Thrift, compact protocol) is copied with those few bytes inserted; it holds no offsets into itself.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from boathouse.errors import CorruptTableError
 
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
-"""Ends a file whose footer is encrypted."""
+"""The magic bytes at the end of a file with an encrypted footer."""
 _DEPTH = 64
-"""No metadata of Parquet is nested nearly as deep."""
+"""Far deeper than any Parquet metadata is nested."""
 _LEVELS = 1_000
-"""Nested groups of a schema: a shredded variant takes three for each of its own."""
+"""The most nested groups of a schema: a shredded variant takes three for each level of its own."""
 _SCHEMA = 2
 _NAME, _CHILDREN, _LOGICAL = 4, 5, 10
 _BYTES_OF = {3: 1, 7: 8, 13: 16}
@@ -34,7 +34,7 @@ _VARIANT = bytes([0x0C, 0x20, 0x13, 0x01, 0x00, 0x00])
 class VariantGroup:
     """A group annotated VARIANT: its `path` in the Parquet schema, its `first` leaf column, and how many it has.
 
-    `version` is the annotation's specification_version: None where it names none, as VARIANT did before VARIANT(1).
+    `version` is the annotation's specification_version: None where it is missing, as in VARIANT before VARIANT(1).
     """
 
     path: tuple[str, ...]
@@ -46,7 +46,7 @@ class VariantGroup:
 @dataclass(frozen=True, slots=True)
 class _Element:
     end: int
-    """Just behind the element's stop byte."""
+    """The position after the element's stop byte."""
     last: int
     """The id of its last field."""
     name: str
@@ -56,7 +56,7 @@ class _Element:
 
 
 class _Cursor:
-    """Walks over Thrift's compact protocol."""
+    """A reader of Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -98,7 +98,7 @@ class _Cursor:
     def text(self) -> str:
         size = self.varint()
         self.at += size
-        # Names that are no UTF-8 are for those to complain of who need them.
+        # Names that are not UTF-8 are refused only where they are needed.
         return self.data[self.at - size : self.at].decode("utf-8", "replace")
 
     def skip(self, kind: int, in_list: bool = False, depth: int = 0) -> None:
@@ -107,7 +107,7 @@ class _Cursor:
         if kind in _VARINTS:
             self.varint()
         elif kind in (1, 2):
-            self.at += in_list  # a field's boolean is in its header
+            self.at += in_list  # a boolean field is in its header
         elif kind in _BYTES_OF:
             self.at += _BYTES_OF[kind]
         elif kind == _BINARY:
@@ -143,7 +143,7 @@ class _Cursor:
 
 def annotated(footer: bytes) -> tuple[VariantGroup, ...]:
     """The groups that the Thrift `footer` annotates VARIANT, with or without a version, in the schema's order."""
-    # A footer begins with its schema, which the files of a data set share; what was read of one holds for all.
+    # A footer begins with its schema, which the files of a data set share; so what was read from one is cached for all.
     for head, groups in tuple(_known):
         if footer.startswith(head):
             return groups
@@ -178,7 +178,8 @@ def _groups(elements: list[_Element]) -> tuple[VariantGroup, ...]:
 
 
 def read_footer_bytes(stream: Any, size: int) -> bytes:
-    """The Thrift footer of a Parquet file of `size` bytes that can be read at any place. Raises CorruptTableError."""
+    """The Thrift footer of a Parquet file of `size` bytes that can be read at any position. Raises
+    CorruptTableError."""
     stream.seek(max(size - 8, 0))
     tail = stream.read(8)
     length = int.from_bytes(tail[:4], "little")
@@ -191,7 +192,7 @@ def read_footer_bytes(stream: Any, size: int) -> bytes:
 def annotate(footer: bytes, groups: Collection[tuple[str, ...]]) -> bytes:
     """The Thrift `footer` with the groups at these paths of the Parquet schema annotated VARIANT(1).
 
-    Raises CorruptTableError if a group is not there.
+    Raises CorruptTableError if a group is missing.
     """
     out = bytearray()
     copied = 0
@@ -260,7 +261,7 @@ def _logical(cursor: _Cursor) -> tuple[bool, int | None]:
 
 
 def _with_paths(elements: list[_Element]) -> Iterator[tuple[list[str], _Element]]:
-    """The elements below the root, each with its path: a list that changes from one to the next."""
+    """The elements below the root, each with its path: one list that is changed in place."""
     path: list[str] = []
     left = [elements[0].children] if elements else []
     for element in elements[1:]:
@@ -281,7 +282,7 @@ def _with_paths(elements: list[_Element]) -> Iterator[tuple[list[str], _Element]
 
 
 class AnnotatingSink:
-    """A binary file object over `sink` that keeps the end of a Parquet file back, to annotate its footer."""
+    """A binary file object over `sink` that holds back the end of a Parquet file, to annotate its footer."""
 
     def __init__(self, sink: Any, groups: Collection[tuple[str, ...]]) -> None:
         self._sink, self._groups = sink, groups
@@ -315,11 +316,11 @@ class AnnotatingSink:
         self._sink.close()
 
     def hold(self) -> None:
-        """From here on, what is written waits for `release`: call it before the footer is written."""
+        """Holds back what is written from now on until `release`; call it before the footer is written."""
         self._held = bytearray()
 
     def release(self) -> None:
-        """Writes what was held, its footer annotated."""
+        """Writes what was held back, with the footer annotated."""
         tail, self._held = bytes(self._held or b""), None
         size = int.from_bytes(tail[-8:-4], "little")
         footer = annotate(tail[-8 - size : -8], self._groups)

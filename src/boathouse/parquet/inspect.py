@@ -1,4 +1,4 @@
-"""Statistics of a file that somebody else wrote: from its footer where that can be trusted, else from its data."""
+"""Statistics of a file that another writer made: from its footer where that can be trusted, else from its data."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ _WHOLE = ("parquet-mr", "parquet-cpp")
 def inspect_file(
     files: DataFiles, uri: str, columns: Sequence[SourceColumn], matching: Matching | None = None
 ) -> tuple[LeafStats, ...]:
-    """Statistics of the leaves of `columns`, depth first, in the columns' present types.
+    """Statistics of the leaves of `columns`, depth first, in the columns' current types.
 
-    Floats (NaN is in no footer), what lies in lists and maps, and leaves without usable bounds (INT96) are read.
-    Bounds of text and bytes are inexact if the writer may have truncated them. Raises as `scan_file` does.
+    Data is read for floats (footers do not count NaN), for leaves inside lists and maps, and for leaves without usable
+    bounds (INT96). Bounds of strings and bytes are inexact if the writer may have truncated them. Raises as `scan_file`
+    does.
     """
     schema = Schema(tuple(Field(c.name, c.type) for c in columns))
     leaves = schema_leaves(schema)
@@ -55,7 +56,7 @@ def _top(leaf: SchemaLeaf) -> int:
 
 
 def _from_footer(source: ParquetSource, columns: Sequence[SourceColumn], leaf: SchemaLeaf) -> LeafStats | None:
-    """None if the data has to be read."""
+    """None if the data must be read."""
     if leaf.repeated or isinstance(leaf.field.type, FloatType | VariantType | NullType):
         return None
     _, node, stored = source.resolver.leaf(columns[_top(leaf)], leaf.path[1:])

@@ -1,4 +1,4 @@
-"""Reading one Parquet file as a table's columns: pruned by row group, cast, masked, in order."""
+"""Reads one Parquet file as a table's columns: pruned by row group, cast, masked, in order."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def scan_file(
     """The file's rows as `columns` (schema: `output_schema`), in file order, batches of at most `batch_rows`.
 
     `deleted` holds positions in the physical file; `positions` adds them as the int64 column `_pos`. `row_filter`,
-    bound to `columns`, drops the rows for which it is not true, after the deleted ones are gone. No batch is empty.
-    Raises CorruptTableError, SchemaMismatchError (both naming the file), and what `files` raises.
+    bound to `columns`, drops the rows for which it is not true, after the deleted rows. No batch is empty. Raises
+    CorruptTableError, SchemaMismatchError (both naming the file), and the errors of `files`.
     """
     source = open_source(files, uri, matching)
     try:
@@ -91,7 +91,7 @@ def scan_source(
     batch_rows: int = BATCH_ROWS,
     use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """`scan_file` of a file that is open, and stays so."""
+    """`scan_file` of an open file, which stays open."""
     try:
         plan = _plan(source, columns, positions, row_filter)
         source = source.quickest(plan.leaves, plan.parts)
@@ -106,7 +106,7 @@ def scan_source(
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """One pass over a file: what is to be dropped is known before the columns that do not decide it are read."""
+    """One pass over a file: the rows to drop are known before the columns that are not needed to decide are read."""
 
     uri: str
     plan: _Plan
@@ -114,7 +114,7 @@ class _Scan:
     deleted: Bitmap | None
 
     def rows(self, first: int, rows: int, read: Read, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """What is left of `rows` rows, the first of which is at position `first`; `read` gets leaves of them."""
+        """The remaining ones of `rows` rows, the first of which is at position `first`; `read` reads leaves of them."""
         keep = None
         if self.deleted is not None and len(gone := self.deleted.within(first, rows)):
             keep = np.ones(rows, bool)
@@ -144,13 +144,14 @@ class _Scan:
         have: dict[int, pa.ChunkedArray],
         instead: Mapping[int, Node] = NOTHING,
     ) -> dict[int, pa.ChunkedArray]:
-        """Columns by their number, `have` among them, read in one go; by the nodes `instead` where there are any."""
+        """Columns by their number, in addition to `have`, read at once; through the nodes in `instead` where given."""
         nodes = {i: instead.get(i, self.plan.nodes[i]) for i in wanted if i not in have}
         table = read(tuple(sorted({leaf for n in nodes.values() for leaf in n.leaves})))
         return have | {i: self.plan.column(table, i, node, self.uri) for i, node in nodes.items()}
 
     def _passing(self, where: Expr, columns: dict[int, pa.ChunkedArray], rows: int, keep: Mask | None) -> Mask:
-        """The rows of `keep` (None: all) that satisfy `where`, which is not evaluated for others: it might raise."""
+        """The rows of `keep` (None: all) that satisfy `where`, which is not evaluated for other rows: it might
+        raise."""
         schema = pa.schema([self.plan.schema.field(i).with_type(c.type) for i, c in columns.items()])
         table = pa.Table.from_arrays(list(columns.values()), schema=schema) if columns else _without_columns(rows)
         passing = mask(where, table if keep is None else table.filter(pa.array(keep)))
@@ -169,12 +170,12 @@ class _Plan:
     nodes: tuple[Node, ...]
     positions: bool
     probes: Mapping[int, Node]
-    """How the filter reads shredded variants of which it needs but some values; columns by their number."""
+    """How the filter reads shredded variants of which it needs only some values; columns by their number."""
     leaves: tuple[int, ...] = field(init=False)
     parts: frozenset[int] = field(init=False)
-    """Those of `leaves` of which variants are read in part."""
+    """Those of `leaves` that belong to variants read in part."""
     wide: frozenset[str] = field(init=False)
-    """The columns at the top of the file that these are in; their texts may keep offsets of 64 bits."""
+    """The top-level columns of the file that contain these; their strings may keep 64-bit offsets."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", tuple(sorted({leaf for n in self.nodes for leaf in n.leaves})))
@@ -199,13 +200,13 @@ class _Plan:
             made = [node.apply(piece) for chunk in chunks for piece in _spread(chunk)]
             for piece in made:
                 require_utf8(piece, uri, f"column `{self.schema.field(i).name}`")
-            # The parts of a variant have the file's type, which the schema does not say.
+            # The parts of a variant have the file's type, which the schema does not contain.
             type = None if made and isinstance(node, VariantParts) else self.schema.field(i).type
             return pa.chunked_array(made, type)
         except pa.ArrowIndexError as error:
-            raise CorruptTableError(f"broken Parquet data: {error}", where=uri) from error
+            raise CorruptTableError(f"corrupt Parquet data: {error}", where=uri) from error
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SchemaMismatchError(f"the file does not hold the table's types: {error}", where=uri) from error
+            raise SchemaMismatchError(f"the file does not match the table's types: {error}", where=uri) from error
 
     def table(self, columns: dict[int, pa.ChunkedArray], first: int, rows: int) -> pa.Table:
         """The columns in order, and the positions from `first` on."""
@@ -259,7 +260,7 @@ def _probes(
 
 
 def _kept_groups(source: ParquetSource, columns: Sequence[SourceColumn], row_filter: Expr | None) -> list[int]:
-    """The row groups that may hold a row that `row_filter` keeps."""
+    """The row groups that may hold a row that `row_filter` accepts."""
     metadata = source.metadata
     if row_filter is None:
         return list(range(metadata.num_row_groups))
@@ -277,7 +278,7 @@ def _kept_groups(source: ParquetSource, columns: Sequence[SourceColumn], row_fil
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Neighbouring row groups that are worth one read: the first row's position, the rows, their decoded bytes."""
+    """Adjacent row groups that are read together: the first row's position, the rows, their decoded bytes."""
 
     groups: tuple[int, ...]
     first: int
@@ -309,7 +310,7 @@ def _reads(source: ParquetSource, plan: _Plan, chunk: _Chunk, use_threads: bool)
         return
     at = chunk.first
     size = max(1, chunk.rows * _CHUNK_BYTES // chunk.bytes)
-    with damage("broken Parquet data", source.uri):
+    with damage("corrupt Parquet data", source.uri):
         for batch in source.batches(size, chunk.groups, plan.leaves, use_threads):
             yield at, batch.num_rows, partial(_already_read, pa.Table.from_batches([batch]))
             at += batch.num_rows
@@ -326,7 +327,7 @@ def _read(
 ) -> pa.Table:
     if not leaves:
         return _without_columns(chunk.rows)
-    with damage("broken Parquet data", source.uri):
+    with damage("corrupt Parquet data", source.uri):
         table = source.read(chunk.groups, leaves, use_threads, wide)
     if table.num_rows != chunk.rows:
         raise CorruptTableError(f"{table.num_rows} rows where the footer says {chunk.rows}", where=source.uri)
@@ -337,6 +338,6 @@ def _batches(table: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
     if table.num_columns:
         yield from table.to_batches(max_chunksize=batch_rows)
         return
-    # Arrow gives no batches of a table without columns.
+    # Arrow makes no batches from a table without columns.
     for batch in pa.table({"rows": pa.nulls(table.num_rows)}).to_batches(max_chunksize=batch_rows):
         yield batch.select([])

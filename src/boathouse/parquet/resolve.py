@@ -1,7 +1,7 @@
-"""Which leaves of a file make up a table's columns, and how they are put together.
+"""Resolves a table's columns to the leaves of a file, and assembles them.
 
 A column is found by field id where it has one, else by name (exactly, then ignoring case if only one matches);
-so is every field below it. What the file lacks is null or the field's default.
+so is every nested field. What the file lacks is null or the field's default.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def no_default(field: Field) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How a format finds nested fields and what it gives for absent ones; picklable (module-level functions).
+    """How a format finds nested fields and fills in missing ones; picklable (module-level functions).
 
     `physical_name` is a nested field's name in the file (Delta column mapping); `default` its value where the
     file lacks it (Iceberg initial-default); `file_ids` gives the id of a physical path in files that carry no
@@ -48,10 +48,10 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column as the table has it now: found by `field_id` if given, else by the `physical` path (else `name`).
+    """A column of the table's current schema: found by `field_id` if given, else by the `physical` path (else `name`).
 
-    `only` is for a variant column of which no more than the values at these paths are wanted (none: whether it is
-    null). What is read then is a variant group, shredded as the file has it, that answers these paths.
+    `only` is for a variant column of which only the values at these paths are needed (no path: whether it is null). The
+    result is then a variant group, shredded as in the file, that is sufficient for these paths.
     """
 
     name: str
@@ -80,7 +80,7 @@ class FileField:
 
     @cached_property
     def places(self) -> Names:
-        """Of the children."""
+        """The name index of the children."""
         return Names(c.name for c in self.children)
 
     @cached_property
@@ -99,7 +99,7 @@ def file_fields(
 ) -> list[FileField]:
     """The fields of a file from its Arrow schema; without any field id in it, ids are taken from `file_ids`.
 
-    With `narrow`, large strings and binaries are plain ones to the fields: they will be read so.
+    With `narrow`, the fields have plain instead of large strings and binaries, as they will be read.
     """
     fields = list(_stored(_Serialized(schema), narrow))
     if file_ids is not None and not has_ids(fields):
@@ -112,7 +112,7 @@ def _top(schema: pa.Schema, narrow: bool) -> list[pa.Field]:
 
 
 class _Serialized:
-    """A schema by its bytes: Arrow takes schemas that differ in nothing but metadata, where field ids are, as equal."""
+    """A schema by its bytes: Arrow compares schemas as equal that differ only in metadata, where field ids are."""
 
     __slots__ = ("bytes", "schema")
 
@@ -128,7 +128,7 @@ class _Serialized:
 
 @lru_cache(maxsize=16)
 def _stored(of: _Serialized, narrow: bool) -> tuple[FileField, ...]:
-    """The fields with the ids that the file has; the files of a table mostly have one schema."""
+    """The fields with the ids in the file; most files of a table share one schema."""
     return tuple(_from_arrow(_top(of.schema, narrow), (), 0, lambda f, path: _stored_id(f)))
 
 
@@ -155,7 +155,7 @@ def _from_arrow(
 
 
 def _by_id(fields: Sequence[FileField]) -> dict[int | None, FileField]:
-    """The fields and those in structs below; of two with one id that which is less deep, then the first."""
+    """The fields and those in nested structs; of two with one id the less deep one, then the first."""
     found = {f.id: f for f in reversed(fields)}
     for f in fields:
         if pa.types.is_struct(f.type):
@@ -165,7 +165,7 @@ def _by_id(fields: Sequence[FileField]) -> dict[int | None, FileField]:
 
 
 def _below(type: pa.DataType) -> list[pa.Field]:
-    """The fields below an Arrow type as read from Parquet, lists and maps under their specification's names."""
+    """The fields below an Arrow type as read from Parquet, lists and maps with the names of the specification."""
     if isinstance(type, pa.BaseExtensionType):
         return []
     if pa.types.is_struct(type):
@@ -186,7 +186,7 @@ def is_list(type: pa.DataType) -> bool:
 
 
 def find(fields: Sequence[FileField], places: Names, name: str) -> FileField | None:
-    """The field called `name`: exactly, else ignoring case. Raises SchemaMismatchError if that is ambiguous."""
+    """The field called `name`: exactly, else ignoring case. Raises SchemaMismatchError if it is ambiguous."""
     hits = [fields[i] for i in places.exactly(name)[:1] or places.loosely(name)]
     if len(hits) > 1:
         raise SchemaMismatchError(f"column `{name}` is ambiguous in the file: {', '.join(f.name for f in hits)}")
@@ -194,7 +194,7 @@ def find(fields: Sequence[FileField], places: Names, name: str) -> FileField | N
 
 
 class Node(Protocol):
-    """Turns what was read of one file field into one field of the table."""
+    """Converts what was read of one field of the file to one field of the table."""
 
     @property
     def leaves(self) -> tuple[int, ...]:
@@ -215,13 +215,13 @@ class Absent:
     straight: bool = False
 
     def apply(self, array: pa.Array) -> pa.Array:
-        """`array` only says how many."""
+        """`array` gives only the length."""
         return constant(self.default, self.target, len(array))
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Something of which nothing is known without reading it."""
+    """A leaf column about which nothing is known without reading it."""
 
     leaves: tuple[int, ...] = ()
     straight: bool = False
@@ -263,8 +263,8 @@ class Struct:
 
 
 def _child(array: pa.Array, name: str, node: Node) -> pa.Array:
-    """A struct's child. A variant below gets the nulls around it: a required group of a null struct reads as empty
-    bytes, which are no variant."""
+    """A struct's child. A nested variant inherits the struct's nulls: a required group of a null struct reads as empty
+    bytes, which are not a variant."""
     i = array.type.get_field_index(name)
     if array.null_count and isinstance(node, WholeVariant | Struct):
         return pa.StructArray.flatten(array)[i]
@@ -273,7 +273,7 @@ def _child(array: pa.Array, name: str, node: Node) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A list, or a map by way of the struct of its entries."""
+    """A list, or a map as the struct of its entries."""
 
     target: pa.DataType
     entry: Node
@@ -294,7 +294,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Resolver:
-    """Finds columns among a file's fields; `is_empty` tells leaf columns that surely hold nothing but null."""
+    """Finds columns among a file's fields; `is_empty` identifies leaf columns that certainly hold only nulls."""
 
     fields: list[FileField]
     matching: Matching = field(default_factory=Matching)
@@ -309,12 +309,12 @@ class Resolver:
         return _by_id(self.fields)
 
     def column(self, column: SourceColumn) -> tuple[tuple[str, ...] | None, Node]:
-        """The path in the file (None: not there) and the node of a table's column."""
+        """The path in the file (None: missing) and the node of a table's column."""
         found, node = self._column(column)
         return (None if found is None else found.path), node
 
     def leaf(self, column: SourceColumn, below: tuple[str, ...]) -> tuple[DataType, Node, FileField | None]:
-        """The type, the node and the file's field of what lies `below` a column, through structs only."""
+        """The type, the node and the file's field at the path `below` a column, through structs only."""
         found, node = self._column(column)
         type = column.type
         for name in below:
@@ -323,7 +323,7 @@ class Resolver:
             i = next(i for i, f in enumerate(type.fields) if f.name == name)
             type = type.fields[i].type
             if isinstance(node, Absent):
-                # A default of the struct as a whole is not taken apart.
+                # The default of a struct is not split into its fields.
                 node = Absent(to_arrow_type(type), None) if node.default is None else Unread()
                 continue
             child = node.names[i]
@@ -339,8 +339,8 @@ class Resolver:
             if not self.fields:
                 return None
             raise CorruptTableError(
-                f"column `{column.name}` is to be found by its field id {column.field_id}, but the file has no ids",
-                advice="give the table a name mapping, or write the file anew with field ids",
+                f"column `{column.name}` must be found by its field id {column.field_id}, but the file has no ids",
+                advice="give the table a name mapping, or rewrite the file with field ids",
             )
         return self.at(column.physical or (column.name,))
 
@@ -372,7 +372,7 @@ class Resolver:
             fields = found.children
 
     def node(self, type: DataType, target: pa.DataType, found: FileField, by_id: bool) -> Node:
-        """The node that makes `type`, of Arrow type `target`, from the file's field `found`."""
+        """The node that produces `type`, of Arrow type `target`, from the file's field `found`."""
         whole = tuple(range(found.first, found.first + found.leaves))
         if pa.types.is_null(found.type):
             return Leaf(whole, leaf_cast(found.type, target))
@@ -410,7 +410,7 @@ class Resolver:
                 nodes.append(Absent(child_type, self.matching.default(f)))
             else:
                 nodes.append(self.node(f.type, child_type, child, by_id))
-        # A struct of which nothing is wanted, or there, still has its own nulls: one leaf tells them.
+        # A struct of which no field is needed, or present, still has nulls of its own: one leaf gives them.
         leaves = tuple(sorted({leaf for n in nodes for leaf in n.leaves})) or (found.first,)
         straight = all(n.straight for n in nodes) and [f.name for f in fields] == names
         return Struct(target, tuple(names), tuple(nodes), leaves, straight)

@@ -1,7 +1,7 @@
 """The Arrow schema that a table's Parquet files are written with.
 
-What both Delta and Iceberg ask of a file: list elements called `element`, map entries `key` and `value`, INT64
-microseconds (nanoseconds only for types that say so), field ids on every level that has one, no void columns.
+What both Delta and Iceberg require of a file: list elements called `element`, map entries `key` and `value`, INT64
+microseconds (nanoseconds only for types that have them), field ids at every level that has one, no void columns.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def own_id(field: Field) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a format's files look like; picklable (module-level functions).
+    """The layout of a format's files; picklable (module-level functions).
 
     `physical_name` and `field_id` give a field's name and id in the file, at every level: Delta column mapping
     keeps both in the field's metadata. A format that writes no ids gives `field_id=no_id`. Without
-    `annotate_variants` they are plain structs, which only the table's schema tells apart.
+    `annotate_variants` they are plain structs, which only the table's schema identifies as variants.
     """
 
     physical_name: Callable[[Field], str] = own_name
@@ -59,7 +59,7 @@ class Dialect:
 
 
 PLAIN = Dialect()
-"""Names as they are, ids where fields have one: Iceberg, and Delta without column mapping."""
+"""Names unchanged, ids where fields have one: Iceberg, and Delta without column mapping."""
 
 
 def to_parquet_schema(schema: Schema, dialect: Dialect = PLAIN) -> pa.Schema:
@@ -71,7 +71,7 @@ def to_parquet_schema(schema: Schema, dialect: Dialect = PLAIN) -> pa.Schema:
 
 
 def variant_groups(schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
-    """Where the Parquet schema of a file with this Arrow schema has groups to be annotated VARIANT."""
+    """The paths of the groups to annotate VARIANT in the Parquet schema of a file with this Arrow schema."""
     out: list[tuple[str, ...]] = []
 
     def below(f: pa.Field, path: tuple[str, ...]) -> None:
@@ -131,7 +131,7 @@ def _type(type: DataType, path: tuple[str, ...], dialect: Dialect) -> pa.DataTyp
 
 def _refused(type: DataType, path: tuple[str, ...], what: str) -> UnsupportedTypeError:
     return UnsupportedTypeError(
-        f"column `{'.'.join(path)}` ({type}): {what} has no place in the Parquet files of a table",
+        f"column `{'.'.join(path)}` ({type}): {what} cannot be stored in the Parquet files of a table",
         advice="cast it, or write it as Lance",
     )
 
@@ -139,7 +139,7 @@ def _refused(type: DataType, path: tuple[str, ...], what: str) -> UnsupportedTyp
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """`batch` in the layout of the file's `schema`: columns by position, void ones dropped, names the file's.
 
-    Raises SchemaMismatchError for types that do not fit, ConstraintViolationError for a null that may not be.
+    Raises SchemaMismatchError for types that do not fit, ConstraintViolationError for a null in a required column.
     """
     if _fits(batch, schema):
         return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
@@ -159,20 +159,20 @@ def _fits(batch: pa.RecordBatch, schema: pa.Schema) -> bool:
 
 
 def _fit(array: pa.Array, field: pa.Field, parent: pa.Array | None) -> pa.Array:
-    """`array` as the field's type; `parent` is the struct that it is a member of."""
+    """`array` as the field's type; `parent` is the struct that it is a field of."""
     if not field.nullable and array.null_count:
         hidden = 0 if parent is None else parent.null_count
         if array.null_count > hidden or (parent is not None and pc.any(pc.and_(array.is_null(), parent.is_valid()))):
-            raise ConstraintViolationError(f"column `{field.name}` is not null, and the rows hold a null there")
+            raise ConstraintViolationError(f"column `{field.name}` is not null, but the rows contain a null")
     if array.type != field.type or _hides_nulls(array):
         array = _convert(array, field.type, field.name)
     return array if field.nullable or not array.null_count else _without_nulls(array)
 
 
 def _hides_nulls(array: pa.Array) -> bool:
-    """Whether a member that may not be null is null somewhere below, which only a null struct around it allows.
+    """Whether a required nested field is null somewhere, which is only allowed inside a null struct.
 
-    pyarrow counts such members as null and refuses to write them, so they must lose their validity.
+    pyarrow counts such fields as null and refuses to write them, so their validity bitmap must be dropped.
     """
     if pa.types.is_struct(array.type):
         members = [(f, array.field(i)) for i, f in enumerate(array.type)]
@@ -183,7 +183,7 @@ def _hides_nulls(array: pa.Array) -> bool:
 
 
 def _without_nulls(array: pa.Array) -> pa.Array:
-    """The array with its null slots holding whatever bytes lie there: nobody sees them."""
+    """The array without its validity bitmap: its null slots hold arbitrary bytes, which are never read."""
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(array.type, _without_nulls(array.storage))
     if pa.types.is_struct(array.type):

@@ -1,4 +1,4 @@
-"""Variant columns shredded for a file, wherever in a schema they are."""
+"""Shreds variant columns for a file, at any depth of a schema."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _below(type: pa.DataType) -> list[tuple[str, pa.Field]]:
 
 
 def shredded_schema(schema: pa.Schema, by: Shredding) -> pa.Schema:
-    """The schema of a file whose variants at the places `by` are shredded so, the others as they are."""
+    """The schema of a file whose variants at the paths in `by` are shredded accordingly, the others unchanged."""
 
     def step(field: pa.Field, place: Place) -> pa.Field:
         if place in by:
@@ -54,7 +54,7 @@ def _over(type: pa.DataType, below: Sequence[pa.Field]) -> pa.DataType:
 
 
 def _for_parquet(type: pa.DataType) -> pa.DataType:
-    """The type with the extension that makes Parquet's UUID of 16 bytes: no other fixed size is a shredded type."""
+    """The type with the extension that makes 16 bytes a Parquet UUID: no other fixed size is a shredded type."""
     if t.is_fixed_size_binary(type):
         return pa.uuid()
     below = [f.with_type(_for_parquet(f.type)) for _, f in _below(type)]
@@ -62,7 +62,8 @@ def _for_parquet(type: pa.DataType) -> pa.DataType:
 
 
 def shred_batch(batch: pa.RecordBatch, by: Shredding, widen: bool = False) -> pa.RecordBatch:
-    """The batch with the variants at the places `by` shredded, for `parquet.schema.conform` to fit to the file."""
+    """The batch with the variants at the paths in `by` shredded, for `parquet.schema.conform` to lay out for the
+    file."""
     columns = [_shred(column, (f.name,), by, widen) for f, column in zip(batch.schema, batch.columns)]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -76,12 +77,13 @@ def _shred(array: pa.Array, place: Place, by: Shredding, widen: bool) -> pa.Arra
 
 
 def _leads(place: Place, by: Shredding) -> bool:
-    """Whether a shredded variant lies below."""
+    """Whether there is a shredded variant below."""
     return any(place == key[: len(place)] for key in by)
 
 
 def over_children(array: pa.Array, place: Place, change: Callable[[pa.Array, Place], pa.Array]) -> pa.Array:
-    """A struct, list or map with each child changed; nulls of a struct reach its children, which may need them."""
+    """A struct, list or map with each child converted; nulls of a struct are passed to its children, which may need
+    them."""
     if t.is_struct(array.type):
         flat = pa.StructArray.flatten(array) if array.null_count else [array.field(i) for i in range(len(array.type))]
         made = [change(child, (*place, f.name)) for f, child in zip(array.type, flat)]
@@ -90,7 +92,7 @@ def over_children(array: pa.Array, place: Place, change: Callable[[pa.Array, Pla
     if t.is_map(array.type):
         keys, items = change(array.keys, (*place, "key")), change(array.items, (*place, "value"))
         type = pa.map_(keys.type, items.type)
-        # pyarrow crashes writing a map whose entries call their keys nullable.
+        # pyarrow crashes when it writes a map whose entries declare their keys nullable.
         entries = pa.StructArray.from_arrays([keys, items], fields=[type.key_field, type.item_field])
         return rebuild_list(array, type, lambda _: entries)
     values = change(array.values, (*place, "element"))

@@ -1,4 +1,4 @@
-"""One Parquet file that is open for reading: its footer, its fields, and how its columns are best read."""
+"""An open Parquet file: its footer, its fields, and an optimised reader for its columns."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from boathouse.types import Schema
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
 
-# Not the views, dictionaries of which Arrow cannot decode.
+# Not views: Arrow cannot decode dictionaries of them.
 _TEXTS = frozenset((pa.string(), pa.binary(), pa.large_string(), pa.large_binary()))
 _WIDE = pa.large_binary()
 _WORTH_ANOTHER_READER = 1 << 16
 _LENGTH_BYTES = 3
 _FOOTER_BYTES, _TAIL_BYTES = 1 << 18, 1 << 15
 _LOCAL_BUFFER = 1 << 18
-"""Read at once of a local file: with whole column chunks at once, their pages are never in the cache."""
+"""The buffer size for local files: with whole column chunks at once, their pages would never be in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What a file's footer says, parsed."""
+    """A file's footer, parsed."""
 
     metadata: pq.FileMetaData
     schema: pa.Schema
-    """As Arrow sees the file."""
+    """The file's schema in Arrow."""
     says_types: bool
-    """Whether the file says which Arrow types it is read as: large ones maybe, or dictionaries."""
+    """Whether the file stores an Arrow schema, which may ask for large types or dictionaries."""
     fields: list[FileField]
-    """With the ids that are stored."""
+    """The fields with the ids that are stored."""
     schemas: dict[tuple[tuple[str, ...], bool], Schema]
-    """What `file_schema` made of it."""
+    """The results of `file_schema`."""
     empty: dict[int, bool]
-    """Leaf columns, and whether they surely hold nothing but null; those that were asked for."""
+    """Leaf columns, and whether they certainly hold only nulls, as far as that was asked."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class ParquetSource:
     footer: Footer
     resolver: Resolver
     opened: pq.ParquetReader | None
-    """What the footer was read by; None if it was known."""
+    """The reader that parsed the footer; None if it was cached."""
     spreading: pq.ParquetReader | None = None
-    """Reads repeating texts as dictionaries."""
+    """Reads repetitive strings as dictionaries."""
     repeating: frozenset[str] = frozenset()
-    """The columns at the top that `spreading` is for."""
+    """The top-level columns that `spreading` is for."""
     apart: bool = False
-    """Whether `spreading` finds repeating texts below structs."""
+    """Whether `spreading` reads repetitive strings below structs."""
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -74,16 +74,17 @@ class ParquetSource:
 
     @cached_property
     def reader(self) -> pq.ParquetReader:
-        """Reads texts with offsets of 64 bits: not having to look out for 2 GiB, Arrow takes a quarter less time."""
+        """Reads strings with 64-bit offsets: faster, as Arrow need not check for 2 GiB at every value."""
         return _reader(self.stream, metadata=self.metadata) if self.opened is None else self.opened
 
     def close(self) -> None:
         self.stream.close()
 
     def quickest(self, leaves: Iterable[int], parts: Collection[int] = ()) -> ParquetSource:
-        """This file, open in the way that is quickest for these leaf columns: repeating texts come as dictionaries.
+        """This file, opened with the fastest reader for these leaf columns: repetitive strings are read as
+        dictionaries.
 
-        That holds for columns at the top, and for those of variants in `parts`, which is read below structs.
+        That applies to top-level columns, and to those of variants in `parts`, which are read below structs.
         """
         leaves = tuple(leaves)
         if self.metadata.num_rows < _WORTH_ANOTHER_READER:
@@ -93,7 +94,7 @@ class ParquetSource:
         if not names:
             return self
         repeating = frozenset(name.partition(".")[0] for name in names)
-        if not _is_local(self.stream):  # one reader for all, as neighbouring columns come with one request
+        if not _is_local(self.stream):  # one reader for all, as adjacent columns take one request
             repeating = frozenset(self.resolver.leaf_at(leaf).path[0] for leaf in leaves)
         spreading = self._narrow(read_dictionary=names)
         return replace(self, spreading=spreading, repeating=repeating, apart=any("." in name for name in names))
@@ -101,9 +102,9 @@ class ParquetSource:
     def read(
         self, groups: Sequence[int], leaves: Sequence[int], use_threads: bool, wide: Container[str] = ()
     ) -> pa.Table:
-        """These row groups of leaf columns, by number: names with dots in them are ambiguous in the public call.
+        """These row groups of leaf columns, by number: names with dots are ambiguous in pyarrow's public API.
 
-        The columns come in no order; texts of those that are `wide` may come with offsets of 64 bits.
+        The columns are in no particular order; strings of those in `wide` may have 64-bit offsets.
         """
         repeating: list[int] = []
         others: list[int] = []
@@ -127,14 +128,16 @@ class ParquetSource:
         use_threads: bool,
         wide: Container[str] | None,
     ) -> pa.Table:
-        """Texts come with offsets of 32 bits, unless columns are `wide`; all as they are read if that is None."""
-        # A dictionary ends with its row group, and below structs Arrow cannot put chunks together.
+        """Strings have 32-bit offsets, except in the columns `wide`; if that is None, all are returned as they were
+        read."""
+        # A dictionary ends with its row group, and Arrow cannot concatenate such chunks below structs.
         together = [[i] for i in groups] if reader is self.spreading and self.apart else [list(groups)]
-        threads = use_threads and len(leaves) > 1  # Arrow gives each column to a thread, and waits for it
+        threads = use_threads and len(leaves) > 1  # Arrow reads each column in a thread, and waits for it
         tables = [reader.read_row_groups(some, leaves, use_threads=threads) for some in together]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         if reader is self.spreading or self.footer.says_types:
-            # What was asked for as a dictionary is spread, and looked at then; metadata of variants stays one.
+            # Columns read as dictionaries are decoded, and their indexes checked then; metadata of variants stays a
+            # dictionary.
             only = None if self.footer.says_types else METADATA
             for column in table.columns:
                 for chunk in column.chunks:
@@ -144,13 +147,13 @@ class ParquetSource:
         try:
             return narrowed(table, wide)
         except pa.ArrowInvalid:
-            # 2 GiB and more in one array: Arrow itself knows where to divide them.
+            # 2 GiB and more in one array: Arrow itself splits them.
             return self._read(self._narrow(), groups, leaves, use_threads, None)
 
     def batches(
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
-        """What `read` gives, at most `rows` rows at a time."""
+        """The result of `read`, at most `rows` rows at a time."""
         # Below structs a dictionary must not cross the end of its row group.
         reader = self.spreading if self.spreading is not None and not self.apart else self._narrow()
         for batch in reader.iter_batches(
@@ -161,18 +164,18 @@ class ParquetSource:
             yield batch
 
     def _narrow(self, **options: object) -> pq.ParquetReader:
-        """Another reader of the file, with offsets of 32 bits."""
+        """Another reader of the file, with 32-bit offsets."""
         return _reader(self.stream, metadata=self.metadata, binary_type=None, **options)
 
     def _by_weight(self, groups: Sequence[int], leaves: Sequence[int]) -> list[int]:
-        """The leaves, those first that take longest: a long column that is begun last leaves the other threads idle."""
+        """The leaves, slowest first: a slow column that is started last leaves the other threads idle."""
         if not groups or len(leaves) == 1:
             return list(leaves)
         first = self.metadata.row_group(groups[0])
         return sorted(leaves, key=lambda leaf: -first.column(leaf).total_uncompressed_size)
 
     def _name(self, leaf: int, part: bool) -> str | None:
-        """What pyarrow calls a text column; None where it is not to be read as a dictionary."""
+        """pyarrow's name for a string column; None if it is not to be read as a dictionary."""
         found = self.resolver.leaf_at(leaf)
         if found.type not in _TEXTS or any("." in step for step in found.path):
             return None
@@ -181,10 +184,10 @@ class ParquetSource:
         return ".".join(found.path) if not self.metadata.schema.column(leaf).max_repetition_level else None
 
     def _repeats(self, leaf: int) -> bool:
-        """Whether a text column is cheaper to read as a dictionary and to spread afterwards: half the time.
+        """Whether a string column is cheaper to read as a dictionary and to decode afterwards.
 
-        A value stored as text takes four bytes for its length alone, so a column with less than that a value has
-        hardly anything but dictionary pages.
+        A plain string takes four bytes for its length alone, so a column with fewer bytes per value consists almost
+        entirely of dictionary pages.
         """
         metadata = self.metadata
         groups = [metadata.row_group(g).column(leaf) for g in range(metadata.num_row_groups)]
@@ -192,7 +195,7 @@ class ParquetSource:
 
 
 def open_source(files: DataFiles, uri: str, matching: Matching | None = None) -> ParquetSource:
-    """Opens a file for reading. Raises CorruptTableError if it is no Parquet file, else what `files` raises."""
+    """Opens a file for reading. Raises CorruptTableError if it is not a Parquet file, and the errors of `files`."""
     matching = matching or Matching()
     stream = files.open_input(uri)
     try:
@@ -219,8 +222,8 @@ def _ends_with(stream: pa.NativeFile, magic: bytes) -> bool:
 def _footer(stream: pa.NativeFile) -> tuple[Footer, pq.ParquetReader | None]:
     """The footer of a file, and the reader that was opened for it.
 
-    A local file that is read again is known by the bytes of its footer. Of a store's file, to ask for them by
-    themselves would be a request more.
+    A local file that is read again is recognised by the bytes of its footer. For a file in an object store, reading
+    them separately would be one more request.
     """
     known = _known(_thrift(stream)) if _is_local(stream) else []
     if known:
@@ -233,17 +236,17 @@ def _footer(stream: pa.NativeFile) -> tuple[Footer, pq.ParquetReader | None]:
 
 
 def _thrift(stream: pa.NativeFile) -> bytes | None:
-    """The bytes of the footer; None if there are too many to be kept, or if there is no footer."""
+    """The bytes of the footer; None if there are too many to cache, or if there is no footer."""
     size = stream.size()
     tail = stream.read_at(min(size, _TAIL_BYTES), max(size - _TAIL_BYTES, 0))
     length = int.from_bytes(tail[-8:-4], "little")
     if tail[-4:] != MAGIC or length + 8 > size or length > _FOOTER_BYTES:
-        return None  # what is wrong, the reader explains better
+        return None  # the reader reports the fault better
     return bytes(tail[-8 - length : -8]) if length + 8 <= len(tail) else read_footer_bytes(stream, size)
 
 
 def _known(thrift: bytes | None) -> list[Footer]:
-    """The parsed footer; or an empty list, for the caller to put it into."""
+    """The parsed footer; or an empty list, for the caller to fill."""
     return [] if thrift is None else _place(thrift)
 
 
@@ -253,12 +256,12 @@ def _place(thrift: bytes) -> list[Footer]:
 
 
 def _reader(stream: pa.NativeFile, binary_type: pa.DataType | None = _WIDE, **options: object) -> pq.ParquetReader:
-    # Not pq.ParquetFile: that one takes no memory pool, and looks at every column's path as it opens.
+    # Not pq.ParquetFile: it accepts no memory pool, and reads every column's path when it opens.
     reader = pq.ParquetReader(memory_pool=read_pool())
     local = _is_local(stream)
     reader.open(
         stream,
-        pre_buffer=not local,  # one request for neighbouring columns: for stores only
+        pre_buffer=not local,  # one request for adjacent columns: for object stores only
         buffer_size=_LOCAL_BUFFER if local else 0,
         coerce_int96_timestamp_unit="us",
         arrow_extensions_enabled=False,
@@ -273,7 +276,7 @@ def _is_local(stream: pa.NativeFile) -> bool:
 
 
 def _require_bounds(array: pa.Array, only: str | None = None) -> None:
-    """Raises ArrowIndexError for a wild index in a dictionary at any depth; `only` in fields of that name."""
+    """Raises ArrowIndexError for an out-of-range dictionary index at any depth; `only` checks fields of that name."""
     if not _has_dictionary(array.type, only):
         return
     if pa.types.is_struct(array.type):
@@ -286,7 +289,7 @@ def _require_bounds(array: pa.Array, only: str | None = None) -> None:
 
 
 def _has_dictionary(type: pa.DataType, only: str | None) -> bool:
-    # To ask for a type's children is cheap; to ask for an array's makes each of them.
+    # Accessing a type's children is cheap; accessing an array's children creates each of them.
     if pa.types.is_dictionary(type):
         return only is None
     below = (type.field(i) for i in range(type.num_fields))

@@ -1,6 +1,6 @@
-"""What statistics are, and what the footer of any file says, leaf by leaf.
+"""Statistics of a leaf, and those in the footer of any file, leaf by leaf.
 
-Leaves are those of the table's schema, depth first: a variant is one leaf, void is one that the file lacks.
+Leaves are those of the table's schema, depth first: a variant is one leaf, a void column is one that the file lacks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COUNTS = ("nulls", "nans", "values")
 
 @dataclass(frozen=True, slots=True)
 class SchemaLeaf:
-    """A leaf of a schema. `steps` leads to it: a child's number, or "element", "key", "value"."""
+    """A leaf of a schema. `steps` is the path to it: a child's number, or "element", "key", "value"."""
 
     path: tuple[str, ...]
     field: Field
@@ -75,7 +75,7 @@ def schema_leaves(schema: Schema) -> tuple[SchemaLeaf, ...]:
 
 
 def leaf_array(batch: pa.RecordBatch, steps: Sequence[int | str]) -> pa.Array:
-    """The values of one leaf: null where a struct above it is, elements of null lists left out."""
+    """The values of one leaf: null where an enclosing struct is, without the elements of null lists."""
     first, *rest = steps
     array = batch.column(first)
     for step in rest:
@@ -91,7 +91,7 @@ def leaf_array(batch: pa.RecordBatch, steps: Sequence[int | str]) -> pa.Array:
 
 
 def chunk_nulls(chunks: Sequence[pq.ColumnChunkMetaData]) -> int | None:
-    """The nulls in these column chunks; None if one of them does not say."""
+    """The number of nulls in these column chunks; None if one of them lacks it."""
     counts = [c.statistics.null_count if c.statistics and c.statistics.has_null_count else None for c in chunks]
     return None if None in counts else sum(c for c in counts if c is not None)
 
@@ -101,7 +101,7 @@ def group_bounds(
 ) -> Bounds | None:
     """The bounds over all row groups, converted; None if unknown, or if there are only nulls.
 
-    With `nothing_else` a row group without bounds must be all null; without it, it may be all NaN too.
+    With `nothing_else` a row group without bounds must be all null; otherwise it may also be all NaN.
     """
     found = []
     for chunk in chunks:
@@ -154,11 +154,12 @@ def row_group_stats(
     columns: Sequence[SourceColumn],
     paths: Sequence[tuple[str, ...]] | None = None,
 ) -> pa.StructArray:
-    """What the footer says of each row group (a row each), as `struct<"0": S, ...>`, one for each of `paths`.
+    """The footer's statistics of each row group (one row each), as `struct<"0": S, ...>`, one field for each of
+    `paths`.
 
-    A path is a column's name and then members of structs; by default the paths are the columns themselves. Bounds
-    are in the columns' present types, exact is false (others truncate), NaN counts are unknown. A leaf that the file
-    lacks is all null, or all its default; what is nested, or lies in a list or a map, is unknown throughout.
+    A path is a column's name followed by fields of structs; by default the paths are the columns themselves. Bounds are
+    in the columns' current types, exact is false (other writers truncate), NaN counts are unknown. A leaf that the file
+    lacks is all null, or all its default; statistics of nested columns, and inside lists and maps, are unknown.
     """
     by_name = {c.name: c for c in columns}
     if unknown := [p for p in paths or () if p[0] not in by_name]:

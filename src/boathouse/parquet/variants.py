@@ -1,4 +1,4 @@
-"""Variant groups of a file: how a table's variant is put together from them, whole or only what some paths need.
+"""Variant groups of a file: how a table's variant is assembled from them, whole or only the parts that some paths need.
 
 A group is `metadata`, `value` and, where it is shredded, `typed_value`, found by name (VariantShredding.md).
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from boathouse.parquet.resolve import FileField
     from boathouse.variant.shredding import unshred
 else:
-    # Files without shredded variants are read without the code that puts them together.
+    # Files without shredded variants are read without importing the code that assembles them.
     unshred = Late("boathouse.variant.shredding.unshred")
 
 VariantPath = tuple[str | int, ...]
@@ -33,7 +33,7 @@ t = pa.types
 
 @dataclass(frozen=True, slots=True)
 class WholeVariant:
-    """A variant as `<metadata, value>`, whatever its layout in the file."""
+    """A variant as `<metadata, value>`, from any layout in the file."""
 
     name: str
     leaves: tuple[int, ...]
@@ -45,7 +45,7 @@ class WholeVariant:
         return bool(self.stored == VARIANT_STORAGE)
 
     def apply(self, array: pa.Array) -> pa.Array:
-        """Raises MalformedVariant naming the column, and what `variant.shredding.unshred` raises."""
+        """Raises MalformedVariant naming the column, and the errors of `variant.shredding.unshred`."""
         _require_metadata(array, self.name)
         if not self.shredded:
             return _plain(array)
@@ -59,9 +59,9 @@ class WholeVariant:
 
 @dataclass(frozen=True, slots=True)
 class VariantParts:
-    """As much of a shredded variant as some paths need: the group of the file without its other leaves.
+    """The parts of a shredded variant that some paths need: the file's group without its other leaves.
 
-    What comes out answers `variant.shredding.get` of these paths, and of no others.
+    The result is valid for `variant.shredding.get` of these paths, and of no others.
     """
 
     name: str
@@ -70,12 +70,13 @@ class VariantParts:
 
     def apply(self, array: pa.Array) -> pa.Array:
         _require_metadata(array, self.name)
-        # Only the residual is read. Where it is null, everything was shredded: no path leads into a variant null.
+        # Only the residual is read. Where it is null, everything is shredded, and a path into a variant null has no
+        # value.
         return array if array.type.get_field_index(TYPED) >= 0 else _plain(array)
 
 
 def whole_variant(found: FileField) -> WholeVariant:
-    """The node of a variant column. Raises SchemaMismatchError naming a group that is no variant."""
+    """The node of a variant column. Raises SchemaMismatchError naming a group that is not a variant."""
     parts = _parts(found)
     return WholeVariant(
         ".".join(found.path), tuple(range(found.first, found.first + found.leaves)), found.type, TYPED in parts
@@ -83,17 +84,17 @@ def whole_variant(found: FileField) -> WholeVariant:
 
 
 def nothing_known(leaf: int) -> bool:
-    """For files of whose leaf columns nobody asked whether they hold nothing but null."""
+    """For files whose leaf columns were not checked for being all null."""
     return False
 
 
 def variant_parts(
     found: FileField, paths: Sequence[VariantPath], is_empty: Callable[[int], bool] = nothing_known
 ) -> VariantParts:
-    """The node that reads what `paths` need: no path, only whether the rows are null.
+    """The node that reads what `paths` need; without paths only whether the rows are null.
 
-    `is_empty` tells leaf columns that surely hold nothing but null: they are not read, and `metadata` is not where
-    typed columns of primitives are all that remains. Raises SchemaMismatchError naming a group that is no variant.
+    `is_empty` identifies leaf columns that certainly hold only nulls: they are not read, and neither is `metadata` if
+    only typed columns of primitives remain. Raises SchemaMismatchError naming a group that is not a variant.
     """
     metadata = _parts(found)[METADATA].first
     leaves: set[int] = set()
@@ -145,7 +146,7 @@ def _parts(found: FileField) -> dict[str, FileField]:
         if part in parts and not _is_bytes(parts[part].type):
             raise SchemaMismatchError(
                 f"`{name}.{part}` is {parts[part].type} in the file, and a variant's {part} is binary",
-                advice="read the column as a struct if it is no variant",
+                advice="read the column as a struct if it is not a variant",
             )
     return parts
 
@@ -166,12 +167,12 @@ def _require_metadata(array: pa.Array, name: str) -> None:
         raise MalformedVariant(
             f"the metadata of `{name}` is null in a row that is not",
             row=int(np.flatnonzero(bad)[0]),
-            advice="every variant has its metadata: write the file anew",
+            advice="every variant has its metadata: rewrite the file",
         )
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """`<metadata, value>` as the table holds it; a value that is missing is the variant null."""
+    """`<metadata, value>` as the table holds it; a missing value is the variant null."""
     if array.type == VARIANT_STORAGE:
         return array
     metadata = _bytes(array.field(array.type.get_field_index(METADATA)))

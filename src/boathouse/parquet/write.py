@@ -1,4 +1,4 @@
-"""Writing one Parquet file: batches gathered into large row groups, nothing left behind when abandoned."""
+"""Writes one Parquet file: batches are collected into large row groups, an aborted file leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from boathouse.arrow.filesystem import OutputFiles
 
 CODEC = "zstd"
-"""Where nobody chose one: a quarter less to store than snappy, and text is read a third faster."""
+"""The default codec: smaller than snappy, and strings decompress faster."""
 CODECS = ("none", "uncompressed", "snappy", "gzip", "zstd", "lz4", "brotli")
 _FEW = 64
 _SAMPLE = 32 * 1024
@@ -58,7 +58,7 @@ class ParquetOptions:
         for name in ("row_group_rows", "row_group_bytes"):
             limit = getattr(self, name)
             if not isinstance(limit, int) or limit < 1:
-                raise InvalidArgumentError(f"{name}={limit!r}", advice="a row group has a row at least")
+                raise InvalidArgumentError(f"{name}={limit!r}", advice="a row group has at least one row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class FileSummary:
 
 
 class ParquetWriter:
-    """One file being written; `close` or `abort` ends it. As a context manager: closed, or aborted on an error.
+    """One file being written; `close` or `abort` ends it. As a context manager it is closed, or aborted on an error.
 
-    Batches have the columns of the layout's `schema` in order; names are not compared. The variants at the places
-    `shredding` are stored shredded by its schemas; what is written is whole variants. With `widen`, shredded columns
-    of integers and decimals take narrower ones, whose widths are forgotten.
+    Batches have the columns of the layout's `schema` in order; names are not compared. The variants at the paths in
+    `shredding` are stored shredded by its schemas; batches hold whole variants. With `widen`, shredded columns of
+    integers and decimals also take narrower values, whose widths are lost.
     """
 
     def __init__(
@@ -121,12 +121,13 @@ class ParquetWriter:
 
     @property
     def rows(self) -> int:
-        """The rows taken so far."""
+        """The number of rows written so far."""
         return self._rows + self._pending_rows
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file is by now: what is stored, and what waits at the ratio seen so far."""
+        """The approximate size of the file so far: the stored bytes, plus the buffered rows at the compression ratio
+        seen so far."""
         stored = self._sink.tell() if self._sink is not None else 0
         ratio = stored / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
         return int(stored + self._pending_bytes * ratio)
@@ -149,7 +150,7 @@ class ParquetWriter:
                 self._flush()
 
     def close(self) -> FileSummary:
-        """Finishes the file; also one without rows is a readable file."""
+        """Finishes the file; a file without rows is readable too."""
         if self._pending_rows or self._writer is None:
             self._flush()
         assert self._writer is not None and self._sink is not None
@@ -167,7 +168,7 @@ class ParquetWriter:
         """Removes what was written; never raises."""
         self._pending = []
         if self._writer is not None:
-            self._writer.is_open = False  # or its finaliser writes a footer into the closed sink
+            self._writer.is_open = False  # otherwise its finaliser writes a footer into the closed sink
         if self._sink is not None:
             with contextlib.suppress(Exception):
                 self._sink.close()
@@ -236,18 +237,18 @@ def dictionary_columns(table: pa.Table) -> tuple[str, ...] | bool:
 
 
 def _repeats(values: pa.ChunkedArray, step: int) -> bool:
-    """Whether every `step`th value says so."""
+    """Whether a sample of every `step`th value repeats."""
     t, type = pa.types, values.type
     if t.is_boolean(type) or t.is_null(type) or isinstance(type, pa.BaseExtensionType):
         return False
-    if t.is_nested(type):  # of a kind that is not taken apart here
+    if t.is_nested(type):  # of a type that is not sampled here
         return True
     if step > 1:
         values = values.take(pa.array(np.arange(0, len(values), step)))
     counts = pc.value_counts(values.drop_null()).field("counts")
     if len(counts) > _DISTINCT * (len(values) - values.null_count):
         return False
-    # What is there once in the sample stands for as many other values as rows were left out for it.
+    # A value that occurs once in the sample represents as many other values as rows were skipped for it.
     once = pc.sum(pc.equal(counts, 1)).as_py() or 0
     fixed = t.is_primitive(type) or t.is_decimal(type) or t.is_fixed_size_binary(type)
     width = type.bit_width / 8 if fixed else 4 + (pc.mean(pc.binary_length(values)).as_py() or 0)
@@ -255,7 +256,7 @@ def _repeats(values: pa.ChunkedArray, step: int) -> bool:
 
 
 def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    """The leaf columns as the file calls them."""
+    """The leaf columns by their names in the file."""
     type = array.type
     if pa.types.is_struct(type):
         below = [(f"{path}.{f.name}", array.field(i)) for i, f in enumerate(type)]
@@ -272,6 +273,6 @@ def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _below(array: pa.Array, values: pa.Array) -> pa.Array:
-    """The values of a list or map, without those of rows outside of its slice."""
+    """The values of a list or map, without those of rows outside its slice."""
     first, last = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
     return values.slice(first, last - first)

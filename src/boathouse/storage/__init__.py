@@ -1,6 +1,6 @@
 """Bytes by key, on the local disk, in memory, and on S3, GCS and Azure.
 
-`Stores(options).resolve(uri)` gives `(Storage, key)`. URIs are raw text, never percent-encoded: see `uris`.
+`Stores(options).resolve(uri)` gives `(Storage, key)`. URIs are raw, never percent-encoded: see `uris`.
 """
 
 from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Storage, Writer

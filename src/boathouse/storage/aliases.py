@@ -1,5 +1,5 @@
 """Names of storage options: ours, and those of deltalake, lance and object_store, pyiceberg and Iceberg, Spark and
-Hadoop. Matched ignoring case; `spark.hadoop.` in front is dropped.
+Hadoop. Matched ignoring case; a prefix `spark.hadoop.` is dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OPTIONS: dict[str, str] = {
     "session_token": "S3 session token",
     "region": "S3 region",
     "endpoint": "URL of the service: compatible stores, private links, emulators",
-    "allow_http": "true: the endpoint may be plain http (said already by an endpoint that begins with http://)",
+    "allow_http": "true: the endpoint may be plain http (implied by an endpoint that begins with http://)",
     "virtual_hosted_style": "true: the bucket is part of the host name; false: of the path",
     "profile": "profile of ~/.aws/credentials and ~/.aws/config",
     "conditional_put": "S3: `etag` if the store is known to honour If-None-Match, `disabled` if not; else it is probed",
@@ -31,7 +31,7 @@ OPTIONS: dict[str, str] = {
     "anonymous": "true: requests are not signed",
     "timeout": "of a whole request: seconds, or text such as 30s",
     "connect_timeout": "of connecting: seconds, or text such as 5s",
-    "max_retries": "how often a request that may be repeated is repeated",
+    "max_retries": "how often a request that may be retried is retried",
     "proxy_url": "http proxy",
 }
 
@@ -146,7 +146,7 @@ _HADOOP = {
 
 ALIASES: dict[str, str] = {**_OBJECT_STORE, **_ICEBERG, **_HADOOP}
 
-# Known, and without meaning here: boathouse never renames, and finds the way to sign by what it is given.
+# Known, but without effect here: boathouse never renames, and chooses the signing method from the given credentials.
 IGNORED = frozenset(
     {"aws_s3_allow_unsafe_rename", "allow_unsafe_rename", "fs.s3a.impl", "fs.gs.impl", "fs.abfs.impl", "fs.abfss.impl",
      "fs.azure.account.auth.type", "fs.azure.account.oauth.provider.type", "fs.gs.auth.type", "gcs.project-id",
@@ -166,9 +166,9 @@ _ACCOUNT = r"\.(?P<account>[^.]+)\.(?:dfs|blob)\.[a-z.]+"
 
 
 def translate(name: str, value: str) -> Pairs | None:
-    """What an option given as `name` sets under our names; None if the name is unknown.
+    """The settings, under our names, of an option given as `name`; None if the name is unknown.
 
-    UnsupportedFeatureError for what is known and not offered, InvalidArgumentError for a value that is not one.
+    UnsupportedFeatureError for an option that is known but not offered, InvalidArgumentError for an invalid value.
     """
     lowered = name.lower().removeprefix("spark.hadoop.")
     if lowered in OPTIONS:

@@ -1,5 +1,5 @@
-"""How S3 is reached and signed for, resolved from options, environment and the profiles of the AWS tools: one answer
-for the storage and for Arrow's own S3 file system.
+"""Endpoint, region and credentials of S3, resolved from options, environment and the profiles of the AWS tools; used by
+the storage and by Arrow's own S3 file system alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DELEGATED = ("role_arn", "credential_process", "sso_session", "sso_account_id",
 
 @dataclass(frozen=True, slots=True, repr=False)
 class S3Settings:
-    """None where the store's client is to find out by itself (instance roles, web identity)."""
+    """None where the client finds the value itself (instance roles, web identity)."""
 
     access_key_id: str | None
     secret_access_key: str | None
@@ -30,7 +30,7 @@ class S3Settings:
 
     @classmethod
     def resolve(cls, options: StorageOptions) -> S3Settings:
-        """Options first, then a profile that was asked for, then the environment, then the default profile.
+        """Options first, then a named profile, then the environment, then the default profile.
 
         InvalidArgumentError for a key without its secret or a profile that does not exist; UnsupportedFeatureError
         for a profile that has no keys of its own.
@@ -72,7 +72,7 @@ def _endpoint(options: StorageOptions) -> tuple[str | None, bool]:
 
 
 def _profile(asked: str | None) -> dict[str, str]:
-    """Values of a profile; without one asked for, of AWS_PROFILE or `default`, unless the environment holds keys."""
+    """Values of the named profile, else of AWS_PROFILE or `default`, unless the environment holds keys."""
     env = os.environ
     if asked is None and env.get("AWS_ACCESS_KEY_ID"):
         return {}

@@ -1,4 +1,4 @@
-"""What a store of objects offers: `Storage`, and the values that go in and out of it.
+"""The interface of object stores: `Storage`, and its argument and result types.
 
 A key is raw text relative to the storage's root (the bucket, or `/` on the local disk), never percent-encoded,
 with `/` between segments and none at either end. Folders exist only as prefixes of keys.
@@ -17,7 +17,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 class PutMode(enum.Enum):
-    """How a write meets a key that is already there."""
+    """How a write treats a key that already exists."""
 
     OVERWRITE = "overwrite"
     CREATE = "create"  # put-if-absent, atomic between processes, or AlreadyExistsError
@@ -25,7 +25,7 @@ class PutMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One stored object: size in bytes, last change in milliseconds since 1970 UTC, the store's tag of its content."""
+    """One stored object: size in bytes, last change in milliseconds since 1970 UTC, the store's entity tag (ETag)."""
 
     key: str
     size: int
@@ -45,7 +45,7 @@ class Writer(ABC):
         self._written = 0
 
     def write(self, data: Bytes) -> int:
-        """Appends; returns the number of bytes taken (always all of them)."""
+        """Appends; returns the number of bytes written (always all of them)."""
         if self.closed:
             raise ValueError(f"write to a closed writer of {self.uri}")
         size = memoryview(data).nbytes
@@ -69,14 +69,14 @@ class Writer(ABC):
         return False
 
     def close(self) -> None:
-        """Publishes the object. AlreadyExistsError with `PutMode.CREATE`; any error leaves nothing of ours behind,
-        but for UndecidedError, where the object may be there."""
+        """Publishes the object. AlreadyExistsError with `PutMode.CREATE`; no error leaves anything of ours behind,
+        except UndecidedError, after which the object may exist."""
         if not self.closed:
             self.closed = True
             self._publish()
 
     def abort(self) -> None:
-        """Throws away what was written; does nothing after `close`."""
+        """Discards what was written; does nothing after `close`."""
         if not self.closed:
             self.closed = True
             self._discard()
@@ -126,12 +126,12 @@ class Storage(Protocol):
         ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """What `data[start:][:length]` is for the object's bytes: a negative `start` counts from the end, and a range
-        that reaches outside the object is clipped. NotFoundError."""
+        """`data[start:][:length]` of the object's bytes: a negative `start` counts from the end, and a range that
+        extends beyond the object is clipped. NotFoundError."""
         ...
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """`get_range` of each (start, length), in the order asked, near ones fetched together. NotFoundError."""
+        """`get_range` of each (start, length), in the given order, adjacent ones fetched together. NotFoundError."""
         ...
 
     def head(self, key: str) -> ObjectInfo:
@@ -144,8 +144,8 @@ class Storage(Protocol):
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
         """All objects in the folder `prefix` ("" is the root) and below, sorted by key (by code point, which is the
-        order of the UTF-8 bytes), those up to and including the key `start_after` left out. Nothing if there is no
-        such folder."""
+        order of the UTF-8 bytes), without those up to and including the key `start_after`. Nothing if there is no such
+        folder."""
         ...
 
     def list_dir(self, prefix: str) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
@@ -153,8 +153,8 @@ class Storage(Protocol):
         ...
 
     def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:
-        """Writes the whole object at once: readers see the old bytes, or the new. AlreadyExistsError with CREATE;
-        UnsafeStorageError if the store cannot create atomically."""
+        """Writes the whole object at once: readers see either the old bytes or the new ones. AlreadyExistsError with
+        CREATE; UnsafeStorageError if the store cannot create atomically."""
         ...
 
     def open_write(self, key: str, mode: PutMode = PutMode.OVERWRITE) -> Writer:
@@ -162,17 +162,17 @@ class Storage(Protocol):
         ...
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Removes objects; keys that are not there are fine."""
+        """Removes objects; missing keys are ignored."""
         ...
 
 
 def folder_prefix(prefix: str) -> str:
-    """The text that every key inside the folder `prefix` begins with."""
+    """The string that every key inside the folder `prefix` begins with."""
     stripped = prefix.strip("/")
     return stripped + "/" if stripped else ""
 
 
 def slice_of(data: bytes, start: int, length: int) -> bytes:
-    """`data[start:][:length]`, a negative start beyond the beginning clipped."""
+    """`data[start:][:length]`, a negative start is clipped to the beginning."""
     begin = max(len(data) + start, 0) if start < 0 else start
     return data[begin : begin + max(length, 0)]

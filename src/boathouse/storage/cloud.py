@@ -1,4 +1,4 @@
-"""S3, GCS and Azure through obstore. Only `stores` loads this module, when such a URI is resolved."""
+"""S3, GCS and Azure through obstore. Loaded only by `stores`, when such a URI is resolved."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def _azure(authority: str, options: StorageOptions) -> Any:
     named = options.get("account_name")
     if account and named and named != account:
         raise InvalidArgumentError(
-            f"The storage options are of account {named!r}, the URI is of {account!r}.", where=f"abfss://{authority}"
+            f"The storage options are for the account {named!r}, the URI is for {account!r}.",
+            where=f"abfss://{authority}",
         )
     endpoint = (options.get("endpoint") or "").rstrip("/") or None
     if endpoint is None and domain not in ("", "core.windows.net", "fabric.microsoft.com"):
@@ -149,7 +150,7 @@ def _azure(authority: str, options: StorageOptions) -> Any:
 class CloudStorage:
     """One bucket of an object store.
 
-    Keys that hold `.`, `..` or empty segments are refused (InvalidArgumentError): the client cannot name them. A S3
+    Keys with `.`, `..` or empty segments are refused (InvalidArgumentError): the client cannot express them. An S3
     endpoint outside AWS is probed once, before the first put-if-absent, by creating one small object twice.
     """
 
@@ -195,7 +196,7 @@ class CloudStorage:
             size = self.head(key).size
             if 0 <= start < size or (start < 0 and size):
                 raise
-            return b""  # a range outside the object is an error of its own in every store
+            return b""  # each store has its own error for a range outside the object
         return data[:length] if start < 0 else data
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> builtins.list[bytes]:
@@ -241,8 +242,8 @@ class CloudStorage:
                     yield _info(meta)
 
     def _without_markers(self, found: Iterator[ObjectInfo]) -> Iterator[ObjectInfo]:
-        """Leaves out the empty objects `folder/` that Hadoop keeps for folders. The client lists them as `folder`:
-        the folder's content follows at once, or nothing is found under the name without the slash."""
+        """Leaves out the empty objects `folder/` that Hadoop writes for folders. The client lists them as `folder`: the
+        folder's contents follow directly, or no object exists under the name without the slash."""
         held: ObjectInfo | None = None
         for info in found:
             if held is not None and not info.key.startswith(held.key + "/") and self.exists(held.key):
@@ -282,7 +283,7 @@ class CloudStorage:
         with suppress(NotFoundError):
             self._call(names[0], lambda: obstore.delete(self._store, names))
             return
-        for name in names:  # a store without bulk deletes stops at the first key that is not there
+        for name in names:  # a store without bulk deletes stops at the first missing key
             with suppress(NotFoundError):
                 self._call(name, lambda name=name: obstore.delete(self._store, name))  # type: ignore[misc]
 
@@ -309,7 +310,7 @@ class CloudStorage:
             )
 
     def _path(self, key: str) -> str:
-        """The key, if the store can name it. Raises InvalidArgumentError."""
+        """The key, if the store can express it. Raises InvalidArgumentError."""
         if not key or key != key.strip("/") or any(part in ("", ".", "..") for part in key.split("/")):
             raise InvalidArgumentError(f"The key {key!r} has an empty, '.' or '..' segment, which cannot be stored.")
         return key
@@ -321,11 +322,11 @@ class CloudStorage:
             raise
         except (BaseError, OSError, ValueError) as error:
             failure = translate_failure(error, self.uri(key), self._secrets)
-        raise failure  # outside the handler: a chained error would show the client's own text, secrets and all
+        raise failure  # outside the handler: a chained error would show the client's own text, including secrets
 
 
 class AzureStorage(CloudStorage):
-    """A container of Azure, which knows no range from an object's end and takes a backslash in a name for a slash."""
+    """An Azure container: no ranges from an object's end, and a backslash in a name is read as a slash."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         if start >= 0 or length <= 0:
@@ -337,19 +338,19 @@ class AzureStorage(CloudStorage):
     def _path(self, key: str) -> str:
         if "\\" in key:
             raise InvalidArgumentError(
-                f"The key {key!r} has a backslash, which Azure takes for a slash.", advice="use a name without it"
+                f"The key {key!r} has a backslash, which Azure reads as a slash.", advice="use a name without it"
             )
         return super()._path(key)
 
 
 def _info(meta: Any) -> ObjectInfo:
     changed = (meta["last_modified"] - _EPOCH) // timedelta(milliseconds=1)
-    etag = meta["e_tag"]  # Azure's is quoted in answers to one request, and bare in lists
+    etag = meta["e_tag"]  # Azure quotes it in the response for one object, but not in lists
     return ObjectInfo(meta["path"], meta["size"], changed, None if etag is None else etag.strip('"'))
 
 
 class _StreamWriter(Writer):
-    """Uploads in parts; an aborted upload of several parts is left to the bucket's rule for incomplete uploads."""
+    """A multipart upload; the parts of an aborted upload are left to the bucket's rule for incomplete uploads."""
 
     def __init__(self, storage: CloudStorage, key: str) -> None:
         super().__init__(storage.uri(key))
@@ -372,7 +373,7 @@ class _StreamWriter(Writer):
 
 
 class _SpooledWriter(Writer):
-    """Gathers the object, beyond 32 MiB on the local disk, and creates it in one request: uploads in parts are not
+    """Buffers the object, on the local disk beyond 32 MiB, and creates it in one request: multipart uploads are not
     conditional."""
 
     def __init__(self, storage: CloudStorage, key: str) -> None:

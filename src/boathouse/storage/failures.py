@@ -1,4 +1,4 @@
-"""From what an object store's client raises to our errors, with the secrets taken out."""
+"""Translates the errors of an object store's client to ours, without the secrets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from boathouse.errors import (
 )
 from boathouse.storage.options import scrub
 
-# The client tells a lost request from a refused one only in its text.
+# Only the client's message distinguishes a lost request from a refused one.
 _UNDECIDED = re.compile(
     r"status code: (?:5\d\d|408|429)|http error|tim(?:ed|e) ?-?out|connection|error sending request|error decoding"
     r"|connect error|reset by peer|broken pipe|incomplete message|server error|retry timeout|dns",
@@ -38,15 +38,15 @@ _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 
 
 def translate_failure(error: Exception, where: str, secrets: Iterable[str]) -> BoathouseError:
-    """The typed error for what a request to `where` raised; its text holds no secret."""
+    """The typed error for what a request to `where` raised; its message contains no secrets."""
     full = str(error).split("\n\nDebug source")[0]
     text = scrub(_short(full), secrets)
     if "NoSuchBucket" in full or "ContainerNotFound" in full:
         return NotFoundError("The bucket does not exist.", where=where)
     if isinstance(error, FileNotFoundError):
-        return NotFoundError("No object is there.", where=where)
+        return NotFoundError("The object does not exist.", where=where)
     if isinstance(error, ClientAlreadyExists | PreconditionError):
-        return AlreadyExistsError("An object is already there.", where=where)
+        return AlreadyExistsError("The object already exists.", where=where)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return StorageError(f"Permission denied: {text}", where=where, advice="check the storage options")
     if isinstance(error, NotSupportedError):
@@ -58,12 +58,12 @@ def translate_failure(error: Exception, where: str, secrets: Iterable[str]) -> B
         return StorageError(f"Permission denied: {text}", where=where, advice="check the storage options")
     undecided = _UNDECIDED.search(full) if status is None else status[1][0] == "5" or status[1] in ("408", "429")
     if undecided:
-        return UndecidedError(f"The store did not answer for certain: {text}", where=where)
-    return StorageError(f"The store refused: {text}", where=where)
+        return UndecidedError(f"The outcome of the request is unknown: {text}", where=where)
+    return StorageError(f"The store refused the request: {text}", where=where)
 
 
 def _short(full: str) -> str:
-    """The client's sentence, and of the store's XML answer the code and the message only: the rest may hold what was
+    """The client's message with only code and message of the store's XML response: the rest may contain what was
     signed."""
     sentence = full.partition("<")[0].strip().rstrip(":").replace("\n", " ")
     code, message = _CODE.search(full), _MESSAGE.search(full)

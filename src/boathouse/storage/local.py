@@ -1,12 +1,12 @@
 """The local disk, over the operating system's calls; keys are absolute paths without the leading `/`.
 
-A write fills a temporary file in the target's folder, forces it to the disk, and gives it its name: by `os.replace`,
-or, for put-if-absent, by a hard link, which the operating system makes or refuses in one step. `O_EXCL` on the final
-name would be put-if-absent as well, but a reader, or a crash, would meet a half-written commit; so where the file
+A write fills a temporary file in the target's folder, syncs it to the disk, and renames it with `os.replace`, or, for
+put-if-absent, creates a hard link to it, which the operating system does or refuses atomically. `O_EXCL` on the final
+name would also be put-if-absent, but would expose a half-written commit to readers and after a crash; so where the file
 system has no hard links, CREATE is refused with UnsafeStorageError.
 
 Temporary files are named `.boathouse-*.tmp`: listings here hide them, and readers of every format skip names that
-begin with a dot. A killed process leaves its own behind.
+begin with a dot. A killed process leaves its temporary files behind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boathouse.errors import (
 from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Writer, folder_prefix
 
 _TEMPORARY = re.compile(r"\.boathouse-[0-9a-f-]+\.tmp")
-_ATTEMPTS = 8  # at making a folder that others remove
+_ATTEMPTS = 8  # to create a folder that others remove
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _LOST = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.EINTR, errno.EHOSTDOWN, errno.ENOTCONN)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
@@ -41,7 +41,7 @@ _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 class LocalStorage:
     """The whole local disk."""
 
-    atomic_create = True  # where the file system has no hard links, put(CREATE) refuses itself
+    atomic_create = True  # where the file system has no hard links, put(CREATE) itself refuses
 
     def __repr__(self) -> str:
         return "LocalStorage()"
@@ -79,7 +79,7 @@ class LocalStorage:
         except OSError as error:
             raise self._read_error(error, key) from error
         if stat.S_ISDIR(found.st_mode):
-            raise NotFoundError("A folder is there, not a file.", where=self.uri(key))
+            raise NotFoundError("This is a folder, not a file.", where=self.uri(key))
         return _info(key, found)
 
     def exists(self, key: str) -> bool:
@@ -93,8 +93,8 @@ class LocalStorage:
         return self._walk(folder_prefix(prefix), start_after or "")
 
     def _walk(self, inside: str, after: str) -> Iterator[ObjectInfo]:
-        # A folder sorts as `name/`, so that its keys come where they belong among the files beside it. An explicit
-        # stack of sorted entries, deepest last, keeps deep trees off Python's own.
+        # A folder sorts as `name/`, so that its keys are in order among the files beside it. An explicit stack of
+        # sorted entries, deepest last, avoids recursion in deep trees.
         stack = [self._scan(inside, after)]
         while stack:
             if not stack[-1]:
@@ -107,7 +107,7 @@ class LocalStorage:
                 yield info
 
     def _scan(self, inside: str, after: str) -> builtins.list[tuple[str, os.DirEntry[str] | None]]:
-        """Entries of one folder that hold or are keys beyond `after`, last first; None stands for a folder."""
+        """Entries of one folder that are, or contain, keys beyond `after`, last first; None marks a folder."""
         found: builtins.list[tuple[str, os.DirEntry[str] | None]] = []
         for entry in self._entries(inside):
             key = inside + entry.name
@@ -144,7 +144,7 @@ class LocalStorage:
     def _entry_info(self, key: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
         try:
             return _info(key, entry.stat())
-        except FileNotFoundError:  # deleted since the folder was read, or a link to nothing
+        except FileNotFoundError:  # deleted since the folder was read, or a dangling link
             return None
         except OSError as error:
             raise self._error(error, key) from error
@@ -166,29 +166,29 @@ class LocalStorage:
 
     def _read_error(self, error: OSError, key: str) -> Exception:
         if error.errno in _ABSENT:
-            return NotFoundError("No file is there.", where=self.uri(key))
+            return NotFoundError("The file does not exist.", where=self.uri(key))
         return self._error(error, key)
 
     def _error(self, error: OSError, key: str) -> StorageError:
         text = error.strerror or type(error).__name__
         if error.errno in _LOST:
-            return UndecidedError(f"The disk did not answer: {text}.", where=self.uri(key))
+            return UndecidedError(f"The outcome of the disk operation is unknown: {text}.", where=self.uri(key))
         if error.errno in _DENIED:
             return StorageError(f"Permission denied: {text}.", where=self.uri(key))
-        return StorageError(f"The disk refused: {text}.", where=self.uri(key))
+        return StorageError(f"The disk operation failed: {text}.", where=self.uri(key))
 
 
 class LocalWriter(Writer):
     """Fills a hidden file beside the target, then names it."""
 
     def __init__(self, storage: LocalStorage, key: str, mode: PutMode) -> None:
-        self.closed = True  # until the temporary file is there
+        self.closed = True  # until the temporary file exists
         self._storage, self._key, self._mode = storage, key, mode
         self._target = _path(key)
         self._folder = os.path.dirname(self._target.rstrip("/"))
         try:
             if mode is PutMode.CREATE and os.path.lexists(self._target):
-                raise AlreadyExistsError("A file is already there.", where=storage.uri(key))
+                raise AlreadyExistsError("The file already exists.", where=storage.uri(key))
             self._fd, self._temporary = _open_temporary(self._folder)
         except OSError as error:
             if isinstance(error, AlreadyExistsError):
@@ -226,7 +226,7 @@ class LocalWriter(Writer):
             _sync_folder(self._folder)
         except OSError as error:
             raise UndecidedError(
-                f"The file has its name, but the folder was not forced to the disk: {error.strerror}.",
+                f"The file is in place, but its folder could not be synced to the disk: {error.strerror}.",
                 where=self._storage.uri(self._key),
             ) from error
 
@@ -235,17 +235,17 @@ class LocalWriter(Writer):
         try:
             os.link(self._temporary, self._target)
         except FileExistsError:
-            # Network file systems repeat a request whose answer was lost: then the name that exists is our own.
+            # Network file systems repeat a request whose response was lost: then the existing name is our own.
             with suppress(OSError):
                 if os.path.samefile(self._temporary, self._target):
                     return
-            raise AlreadyExistsError("A file is already there.", where=where) from None
+            raise AlreadyExistsError("The file already exists.", where=where) from None
         except OSError as error:
             if error.errno in _NO_LINKS:
                 raise UnsafeStorageError(
                     f"This file system has no hard links ({error.strerror}), so a file cannot be created atomically.",
                     where=where,
-                    advice="keep tables that are written on a file system with hard links, or on an object store",
+                    advice="keep tables that are written to on a file system with hard links, or in an object store",
                 ) from error
             raise
 
@@ -258,7 +258,7 @@ class LocalWriter(Writer):
 
 def _path(key: str) -> str:
     if not key or "\0" in key:
-        raise InvalidArgumentError(f"{key!r} names no file.", where="file:///")
+        raise InvalidArgumentError(f"{key!r} does not name a file.", where="file:///")
     return key if key[0] == "/" else "/" + key
 
 
@@ -280,7 +280,7 @@ def _file_size(fd: int) -> int:
 
 def _read_all(fd: int) -> bytes:
     size = _file_size(fd)
-    data = os.read(fd, size + 1)  # one more: a short answer is then known to be the end
+    data = os.read(fd, size + 1)  # one byte more: a short result is then known to be the end
     if len(data) == size:
         return data
     parts = [data]
@@ -295,31 +295,31 @@ def _read_range(fd: int, size: int, start: int, length: int) -> bytes:
     data = os.pread(fd, wanted, begin)
     parts = [data]
     got = len(data)
-    while got < wanted and (data := os.pread(fd, wanted - got, begin + got)):  # one call reads 2 GiB at most
+    while got < wanted and (data := os.pread(fd, wanted - got, begin + got)):  # one call reads at most 2 GiB
         parts.append(data)
         got += len(data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _open_temporary(folder: str) -> tuple[int, str]:
-    """A new hidden file in `folder`, which is made if need be."""
+    """A new hidden file in `folder`, which is created if needed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     made = 0
     while True:
         temporary = f"{folder}/.boathouse-{os.getpid():x}-{entropy.current().uuid4().hex}.tmp"
         try:
             return os.open(temporary, flags, 0o666), temporary
-        except FileExistsError:  # seeded processes draw the same names
+        except FileExistsError:  # processes with the same seed draw the same names
             continue
         except FileNotFoundError:
             made += 1
-            if made > _ATTEMPTS:  # as in /proc: the folder is there, and takes no files
+            if made > _ATTEMPTS:  # as in /proc: the folder exists but accepts no files
                 raise
             _make_folders(folder)
 
 
 def _make_folders(folder: str) -> None:
-    """Makes a folder and those above it, each forced to the disk: a commit must not vanish with its folder."""
+    """Creates a folder and its parents, each synced to the disk: a commit must not vanish with its folder."""
     missing = []
     while not os.path.isdir(folder):
         missing.append(folder)
@@ -328,7 +328,7 @@ def _make_folders(folder: str) -> None:
         try:
             os.mkdir(made)
         except FileExistsError:
-            if not os.path.isdir(made):  # a file, or a link to nothing, is in the way
+            if not os.path.isdir(made):  # a file, or a dangling link, is in the way
                 raise
         _sync_folder(os.path.dirname(made))
 

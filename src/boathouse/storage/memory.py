@@ -36,13 +36,13 @@ class MemoryStorage:
 
     @classmethod
     def named(cls, name: str) -> MemoryStorage:
-        """The process-wide store of this name, made at first use."""
+        """The process-wide store of this name, created at first use."""
         with cls._naming:
             return cls._named.setdefault(name, cls(name))
 
     @classmethod
     def forget(cls, name: str) -> None:
-        """Drops the process-wide store of this name and all it holds; later resolutions get an empty one."""
+        """Drops the process-wide store of this name with its contents; later resolutions get an empty one."""
         with cls._naming:
             cls._named.pop(name, None)
 
@@ -92,12 +92,12 @@ class MemoryStorage:
 
     def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:
         if not key:
-            raise InvalidArgumentError("An empty key names no object.", where=self.uri(key))
+            raise InvalidArgumentError("An empty key does not name an object.", where=self.uri(key))
         content = bytes(data)
         now = entropy.current().now_ms()
         with self._lock:
             if mode is PutMode.CREATE and key in self._objects:
-                raise AlreadyExistsError("An object is already there.", where=self.uri(key))
+                raise AlreadyExistsError("The object already exists.", where=self.uri(key))
             self._puts += 1
             self._objects[key] = _Held(content, now, f"m{self._puts}")
 
@@ -113,7 +113,7 @@ class MemoryStorage:
         try:
             return self._objects[key]
         except KeyError:
-            raise NotFoundError("No object is there.", where=self.uri(key)) from None
+            raise NotFoundError("The object does not exist.", where=self.uri(key)) from None
 
 
 def _info(key: str, held: _Held) -> ObjectInfo:

@@ -1,4 +1,4 @@
-"""Credentials and settings of object stores: one vocabulary, and the names that users bring from elsewhere."""
+"""Credentials and settings of object stores: one vocabulary, and the option names of other libraries."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class StorageOptions:
     def of(cls, options: Mapping[str, object] | StorageOptions | None) -> StorageOptions:
         """Options from a mapping under any known name, whatever its case; None values are left out.
 
-        InvalidArgumentError for an unknown name, with the nearest known one, for a value that is not one, and for two
-        names of one option that differ in value. No error shows a value.
+        InvalidArgumentError for an unknown name, with the nearest known one, for an invalid value, and for two names of
+        one option with different values. No error shows a value.
         """
         if options is None:
             return cls()
@@ -59,7 +59,7 @@ class StorageOptions:
         return None
 
     def flag(self, name: str) -> bool | None:
-        """A yes-or-no option; None if it was not given. InvalidArgumentError."""
+        """A boolean option; None if it was not given. InvalidArgumentError."""
         text = self.get(name)
         if text is None:
             return None
@@ -68,20 +68,20 @@ class StorageOptions:
         return text.strip().lower() in ("true", "1", "yes")
 
     def seconds(self, name: str) -> float | None:
-        """A length of time: a plain number is seconds, else with ms, s, m or h. InvalidArgumentError."""
+        """A duration: a plain number is in seconds, otherwise with the unit ms, s, m or h. InvalidArgumentError."""
         text = self.get(name)
         if text is None:
             return None
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)?\s*", text)
         if found is None:
-            raise InvalidArgumentError(f"The storage option {name!r} is no length of time.", advice="write 30s")
+            raise InvalidArgumentError(f"The storage option {name!r} is not a duration.", advice="write 30s")
         return float(found[1]) * _UNITS[found[2] or "s"]
 
     def number(self, name: str) -> int | None:
         """A whole number; None if it was not given. InvalidArgumentError."""
         text = self.get(name)
         if text is not None and not text.strip().isdigit():
-            raise InvalidArgumentError(f"The storage option {name!r} is no whole number.")
+            raise InvalidArgumentError(f"The storage option {name!r} is not a whole number.")
         return None if text is None else int(text)
 
     def secrets(self) -> list[str]:
@@ -103,7 +103,8 @@ class StorageOptions:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """`text` with every secret, plain or percent-encoded, and whatever looks like a signature or a token, as ***."""
+    """`text` with *** for every secret, plain or percent-encoded, and for anything that looks like a signature or a
+    token."""
     spelled = {form for secret in secrets for form in (secret, quote(secret), quote(secret, safe=""))}
     for form in sorted(spelled, key=len, reverse=True):
         if len(form) > 2:

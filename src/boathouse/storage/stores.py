@@ -1,4 +1,4 @@
-"""From a URI to the storage that holds it."""
+"""Resolves URIs to storages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Wrap = Callable[[Storage], Storage]
 class Stores:
     """Resolves URIs with one set of options; keeps one `Storage` per bucket. Safe to share between threads.
 
-    `wrap` is put around every storage when it is first resolved (tests inject faults there). With `home`, the place
-    of the table whose metadata names the URIs, those in a store of another kind are refused: metadata that anybody
-    may write to a bucket must not open files of this machine.
+    `wrap` is put around every storage when it is first resolved (tests inject faults there). With `home`, the location
+    of the table whose metadata names the URIs, those in a store of another kind are refused: metadata in a bucket,
+    which others may write, must not open local files.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Stores:
             return LocalStorage()
         if scheme == "memory":
             return MemoryStorage.named(authority)
-        # Here, not above: loading obstore costs more than reading a small local table.
+        # Imported here, not above: loading obstore takes longer than reading a small local table.
         from boathouse.storage.cloud import open_cloud  # noqa: PLC0415
 
         return open_cloud(scheme, authority, self.options)

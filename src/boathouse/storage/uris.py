@@ -1,8 +1,8 @@
-"""Addresses: one canonical spelling of every place, and arithmetic on it.
+"""URIs: one canonical spelling of every location, and operations on it.
 
-Canonical URIs are RAW text: nothing in them is percent-encoded and nothing is decoded. `file:///tmp/a b#c%20d` names
-the file `/tmp/a b#c%20d`, and `s3://bucket/x%20y` the key `x%20y`; what a user gives as `file:/a%20b` is taken as raw
-text too. A format whose metadata holds encoded paths (Delta) decodes them once, before they come here.
+Canonical URIs are raw: nothing in them is percent-encoded and nothing is decoded. `file:///tmp/a b#c%20d` names
+the file `/tmp/a b#c%20d`, and `s3://bucket/x%20y` the key `x%20y`; a user's `file:/a%20b` is taken literally too. A
+format whose metadata holds encoded paths (Delta) decodes them once, before it calls this module.
 
     local disk    file:///absolute/path        from paths, file:/x, file:///x, file://localhost/x
     S3            s3://bucket/key              from s3a, s3n
@@ -33,13 +33,14 @@ _AZURE_HOST = re.compile(r"(?P<account>[^./@]+)\.(?:dfs|blob)\.(?P<domain>core\.
 def absolute(place: str | os.PathLike[str]) -> str:
     """The canonical URI of a path (relative to the working directory) or of a URI in any spelling.
 
-    A `/` at the end is dropped. On the local disk `.`, `..` and doubled slashes are resolved in the text, links are
-    not followed. InvalidArgumentError for text that names no place, UnsupportedFeatureError for an unknown scheme.
+    A `/` at the end is dropped. On the local disk `.`, `..` and doubled slashes are resolved lexically, links are not
+    followed. InvalidArgumentError for a string that does not name a location, UnsupportedFeatureError for an unknown
+    scheme.
     """
     text = os.fspath(place)
     if not text or "\0" in text:
-        raise InvalidArgumentError("An empty path names no place.", where=text or None)
-    if text.startswith("file:///"):  # what most calls are given
+        raise InvalidArgumentError("An empty path does not name a location.", where=text or None)
+    if text.startswith("file:///"):  # the most frequent case
         return _local(text[7:])
     found = None if text[0] == "/" else _SCHEME.match(text)
     if found is None:
@@ -56,7 +57,9 @@ def absolute(place: str | os.PathLike[str]) -> str:
         )
     authority, _, key = rest[2:].partition("/")
     if not rest.startswith("//") or not authority:
-        raise InvalidArgumentError("The URI names no bucket.", where=text, advice=f"write {scheme}://bucket/path")
+        raise InvalidArgumentError(
+            "The URI does not name a bucket.", where=text, advice=f"write {scheme}://bucket/path"
+        )
     if _ALIASES[scheme] == "az":
         root = _azure_root(authority, text)
     else:
@@ -87,7 +90,7 @@ def _azure_root(authority: str, text: str) -> str:
     found = _AZURE_HOST.fullmatch(host.lower())
     if not container or found is None:
         raise InvalidArgumentError(
-            f"{authority!r} is no Azure container and account.",
+            f"{authority!r} is not an Azure container and account.",
             where=text,
             advice="write abfss://container@account.dfs.core.windows.net/path, or az://container/path",
         )
@@ -102,7 +105,7 @@ def split(uri: str) -> tuple[str, str, str]:
 
 
 def join(uri: str, *relative: str) -> str:
-    """`uri` with raw relative paths below it; empty parts are left out. InvalidArgumentError for an absolute part."""
+    """`uri` with raw relative paths below it; empty parts are dropped. InvalidArgumentError for an absolute part."""
     for part in relative:
         if part.startswith("/"):
             raise InvalidArgumentError(f"{part!r} is not a relative path.", where=uri)
@@ -112,7 +115,7 @@ def join(uri: str, *relative: str) -> str:
 
 
 def relative(uri: str, base: str) -> str | None:
-    """The raw path that leads from the folder `base` to `uri`: "" for `base` itself, None if `uri` is outside it."""
+    """The raw path of `uri` relative to the folder `base`: "" for `base` itself, None if `uri` is outside."""
     scheme, authority, key = split(absolute(uri))
     base_scheme, base_authority, base_key = split(absolute(base))
     if not _same_root((scheme, authority), (base_scheme, base_authority)):
@@ -125,7 +128,7 @@ def relative(uri: str, base: str) -> str | None:
 
 
 def same(a: str, b: str) -> bool:
-    """Whether two URIs name one place, however scheme and authority are spelled.
+    """Whether two URIs name the same location, however scheme and authority are spelled.
 
     Azure without an account equals Azure with one if container and key do.
     """
@@ -143,9 +146,10 @@ def _same_root(a: tuple[str, str], b: tuple[str, str]) -> bool:
 
 
 def foreign(uri: str, home: str) -> bool:
-    """Whether a canonical URI names a store of another kind than `home` does: a local file beside a bucket, say.
+    """Whether a canonical URI names a store of another kind than `home` does, such as a local file for a table in a
+    bucket.
 
-    Another bucket of one kind is not foreign: tables may have files there.
+    Another bucket of the same kind is not foreign: tables may have files there.
     """
     kinds = [{"abfss": "az"}.get(scheme, scheme) for scheme in (split(uri)[0], split(home)[0])]
     return kinds[0] != kinds[1]

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for nested Arrow arrays of every type and layout, with what they hold as `variants.Tree`s.
+"""Hypothesis strategies for nested Arrow arrays of every type and layout, with their contents as `variants.Tree`s.
 
-Arrays are made to be hard to read: sliced, with lists of null rows that have elements, values below null structs,
-views out of order, dictionaries and run ends. Needs hypothesis, which is a requirement of the tests.
+Arrays are deliberately hard to read: sliced, with elements in null lists, values below null structs, views out of
+order, dictionaries and run ends. Needs hypothesis, which is a requirement of the tests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from boathouse.variant.primitives import DAY_MICROS
 
 @dataclass(frozen=True)
 class Leaf:
-    """A type, values that `pa.array` takes for it, and what each is as a variant (integers not narrowed)."""
+    """A type, values for it as `pa.array` accepts them, and the variant of each (integers not narrowed)."""
 
     type: pa.DataType
     values: SearchStrategy[Any]
@@ -145,7 +145,7 @@ LEAVES: tuple[Leaf, ...] = (
 )
 
 
-# Those that compare as Arrow compares: without the null type, which no schema of a table has, and without NaN.
+# Types whose values compare as in Arrow: without the null type, which no schema of a table has, and without NaN.
 COMPARABLE = tuple(
     [
         Leaf(leaf.type, leaf.values.filter(lambda v: v == v), leaf.tree) if pa.types.is_floating(leaf.type) else leaf
@@ -168,7 +168,7 @@ def shapes(leaves: tuple[Leaf, ...] = LEAVES, *, maps: bool = True) -> SearchStr
 
 
 def values(shape: Shape) -> SearchStrategy[Any]:
-    """None, or a value: of structs a tuple, of maps a dict, of lists a list."""
+    """None, or a value: a tuple for structs, a dict for maps, a list for lists."""
     inner: SearchStrategy[Any]
     if isinstance(shape, Leaf):
         inner = shape.values
@@ -183,7 +183,7 @@ def values(shape: Shape) -> SearchStrategy[Any]:
 
 
 def tree(shape: Shape, value: Any, *, omit: bool = False) -> Tree:
-    """What `from_arrow` makes of a value: null fields of structs as nulls, or left out (`omit`)."""
+    """The result of `from_arrow` for a value: null fields of structs as nulls, or left out (`omit`)."""
     if value is None:
         return Tree("null", None)
     if isinstance(shape, Leaf):
@@ -208,14 +208,14 @@ def plain_type(shape: Shape) -> pa.DataType:
 
 
 def plain_field(name: str, shape: Shape) -> pa.Field:
-    """With the mark of what has no type in Arrow: UUIDs."""
+    """The type with the mark for what Arrow has no type for: UUIDs."""
     if isinstance(shape, Leaf):
         return to_arrow_field(Field(name, from_arrow_type(shape.type)))
     return pa.field(name, plain_type(shape))
 
 
 def plain(shape: Shape, rows: list[Any], by_name: bool = True) -> pa.Array:
-    """The rows as an array of the plain type; entries of maps by name, or as they are."""
+    """The rows as an array of the plain type; entries of maps sorted by name, or in their order."""
     return pa.array([_plain_value(shape, row, by_name) for row in rows], plain_type(shape))
 
 
@@ -233,7 +233,7 @@ def _plain_value(shape: Shape, value: Any, by_name: bool) -> Any:
 
 
 def array(shape: Shape, rows: list[Any], random: Random) -> pa.Array:
-    """The Arrow array of `rows`, in a layout by chance."""
+    """The Arrow array of `rows`, in a random layout."""
     before, after = random.randrange(3), random.randrange(3)
     spare = [random.choice([None, *rows]) for _ in range(before + after)]
     whole = _array(shape, [*spare[:before], *rows, *spare[before:]], random)
@@ -244,7 +244,7 @@ def _array(shape: Shape, rows: list[Any], random: Random) -> pa.Array:
     if isinstance(shape, Leaf):
         return _encoded(pa.array(rows, shape.type), random)
     missing = pa.array([row is None for row in rows], pa.bool_())
-    # Below a null there is what another row has.
+    # Below a null there are the values of another row.
     there = [row for row in rows if row is not None]
     filled = [random.choice(there) if row is None and there else row for row in rows]
     if isinstance(shape, Struct):
@@ -285,7 +285,7 @@ def _list(shape: List, rows: list[list[Any]], missing: pa.Array, random: Random)
 
 
 def _encoded(plain: pa.Array, random: Random) -> pa.Array:
-    """The same values as a dictionary or runs, where Arrow can."""
+    """The same values dictionary- or run-end-encoded, where Arrow supports it."""
     choice = random.randrange(4)
     try:
         if choice == 0:

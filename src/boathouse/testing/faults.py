@@ -1,7 +1,7 @@
 """A storage that fails on purpose: scripted or drawn from a seed, replayable, with a log of every request.
 
 storage = FaultyStorage(inner, Plan.script(Fault.LOST, at=3))          # the third write lands, its answer is lost
-storage = FaultyStorage(inner, Plan.seeded(7, rate=0.2))               # a fifth of the writes go wrong somehow
+storage = FaultyStorage(inner, Plan.seeded(7, rate=0.2))               # 20 % of the writes fail in some way
 stores = Stores(wrap=lambda inner: FaultyStorage(inner, Plan.script(Fault.CRASH, at=2)))    # in a child process
 assert storage.count("get") == 2
 """
@@ -31,14 +31,14 @@ LISTS = frozenset({"list", "list_dir"})
 
 
 class Fault(enum.Enum):
-    """What may go wrong with one operation."""
+    """The faults of one operation."""
 
     REFUSED = "refused"  # no effect, StorageError
-    UNSENT = "unsent"  # no effect, UndecidedError: the caller cannot know
-    LOST = "lost"  # full effect, UndecidedError: the answer was lost
+    UNSENT = "unsent"  # no effect, UndecidedError: the outcome is unknown
+    LOST = "lost"  # full effect, UndecidedError: the response was lost
     DELAYED = "delayed"  # works, after a sleep on the injected clock
-    STALE = "stale"  # a list leaves out the newest key that this storage wrote, or else the last one
-    DOUBLED = "doubled"  # a list gives one entry twice
+    STALE = "stale"  # a listing omits the newest key that this storage wrote, or else the last one
+    DOUBLED = "doubled"  # a listing contains one entry twice
     CRASH = "crash"  # the process ends with status 137 before the operation takes effect
     CRASH_AFTER = "crash_after"  # the process ends once the operation has taken effect
     KILL = "kill"  # SIGKILL to this process, before the operation takes effect
@@ -51,10 +51,10 @@ _FOR_LISTS = (Fault.REFUSED, Fault.UNSENT, Fault.DELAYED, Fault.STALE, Fault.DOU
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One request: its place among all and, for a writing one, among the writing ones (from 1; 0 for others)."""
+    """One request: its number among all and, for a write, among the writes (from 1; 0 for others)."""
 
     name: str  # put, close (of open_write), delete, get, get_range, get_ranges, head, exists, list, list_dir
-    key: str  # the first key of a delete, the prefix of a list
+    key: str  # the first key of a delete, the prefix of a listing
     number: int
     write: int
     fault: Fault | None = None
@@ -62,10 +62,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which operation meets which fault.
+    """Assigns faults to operations.
 
-    `writes`: faults by number of the writing operation, from 1; `others`: by (name, how many of that name, from 1);
-    `choose` is asked last. `delay` in seconds.
+    `writes`: faults by number of the writing operation, from 1; `others`: by (name, number among those of that name,
+    from 1); `choose` is called last. `delay` in seconds.
     """
 
     writes: Mapping[int, Fault] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class Plan:
         faults: Iterable[Fault] = (*_FOR_LISTS, Fault.LOST),
         only: Callable[[Operation], bool] = lambda _operation: True,
     ) -> Plan:
-        """Each operation for which `only` holds goes wrong with probability `rate`, by one of `faults` that fits it.
+        """Each operation for which `only` is true fails with probability `rate`, by one of the `faults` that fit it.
 
-        The draw depends on the seed, and on name and running number of the operation alone.
+        The draw depends only on the seed, and on the name and number of the operation.
         """
         wanted = tuple(faults)
 
@@ -117,10 +117,10 @@ def _fitting(name: str) -> tuple[Fault, ...]:
 
 
 class FaultyStorage:
-    """Passes everything on to `inner`, but for what `plan` says; `log` has every operation in order.
+    """Passes everything on to `inner`, except for the faults of `plan`; `log` has every operation in order.
 
-    Counted as writing operations: `put`, `close` of a writer, and `delete` (one, however many keys). Opening a writer
-    and aborting one are no requests. A fault that does not fit an operation is an error of the test: ValueError.
+    Counted as writing operations: `put`, `close` of a writer, and `delete` (one, however many keys). Opening and
+    aborting a writer are not requests. A fault that does not fit an operation is an error of the test: ValueError.
     """
 
     def __init__(self, inner: Storage, plan: Plan | None = None) -> None:
@@ -140,11 +140,11 @@ class FaultyStorage:
 
     @property
     def writes(self) -> int:
-        """How many writing operations there were."""
+        """The number of writing operations so far."""
         return self._counts["*"]
 
     def count(self, *names: str) -> int:
-        """How many operations of these names there were; of every name if none is given."""
+        """The number of operations with these names so far; of all operations if none is given."""
         return sum(self._counts[name] for name in names) if names else len(self.log)
 
     def uri(self, key: str) -> str:
@@ -216,14 +216,14 @@ class FaultyStorage:
         elif fault is Fault.KILL:
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault is Fault.REFUSED:
-            raise StorageError("The store refused: injected fault.", where=where)
+            raise StorageError("The store refused the request: injected fault.", where=where)
         elif fault is Fault.UNSENT:
-            raise UndecidedError("The store did not answer for certain: injected fault.", where=where)
+            raise UndecidedError("The outcome of the request is unknown: injected fault.", where=where)
         elif fault is Fault.DELAYED:
             entropy.current().sleep(self.plan.delay)
         answer = request()
         if fault is Fault.LOST:
-            raise UndecidedError("The store did not answer for certain: injected fault.", where=where)
+            raise UndecidedError("The outcome of the request is unknown: injected fault.", where=where)
         if fault is Fault.CRASH_AFTER:
             _die()
         return answer
@@ -255,7 +255,7 @@ class _FaultyWriter(Writer):
             self._storage._run("close", self._key, self._inner.close)
             self._storage._recent.append(self._key)
         finally:
-            self._inner.abort()  # of a writer that was closed: nothing
+            self._inner.abort()  # after `close`: nothing
 
     def _discard(self) -> None:
         self._inner.abort()

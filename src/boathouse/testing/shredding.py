@@ -1,8 +1,8 @@
-"""Shredding one value at a time, over trees instead of bytes: the slow second writing-down of VariantShredding.md.
+"""Shredding one value at a time, over trees instead of bytes: a slow second implementation of VariantShredding.md.
 
 `Pair` is one (value, typed_value). `shred_tree` and `unshred_tree` are what the columns of
-`boathouse.variant.shredding` are compared with; `pair_at` reads a row of such a column, `to_storage` makes one of
-pairs, whatever they hold. Strategies of schemas need hypothesis.
+`boathouse.variant.shredding` are compared with; `pair_at` reads a row of such a column, `to_storage` makes a column
+from any pairs, legal or not. Strategies for schemas need hypothesis.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ MISSING = Pair(None)
 
 
 def type_name(type: DataType) -> str:
-    """The Variant type that a typed column of `type` holds."""
+    """The Variant type in a typed column of `type`."""
     if isinstance(type, DecimalType):
         return "decimal4" if type.precision <= 9 else "decimal8" if type.precision <= 18 else "decimal16"
     return _NAMES[type]
 
 
 def shred_tree(tree: Tree | None, schema: ShreddingSchema) -> Pair:
-    """How a writer stores one value; None is a missing one."""
+    """How a writer stores one value; None is a missing value."""
     if tree is None:
         return MISSING
     match schema.typed:
@@ -157,7 +157,7 @@ def _content(scalar: pa.Scalar, type: DataType) -> Any:
 
 
 def to_storage(pairs: Sequence[Pair | None], schema: ShreddingSchema) -> pa.StructArray:
-    """A column of pairs as they stand, legal or not; None is a null row. All rows share one dictionary."""
+    """A column of the given pairs, legal or not; None is a null row. All rows share one dictionary."""
     builder = VariantBuilder()
     builder.begin_object()
     for name in sorted({name for pair in pairs if pair is not None for name in _names(pair)}):
@@ -257,7 +257,7 @@ def schemas(max_leaves: int = 8) -> SearchStrategy[ShreddingSchema]:
 
 @st.composite
 def schemas_for(draw: DrawFn, tree: Tree | None) -> ShreddingSchema:
-    """Schemas that fit much of a tree, so that values do reach typed columns."""
+    """Schemas that fit much of a tree, so that values are actually typed."""
     if tree is None or draw(st.integers(0, 9)) == 0:
         return draw(schemas(3))
     if tree.type == "object":

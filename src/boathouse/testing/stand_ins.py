@@ -1,4 +1,4 @@
-"""Object stores that run on this machine, for tests."""
+"""Local fakes of object stores, for tests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from boathouse.errors import UnsupportedFeatureError
 
 @dataclass(frozen=True, slots=True)
 class S3StandIn:
-    """A server that speaks S3's protocol, conditional puts included."""
+    """A server with S3's protocol, including conditional puts."""
 
     endpoint: str
 
     @property
     def options(self) -> dict[str, str]:
-        """Storage options that reach it."""
+        """The storage options for it."""
         return {
             "access_key_id": "AKIATESTKEY",
             "secret_access_key": "testsecret",
@@ -38,7 +38,7 @@ class S3StandIn:
         }
 
     def bucket(self) -> str:
-        """Makes a bucket of a new name, and gives the name."""
+        """Creates a bucket with a new name, and returns the name."""
         name = f"b{entropy.current().uuid4().hex}"
         with urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")):
             return name
@@ -48,12 +48,12 @@ class S3StandIn:
 def s3_stand_in() -> Iterator[S3StandIn]:
     """An empty S3 at 127.0.0.1 while the block runs. UnsupportedFeatureError without moto (`pip install moto[server]`).
 
-    Seeded entropy draws the same bucket names again: call `bucket` outside of it.
+    Seeded entropy draws the same bucket names again: call `bucket` outside its block.
     """
     try:
         moto = importlib.import_module("moto.server")
     except ImportError as error:
-        raise UnsupportedFeatureError("The S3 stand-in needs moto.", advice="pip install 'moto[server]'") from error
+        raise UnsupportedFeatureError("The fake S3 server needs moto.", advice="pip install 'moto[server]'") from error
     os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -73,21 +73,21 @@ _VERSION = "2021-12-02"
 
 @dataclass(frozen=True, slots=True)
 class AzureStandIn:
-    """A server that speaks Azure's blob protocol."""
+    """A server with Azure's blob protocol."""
 
     endpoint: str
 
     @property
     def options(self) -> dict[str, str]:
-        """Storage options that reach it."""
+        """The storage options for it."""
         return {"account_name": _ACCOUNT, "account_key": _ACCOUNT_KEY, "endpoint": self.endpoint}
 
     def container(self) -> str:
-        """Makes a container of a new name, and gives the name."""
+        """Creates a container with a new name, and returns the name."""
         name = f"c{entropy.current().uuid4().hex}"
         headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION}
         named = "\n".join(f"{key}:{value}" for key, value in headers.items())
-        # The account stands twice in a resource of the emulator: once for itself, once in its path.
+        # The account occurs twice in a resource of the emulator: as the account, and in the path.
         signed = f"PUT{chr(10) * 12}{named}\n/{_ACCOUNT}/{_ACCOUNT}/{name}\nrestype:container"
         digest = hmac.new(base64.b64decode(_ACCOUNT_KEY), signed.encode(), hashlib.sha256).digest()
         headers["Authorization"] = f"SharedKey {_ACCOUNT}:{base64.b64encode(digest).decode()}"
@@ -104,7 +104,7 @@ def azure_stand_in(program: str | None = None) -> Iterator[AzureStandIn]:
     """
     found = program or shutil.which(_AZURITE)
     if found is None:
-        raise UnsupportedFeatureError("The Azure stand-in needs Azurite.", advice="npm install azurite")
+        raise UnsupportedFeatureError("The Azure emulator needs Azurite.", advice="npm install azurite")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -126,4 +126,4 @@ def _wait_for(port: int, server: subprocess.Popen[bytes], seconds: float = 60.0)
             if attempt.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
-    raise UnsupportedFeatureError("The Azure stand-in did not start.", advice="run azurite-blob by hand to see why")
+    raise UnsupportedFeatureError("The Azure emulator did not start.", advice="run azurite-blob by hand to see why")

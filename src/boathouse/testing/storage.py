@@ -41,7 +41,7 @@ AWKWARD = (
 
 
 class StorageConformance:
-    """What every storage does alike. Fixtures to override: `storage`, and `prefix` where a store is shared."""
+    """The behaviour that all storages share. Fixtures to override: `storage`, and `prefix` where a store is shared."""
 
     awkward: ClassVar[tuple[str, ...]] = AWKWARD
     keeps_empty_segments: ClassVar[bool] = True  # False: such keys are refused with InvalidArgumentError

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for variants, and an encoder that writes them in every legal way but the canonical one.
+"""Hypothesis strategies for variants, and an encoder that writes them in every legal form, not only the canonical one.
 
-`Tree` is what a variant holds with its exact types, independent of any bytes: `tree_of(variant) == tree` is the
-strictest equality, except that short and long strings are one. Needs hypothesis, which is a requirement of the tests.
+`Tree` is the content of a variant with its exact types, independent of any bytes: `tree_of(variant) == tree` is the
+strictest equality, except that short and long strings are equal. Needs hypothesis, which is a requirement of the tests.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def to_column(rows: list[Variant | None]) -> pa.StructArray:
 
 
 def scalar_bytes(tree: Tree, *, long: bool = False) -> bytes:
-    """The encoding of a scalar, written down here a second time; `long` chooses the long form of short strings."""
+    """The encoding of a scalar, implemented a second time; `long` chooses the long form of short strings."""
     type, content = tree.type, tree.content
     if type == "string":
         raw = content.encode()
@@ -163,8 +163,9 @@ def encode(tree: Tree) -> Variant:
 
 
 def encode_loosely(tree: Tree, random: Random, *, gaps: bool = False) -> Variant:
-    """A legal encoding by chance: wide numbers, an unsorted dictionary with repeated and unused names, values in any
-    order, equal values shared, long forms, reserved bits set; with `gaps`, bytes between values that belong to none.
+    """A random legal encoding: wide numbers, an unsorted dictionary with repeated and unused names, values in any
+    order, equal values shared, long forms, reserved bits set; with `gaps`, bytes between values that belong to no
+    value.
     """
     used = sorted(_names_of(tree))
     dictionary = [
@@ -238,7 +239,7 @@ def _loose_value(tree: Tree, ids: dict[str, list[int]], random: Random, gaps: bo
 
 
 def tree_of(variant: Variant) -> Tree:
-    """What a variant holds, with exact types: by the lazy accessors, one level after another."""
+    """The content of a variant, with exact types, through the lazy accessors, level by level."""
     type = variant.type
     if type == "object":
         fields = sorted(variant.items(), key=lambda pair: pair[0])
@@ -251,7 +252,7 @@ def tree_of(variant: Variant) -> Tree:
 
 
 def mutate(value: bytes, random: Random) -> bytes:
-    """The bytes with one to three changes: a bit, a byte, a piece cut out, doubled or put at the end."""
+    """The bytes with one to three changes: a bit, a byte, a slice removed, duplicated or moved to the end."""
     found = bytearray(value)
     for _ in range(random.randint(1, 3)):
         at = random.randrange(len(found)) if found else 0
@@ -287,7 +288,7 @@ def python_values() -> SearchStrategy[Any]:
 
 
 def json_values() -> SearchStrategy[Any]:
-    """What `json.loads` may give, finite numbers only."""
+    """Possible results of `json.loads`, finite numbers only."""
     leaves = st.one_of(
         st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=70)
     )

@@ -1,7 +1,7 @@
 """The types of the three specifications as frozen values.
 
-`str(type)` is Spark's SQL spelling where Spark has the type (`bigint`, `array<string>`), else the
-specification's own (`uuid`, `fixed(16)`, `uint32`).
+`str(type)` is Spark's SQL syntax where Spark has the type (`bigint`, `array<string>`), else the specification's name
+(`uuid`, `fixed(16)`, `uint32`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class NullType(DataType):
-    """Holds nothing but null: Delta `void`, Iceberg v3 `unknown`, Arrow `null`."""
+    """Holds only nulls: Delta `void`, Iceberg v3 `unknown`, Arrow `null`."""
 
     def __str__(self) -> str:
         return "void"
@@ -167,10 +167,10 @@ class VariantType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named, typed column or member.
+    """A named, typed column or nested field.
 
-    `id` is the format's field id where it has one. `metadata` is the format's own, carried verbatim:
-    JSON-like values, compared but not hashed.
+    `id` is the format's field id where it has one. `metadata` is the format's own, kept verbatim: JSON-like values,
+    compared but not hashed.
     """
 
     name: str
@@ -295,7 +295,7 @@ class Schema:
         if hits:
             raise ColumnNotFoundError(
                 f"column `{name}` is ambiguous: {', '.join(self.fields[i].name for i in hits)}",
-                advice="spell it exactly as the table does",
+                advice="spell it exactly as in the table",
             )
         raise ColumnNotFoundError(f"no column `{name}`", advice=f"the columns are {', '.join(self.names) or '(none)'}")
 

@@ -12,11 +12,11 @@ Fields = tuple[Field, ...]
 
 
 def with_field(fields: Fields, parent: tuple[str, ...], added: Field) -> Fields:
-    """`fields` with one more at the end of the struct at `parent`. Raises InvalidArgumentError."""
+    """`fields` with one field added at the end of the struct at `parent`. Raises InvalidArgumentError."""
 
     def append(found: Fields) -> Fields:
         if any(f.name == added.name for f in found):
-            raise InvalidArgumentError(f"there is a column `{'.'.join((*parent, added.name))}` already")
+            raise InvalidArgumentError(f"the column `{'.'.join((*parent, added.name))}` already exists")
         return (*found, added)
 
     return _at(fields, parent, append)

@@ -13,7 +13,7 @@ TransformName = Literal["identity", "bucket", "truncate", "year", "month", "day"
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """`parameter` is the number of buckets or the truncation width; `text` spells an unknown transform."""
+    """`parameter` is the number of buckets or the truncation width; `text` is the spelling of an unknown transform."""
 
     name: TransformName
     parameter: int | None = None
@@ -60,7 +60,7 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Every spec that live files may have been written with, and the one that new files get."""
+    """Every spec that live files may have been written with, and the one for new files."""
 
     specs: tuple[PartitionSpec, ...]
     current_id: int = 0

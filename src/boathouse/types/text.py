@@ -1,4 +1,4 @@
-"""Types from Spark's SQL spelling: `bigint`, `decimal(10,2)`, `array<struct<a:int,b:string>>`, `map<string,int>`."""
+"""Parses types in Spark's SQL syntax: `bigint`, `decimal(10,2)`, `array<struct<a:int,b:string>>`, `map<string,int>`."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _NAMES: dict[str, DataType] = {
     "uint64": IntegerType(64, False), "decimal": DecimalType(10, 0),
 }  # fmt: skip
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_0-9]+|[<>(),:]|\S)")
-_MAX_DEPTH = 200  # of nested types: the parser recurs
+_MAX_DEPTH = 200  # of nested types: the parser recurses
 
 
 @lru_cache(maxsize=1024)
 def parse_type(text: str) -> DataType:
-    """The type that the text spells. Raises SchemaError."""
+    """The type that the SQL text names. Raises SchemaError."""
     parser = _Parser(text)
     found = parser.type()
     parser.end()
@@ -59,7 +59,7 @@ def parse_type(text: str) -> DataType:
 
 
 def parse_schema(text: str) -> Schema:
-    """Columns as Spark's DDL writes them: `id bigint not null, tags array<string>`. Raises SchemaError."""
+    """Columns in Spark's DDL syntax: `id bigint not null, tags array<string>`. Raises SchemaError."""
     parser = _Parser(text)
     fields = parser.fields("")
     parser.end()
@@ -94,7 +94,7 @@ class _Parser:
 
     def type(self) -> DataType:
         if self._depth == _MAX_DEPTH:
-            raise SchemaError(f"a type of more than {_MAX_DEPTH} levels", advice="cast to variant what lies below")
+            raise SchemaError(f"a type of more than {_MAX_DEPTH} levels", advice="cast the deeper levels to variant")
         self._depth += 1
         found = self._type()
         self._depth -= 1

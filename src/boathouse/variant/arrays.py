@@ -1,8 +1,8 @@
-"""Columns of variants as others see them: `VariantArray`, and the extension's name on fields.
+"""Columns of variants for other libraries: `VariantArray`, and the extension name on fields.
 
-In memory a column is a plain struct<metadata, value>. That it is `arrow.parquet.variant` is said by the metadata of its
-field, and through the C interface by an extension type made for the export alone. The type is registered nowhere:
-pyarrow would then make such arrays in everybody's reads, and it crashes on writing them to Parquet.
+In memory a column is a plain struct<metadata, value>. The metadata of its field marks it as `arrow.parquet.variant`;
+the C interface does so with an extension type that is made for the export alone. The type is never registered: pyarrow
+would then create such arrays in every read of the process, and it crashes when it writes them to Parquet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _extract: Any = Late("boathouse.variant.columns.extract")
 
 
 class _Exported(pa.ExtensionType):
-    """What the C interface carries; never registered, and no array of it is handed out."""
+    """The type that the C interface exports; never registered, and never returned as the type of an array."""
 
     def __init__(self, storage: pa.DataType) -> None:
         super().__init__(storage, VARIANT_EXTENSION)
@@ -53,14 +53,14 @@ class _Exported(pa.ExtensionType):
 class VariantArray:
     """A column of variants: `storage` is the struct<metadata, value> array (any binary layout) or a chunked one.
 
-    Indexing gives `Variant` (None for null rows). Libraries that read Arrow's C interface (polars, pyarrow) take it as
-    it is; those that know the extension see a column of variants.
+    Indexing gives `Variant` (None for null rows). Libraries that read Arrow's C interface (polars, pyarrow) accept it
+    directly; those that know the extension see a column of variants.
     """
 
     __slots__ = ("_columns", "storage")
 
     def __init__(self, data: Any) -> None:
-        """From an Arrow array or chunked array of variants, or whatever exports one.
+        """From an Arrow array or chunked array of variants, or any object that exports one.
 
         Raises SchemaMismatchError for other types, and for shredded columns.
         """
@@ -74,7 +74,7 @@ class VariantArray:
         rows = list(values)
         for row in rows:
             if row is not None and not isinstance(row, Variant):
-                raise InvalidArgumentError(f"a {type(row).__name__} is no Variant", advice="use from_python")
+                raise InvalidArgumentError(f"a {type(row).__name__} is not a Variant", advice="use from_python")
         children = [
             pa.array([EMPTY_METADATA if row is None else row.metadata for row in rows], pa.binary()),
             pa.array([NULL_VALUE if row is None else row.value for row in rows], pa.binary()),
@@ -101,7 +101,7 @@ class VariantArray:
     def __getitem__(self, key: int | slice) -> Variant | VariantArray | None:
         """A row as Variant (None if null; IndexError), or the rows of a slice as VariantArray.
 
-        Raises MalformedVariant, with the row, where the metadata is wrong; the value is read where it is asked for.
+        Raises MalformedVariant, with the row, where the metadata is wrong; the value is read when it is accessed.
         """
         if isinstance(key, slice):
             first, last, step = key.indices(len(self))
@@ -140,11 +140,11 @@ class VariantArray:
         return to_json(self.storage, special=special, lenient=lenient)
 
     def extract(self, path: Any, type: Any = "variant", **options: Any) -> pa.Array | pa.ChunkedArray:
-        """What lies at a path, as an Arrow type: see `columns.extract.extract`."""
+        """The values at a path, as an Arrow type: see `columns.extract.extract`."""
         return _extract.extract(self.storage, path, type, **options)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the rows are the same variants one by one, by equivalence class (null equals null)."""
+        """Whether both hold equal variants row by row, compared by equivalence class (null equals null)."""
         if not isinstance(other, VariantArray):
             return NotImplemented
         return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other))
@@ -181,14 +181,14 @@ def _exported(array: pa.Array) -> pa.ExtensionArray:
 
 
 def field(name: str, nullable: bool = True) -> pa.Field:
-    """An Arrow field for a column of variants, with the marks by which others and we know it."""
+    """An Arrow field for a column of variants, marked for other libraries and for ours."""
     return pa.field(name, VARIANT_STORAGE, nullable, VARIANT_MARKS)
 
 
 def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
-    """A table or record batch whose columns of variants bear the extension's name, at any depth; no data is copied.
+    """A table or record batch whose columns of variants carry the extension name, at any depth; no data is copied.
 
-    `columns` names top-level columns that hold variants and do not say so. Raises ColumnNotFoundError,
+    `columns` names top-level columns that hold variants but are not marked. Raises ColumnNotFoundError,
     SchemaMismatchError for a column that cannot hold them, InvalidArgumentError.
     """
     if not isinstance(table, pa.Table | pa.RecordBatch):
@@ -200,7 +200,7 @@ def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
         if at < 0:
             raise ColumnNotFoundError(f"no column `{name}`", advice=f"there are {', '.join(table.schema.names)}")
         if not is_variant_storage(table.schema.field(at).type):
-            raise SchemaMismatchError(f"`{name}` is {table.schema.field(at).type}, no struct<metadata, value>")
+            raise SchemaMismatchError(f"`{name}` is {table.schema.field(at).type}, not a struct<metadata, value>")
     fields = [_marked(one, columns is not None and one.name in columns) for one in table.schema]
     schema = pa.schema(fields, table.schema.metadata)
     arrays = [array.cast(one.type) if array.type != one.type else array for one, array in zip(fields, table.columns)]
@@ -208,7 +208,7 @@ def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
 
 
 def _marked(one: pa.Field, surely: bool = False) -> pa.Field:
-    """The field with marks where it, or one within it, says that it holds variants."""
+    """The field, marked wherever it or a nested field declares that it holds variants."""
     if isinstance(one.type, pa.BaseExtensionType):
         return one
     if surely or is_variant_field(one) or is_spark_variant(one.type):

@@ -1,4 +1,4 @@
-"""Building of variants, value by value; the dictionary is made at the end, from the names that were used."""
+"""Builds variants value by value; the dictionary is created at the end, from the names that were used."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ T = TypeVar("T")
 
 
 class VariantBuilder:
-    """Builds one variant: scalars of an exact type or `append(value)`, containers by begin and end.
+    """Builds one variant: scalars of an exact type or `append(value)`, containers with begin and end.
 
-    In an object each value is preceded by `key(name)`. With `metadata`, its ids are used and every name has to be in
-    it; otherwise `finish` makes the smallest dictionary. Raises InvalidArgumentError for values that no variant can
+    In an object each value is preceded by `key(name)`. With `metadata`, its ids are used and it must contain every
+    name; otherwise `finish` creates the smallest dictionary. Raises InvalidArgumentError for values that no variant can
     hold, a name used twice in an object, more than 1,000 nested containers, and calls out of order.
     """
 
@@ -64,20 +64,20 @@ class VariantBuilder:
 
     @property
     def depth(self) -> int:
-        """How many containers are open."""
+        """The number of open containers."""
         return len(self._open)
 
     def key(self, name: str) -> VariantBuilder:
         """The name of the field whose value comes next."""
         if not self._open or self._open[-1].names is None or self._key is not None:
-            raise InvalidArgumentError(f"key({name!r}) belongs into an object, once before each value")
+            raise InvalidArgumentError(f"key({name!r}) belongs in an object, once before each value")
         if not isinstance(name, str):
-            raise InvalidArgumentError(f"{name!r} is no field name: names are strings")
+            raise InvalidArgumentError(f"{name!r} is not a field name: names are strings")
         self._key = name
         return self
 
     def append_encoded(self, value: bytes) -> VariantBuilder:
-        """A scalar as its encoded bytes, which are not looked at."""
+        """A scalar as its encoded bytes, which are not checked."""
         self._place(_of(bytes, value))
         return self
 
@@ -106,7 +106,7 @@ class VariantBuilder:
         return self.append_encoded(encode_integer(INT64, 8, value))
 
     def append_int(self, value: int) -> VariantBuilder:
-        """As narrow as it fits: int8 to int64, decimal16 up to 38 digits."""
+        """In the narrowest type: int8 to int64, decimal16 up to 38 digits."""
         return self.append_encoded(encode_int(_of(int, value)))
 
     def append_float(self, value: float) -> VariantBuilder:
@@ -187,7 +187,7 @@ class VariantBuilder:
         return self
 
     def append_variant(self, value: Variant) -> VariantBuilder:
-        """A copy of a variant with its exact types; ids are those of this builder, numbers of containers canonical.
+        """A copy of a variant with its exact types; with this builder's ids and canonical container headers.
 
         Raises MalformedVariant and UnsupportedFeatureError as a full reading does.
         """
@@ -215,7 +215,7 @@ class VariantBuilder:
         top.children.append(value)
 
     def finish(self) -> Variant:
-        """The variant. The builder starts anew."""
+        """The variant. The builder is then empty again."""
         if self._open or self._root is None:
             raise InvalidArgumentError("a container is still open" if self._open else "nothing was appended")
         found = assemble(self._root, self._closed, self._metadata)
@@ -224,7 +224,7 @@ class VariantBuilder:
 
 
 def _of(kind: type[T] | tuple[type[T], ...], value: T) -> T:
-    """The value, if it is of the type that an append takes. Raises InvalidArgumentError."""
+    """The value, if it has the type that this append takes. Raises InvalidArgumentError."""
     if not isinstance(value, kind):
         raise InvalidArgumentError(
             f"{value!r} is a {type(value).__name__}, which this append does not take", advice="append() takes any value"

@@ -1,12 +1,12 @@
 """Values of a variant as SQL types, with the rules of Spark's `variant_get` and `try_variant_get`.
 
-A scalar is cast as ANSI CAST would do it, texts of times being read in UTC. Beyond that: a whole number is a TIMESTAMP
-in seconds, a decimal as text has no zeros at its end, an object or array as text is its JSON. Arrays are cast element
-by element, objects to structs and maps field by field, names case-sensitive; a field that is missing is null.
-A variant null is null of every type but VARIANT.
+A scalar is cast as ANSI CAST would do it; strings of times are read in UTC. In addition, a whole number becomes a
+TIMESTAMP in seconds, a decimal becomes a STRING without trailing zeros, an object or array becomes its JSON. Arrays are
+cast element by element, objects to structs and maps field by field, names case-sensitive; a missing field is null. A
+variant null is null in every type but VARIANT.
 
-Other than Spark: decimals become INT, SMALLINT and TINYINT exactly, not by way of a double; a text with a time only is
-no TIMESTAMP (Spark takes today's date); bytes that are not UTF-8 are no STRING.
+Unlike Spark: decimals become INT, SMALLINT and TINYINT exactly, not through a double; a string with a time only is not
+a TIMESTAMP (Spark takes today's date); bytes that are not UTF-8 are not a STRING.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from boathouse.variant.walk import over_budget
 if TYPE_CHECKING:
     from boathouse.variant.value import Variant
 
-_ADVICE = "use try_get or try_cast (safe=True), which give null there"
+_ADVICE = "use try_get or try_cast (safe=True), which give null instead"
 _FAILED: Any = object()
-# Times by `Variant.type`: units per second of the integer that is stored.
+# Times by `Variant.type`: units per second of the stored integer.
 _INSTANTS = {"timestamp": 1_000_000, "timestamp_nanos": 1_000_000_000}
 _CLOCKS = {"timestamp_ntz": 1_000_000, "timestamp_ntz_nanos": 1_000_000_000}
 _INTEGERS = frozenset(("int8", "int16", "int32", "int64"))
@@ -65,11 +65,11 @@ _FLOATS = frozenset(("float", "double"))
 
 
 def cast_value(v: Variant, type: DataType | str, safe: bool = False) -> Any:
-    """The variant as Python's value of a type; null is None, and so is what `safe` keeps from raising.
+    """The variant as a Python value of an SQL type; null is None, and with `safe` so is a failed cast.
 
     Structs and maps are dicts, times are datetime's (nanoseconds numpy.datetime64), UUIDs uuid.UUID, VARIANT the
     variant itself. Raises EvaluationError where the cast fails or Python has no such date, UnsupportedTypeError for
-    types that nothing can be cast to.
+    types that are not a target of casts.
     """
     return _cast(v, type, safe, to_python_value)
 
@@ -81,14 +81,14 @@ def cast_exact(v: Variant, type: DataType | str, safe: bool = False) -> Any:
 
 
 def resolve_type(type: DataType | str) -> DataType:
-    """The type that a text spells, if a variant can be cast to it. Raises SchemaError, UnsupportedTypeError."""
+    """The type that a string names, if a variant can be cast to it. Raises SchemaError, UnsupportedTypeError."""
     found = parse_type(type) if isinstance(type, str) else type
     _check(found)
     return found
 
 
 def to_python_value(value: Any, type: DataType) -> Any:
-    """A value of `cast_exact`, of a type that is not nested, as Python's own. Raises EvaluationError."""
+    """A value of `cast_exact`, of a type that is not nested, as a Python object. Raises EvaluationError."""
     match type:
         case DateType():
             return date_of(value)
@@ -128,7 +128,7 @@ def _check(type: DataType) -> None:
 
 
 class _Caster:
-    """One cast: what to do with failures, and how much may still be visited (children may be shared)."""
+    """One cast: how failures are handled, and how much may still be visited (children may be shared)."""
 
     def __init__(self, safe: bool, finish: Callable[[Any, DataType], Any], size: int) -> None:
         self.safe = safe
@@ -138,7 +138,7 @@ class _Caster:
         self.path: list[Step] = []
 
     def run(self, v: Variant, type: DataType) -> Any:
-        """Recurs along the type, never along the data."""
+        """Recurses over the type, never over the data."""
         if isinstance(type, VariantType):
             self.spend(v)
             return v
@@ -165,7 +165,7 @@ class _Caster:
         return children
 
     def spend(self, v: Variant, cost: int | None = None) -> None:
-        """Counts a visit: of a value that is read whole its bytes."""
+        """Counts a visit; a value that is read whole counts its bytes."""
         start, end = v.span
         self.left -= end - start if cost is None else cost
         if self.left < 0:
@@ -186,7 +186,7 @@ class _Caster:
 
 
 def _shown(v: Variant) -> str:
-    """A scalar in a message; for containers how many children there are."""
+    """A scalar for a message; for containers the number of children."""
     if v.type in ("object", "array"):
         return f"of {len(v):,} {'fields' if v.type == 'object' else 'elements'}"
     text = to_text(v)
@@ -254,9 +254,9 @@ def _float(v: Variant, kind: str, type: DataType) -> Any:
 
 
 def nearest_float32(number: int | Decimal | float) -> float:
-    """The float nearest to an exact number, not by way of a rounded double."""
+    """The float nearest to an exact number, without rounding to a double first."""
     double = float(number)
-    # Rounding to an odd double first keeps the second rounding right.
+    # Rounding to odd as a double first makes the second rounding correct.
     if math.isfinite(double) and double != number and struct.pack("<d", double)[0] & 1 == 0:
         double = math.nextafter(double, math.inf if number > double else -math.inf)
     return to_float32(double)
@@ -280,7 +280,7 @@ def _decimal(v: Variant, kind: str, type: DataType) -> Any:
         number = _number(v, kind)
         if number is None:
             return _FAILED
-        # A float becomes a double, and that its shortest text, as in Spark.
+        # A float becomes a double, and the double its shortest string, as in Spark.
         exact = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
     fit = fit_decimal(exact, type.precision, type.scale)
     return _FAILED if fit is None else fit
@@ -349,7 +349,7 @@ def _timestamp(v: Variant, kind: str, type: DataType) -> Any:
 
 
 def _seconds(number: int | Decimal | float | None, units: int) -> int | None:
-    """A number of seconds in units, digits beyond cut off."""
+    """A number of seconds in units; further digits are cut off."""
     if isinstance(number, float):
         scaled = number * units
         if not math.isfinite(scaled):

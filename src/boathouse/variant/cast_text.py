@@ -1,4 +1,4 @@
-"""Scalars of a variant as Spark's text, and times of day from text."""
+"""Scalars of a variant as Spark's strings, and times of day from strings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def to_text(v: Variant) -> str | None:
 
 
 def decimal_text(unscaled: int, scale: int) -> str:
-    """Plain digits without zeros at the fraction's end."""
+    """Plain digits without trailing zeros in the fraction."""
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
     whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
     return ("-" if unscaled < 0 else "") + whole + ("." + fraction if fraction else "")
@@ -62,7 +62,8 @@ def nanos_text(nanos: int) -> str:
 
 
 def parse_time(text: str) -> int | None:
-    """Microseconds since midnight of `12:34[:56[.123456]]`, digits beyond the sixth cut off; None if it is no time."""
+    """Microseconds since midnight of `12:34[:56[.123456]]`, digits beyond the sixth cut off; None if it is not a
+    time."""
     m = _TIME.fullmatch(text.strip(_SPACE))
     if m is None:
         return None

@@ -49,7 +49,7 @@ Scalar = None | bool | int | float | bytes | str | tuple[int, int]
 
 
 class Container(NamedTuple):
-    """Where the parts of an object or array lie: positions in the buffer, sizes in bytes."""
+    """The parts of an object or array: positions in the buffer, sizes in bytes."""
 
     is_object: bool
     pos: int
@@ -62,18 +62,18 @@ class Container(NamedTuple):
     end: int
 
 
-# (key, pos, end) of a value inside a container: its field name or index; `end` is -1 for a type that is not known.
+# (key, pos, end) of a value inside a container: its field name or index; `end` is -1 for an unknown type.
 Child = tuple[str | int, int, int]
 
-_SHAPES = 256  # how many id lists a dictionary remembers, and how long they may be
+_SHAPES = 256  # how many id lists a dictionary caches, and how long they may be
 
-# By header byte: bytes of the whole value where the header tells, else 0.
+# By header byte: bytes of the whole value where the header determines it, else 0.
 HEADER_SIZES = [
     1 + (header >> 2) if header & 3 == SHORT_STRING
     else 1 + CONTENT_SIZES[header >> 2] if header & 3 == PRIMITIVE and header >> 2 < PRIMITIVES else 0
     for header in range(256)
 ]  # fmt: skip
-assert VARIABLE == -1  # so that binary and string are 0 here
+assert VARIABLE == -1  # makes binary and string 0 here
 
 
 def read_container(data: bytes, pos: int, end: int) -> Container:
@@ -94,17 +94,17 @@ def read_container(data: bytes, pos: int, end: int) -> Container:
         raise MalformedVariant(f"{count:,} elements do not fit into {end - pos:,} bytes", offset=pos)
     stop = values_at + int.from_bytes(data[last_at:values_at], "little")
     if stop > end:
-        raise MalformedVariant(f"the last offset leads {stop - end:,} bytes beyond the end", offset=last_at)
-    # Quicker than the constructor of a named tuple.
+        raise MalformedVariant(f"the last offset points {stop - end:,} bytes beyond the end", offset=last_at)
+    # Faster than the constructor of a named tuple.
     return tuple.__new__(
         Container, (header & 3 == OBJECT, pos, count, ids_at, id_size, offsets_at, offset_size, values_at, stop)
     )
 
 
 def value_end(data: bytes, pos: int, end: int) -> int:
-    """Where the value at `pos` ends by its own account, at most `end`; -1 if its type is not known.
+    """Where the value at `pos` ends by its own header, at most `end`; -1 if its type is unknown.
 
-    Constant time: containers say their size. Raises MalformedVariant.
+    Constant time: containers hold their size. Raises MalformedVariant.
     """
     if pos >= end:
         raise MalformedVariant("a value is expected beyond the end", offset=pos)
@@ -124,14 +124,14 @@ def value_end(data: bytes, pos: int, end: int) -> int:
             if stop <= end:
                 stop += int.from_bytes(data[pos + 1 : pos + 5], "little")
     if stop > end:
-        raise MalformedVariant(f"the value leads {stop - end:,} bytes beyond the end", offset=pos)
+        raise MalformedVariant(f"the value extends {stop - end:,} bytes beyond the end", offset=pos)
     return stop
 
 
 def value_size(data: bytes, metadata: Metadata | bytes | None, offset: int, end: int) -> int:
-    """Bytes of the value at `offset`, which has to end by `end`; the metadata is not needed for it.
+    """Bytes of the value at `offset`, which has to end by `end`; the metadata is not needed.
 
-    Raises MalformedVariant, and UnsupportedFeatureError for primitive ids above 20, whose size nobody knows.
+    Raises MalformedVariant, and UnsupportedFeatureError for primitive ids above 20, whose size is unknown.
     """
     stop = value_end(data, offset, min(end, len(data)))
     if stop < 0:
@@ -148,7 +148,8 @@ def unknown_type(data: bytes, pos: int, path: str | None = None) -> UnsupportedF
 
 
 def read_children(data: bytes, box: Container, metadata: Metadata) -> list[Child]:
-    """The children of a container in the order of its offsets, all checked as the module says, not what they hold.
+    """The children of a container in the order of its offsets, all checked by the rules of the module, except for their
+    contents.
 
     Raises MalformedVariant.
     """
@@ -160,14 +161,14 @@ def read_children(data: bytes, box: Container, metadata: Metadata) -> list[Child
         else value_end(data, start, stop)
         for start in starts
     ]
-    if [values_at, *ends] != [*starts, stop]:  # not one after another, as most are
+    if [values_at, *ends] != [*starts, stop]:  # not consecutive, as most are
         check_layout(box, starts, ends)
     return list(zip(read_names(data, box, metadata) if box.is_object else range(box.elements), starts, ends))
 
 
 def read_names(data: bytes, box: Container, metadata: Metadata) -> tuple[str, ...]:
-    """The field names of an object, in the order of its ids. Raises MalformedVariant: wild ids, duplicates."""
-    key = data[box.pos : box.offsets_at]  # from the header on, which tells the size of the ids
+    """The field names of an object, in the order of its ids. Raises MalformedVariant: ids out of range, duplicates."""
+    key = data[box.pos : box.offsets_at]  # from the header on, which holds the size of the ids
     names = metadata.shapes.get(key)
     if names is None:
         names = _read_names(data, box, metadata)
@@ -186,7 +187,7 @@ def _read_names(data: bytes, box: Container, metadata: Metadata) -> tuple[str, .
     try:
         known = metadata.names()
         names = tuple([known[id] for id in ids])
-    except MalformedVariant:  # some name is not UTF-8, though maybe none of these
+    except MalformedVariant:  # some name is not UTF-8, but perhaps none of these
         names = tuple([metadata.name(id) for id in ids])
     if len(set(names)) != len(names):
         raise duplicate(names, box.pos)
@@ -224,9 +225,10 @@ _FLOAT = struct.Struct("<f")
 
 
 def read_scalar(data: bytes, pos: int, end: int) -> Scalar:
-    """What the scalar at `pos` holds, without loss: decimals as (unscaled, scale), times as integers, UUIDs as bytes.
+    """The content of the scalar at `pos`, without loss: decimals as (unscaled, scale), times as integers, UUIDs as
+    bytes.
 
-    `end` is the value's own end as `value_end` told. Raises MalformedVariant, UnsupportedFeatureError.
+    `end` is the value's own end, from `value_end`. Raises MalformedVariant, UnsupportedFeatureError.
     """
     header = data[pos]
     if header & 3 == SHORT_STRING:
@@ -252,12 +254,12 @@ def read_scalar(data: bytes, pos: int, end: int) -> Scalar:
         return read_decimal(data, pos, end)
     number = int(_INTEGERS[end - pos - 1].unpack_from(data, pos + 1)[0])
     if id == TIME and not 0 <= number < DAY_MICROS:
-        raise MalformedVariant(f"{number:,} microseconds are no time of day", offset=pos)
+        raise MalformedVariant(f"{number:,} microseconds are not a time of day", offset=pos)
     return number
 
 
 def read_decimal(data: bytes, pos: int, end: int) -> tuple[int, int]:
-    """(unscaled, scale) of the decimal at `pos`. Raises MalformedVariant for what its width does not allow."""
+    """(unscaled, scale) of the decimal at `pos`. Raises MalformedVariant if its width does not allow it."""
     scale = data[pos + 1]
     unscaled = int.from_bytes(data[pos + 2 : end], "little", signed=True)
     if scale > MAX_SCALE:
@@ -269,7 +271,7 @@ def read_decimal(data: bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 def read_text(data: bytes, start: int, end: int) -> str:
-    """The UTF-8 bytes as text. Raises MalformedVariant."""
+    """The UTF-8 bytes as a string. Raises MalformedVariant."""
     try:
         return data[start:end].decode()
     except UnicodeDecodeError as problem:
@@ -277,7 +279,7 @@ def read_text(data: bytes, start: int, end: int) -> str:
 
 
 def type_name(data: bytes, pos: int) -> str:
-    """The type of the value at `pos`, in the words of `Variant.type`. Raises UnsupportedFeatureError."""
+    """The type of the value at `pos`, as named by `Variant.type`. Raises UnsupportedFeatureError."""
     basic = data[pos] & 3
     if basic == PRIMITIVE:
         if data[pos] >> 2 >= PRIMITIVES:

@@ -1,8 +1,8 @@
 """Changed copies of a variant, as Spark's `variant_set`, `variant_insert`, `variant_delete`, `variant_array_append` and
 `variant_strip_nulls` make them.
 
-What is not touched keeps its exact types; what comes out is canonical. Values are Variants or whatever
-`Variant.from_python` takes; None is a variant null. `safe` returns None where EvaluationError would be raised.
+Untouched parts keep their exact types; the result is canonical. Values are Variants or anything that
+`Variant.from_python` accepts; None is a variant null. `safe` returns None where EvaluationError would be raised.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from boathouse.variant.value import Variant
 from boathouse.variant.walk import Event, walk
 
 MAX_PADDING = 1 << 20
-"""How many nulls are put before an element that is set beyond the end of an array."""
+"""How many nulls may be inserted before an element that is set beyond the end of an array."""
 
 
 def set(
     v: Variant, path: str | Sequence[Step], value: object, *, create_if_missing: bool = True, safe: bool = False
 ) -> Variant | None:
-    """Replaces what is at the path, or creates it with all that leads there; arrays are filled up with nulls.
+    """Replaces the value at the path, or creates it with its parents; arrays are padded with nulls.
 
     Without `create_if_missing` a missing path changes nothing. Raises EvaluationError where the path meets a value
-    of another kind, ExpressionError for a wrong path and for `$`.
+    of another kind, ExpressionError for an invalid path and for `$`.
     """
     return _guarded(lambda: _set(v, _below_root(path), value, create_if_missing), safe)
 
 
 def insert(v: Variant, path: str | Sequence[Step], value: object, *, safe: bool = False) -> Variant | None:
-    """Adds a field, or an element before the one at the path; what leads there is created.
+    """Adds a field, or an element before the one at the path; missing parents are created.
 
     Raises EvaluationError if the field exists or the path meets a value of another kind, ExpressionError as `set`.
     """
@@ -40,7 +40,7 @@ def insert(v: Variant, path: str | Sequence[Step], value: object, *, safe: bool 
 
 
 def delete(v: Variant, *paths: str | Sequence[Step] | None) -> Variant:
-    """Removes what is at the paths, one after the other; a path that leads nowhere, or None, changes nothing.
+    """Removes the values at the paths, one after the other; a path without a value, or None, changes nothing.
 
     Raises ExpressionError as `set`.
     """
@@ -56,13 +56,13 @@ def delete(v: Variant, *paths: str | Sequence[Step] | None) -> Variant:
 def array_append(v: Variant, path: str | Sequence[Step], value: object, *, safe: bool = False) -> Variant | None:
     """Adds an element at the end of the array at the path; a missing path changes nothing.
 
-    Raises EvaluationError if there is something else than an array, ExpressionError for a wrong path.
+    Raises EvaluationError if the value is not an array, ExpressionError for an invalid path.
     """
     return _guarded(lambda: _append(v, as_path(path), value), safe)
 
 
 def strip_nulls(v: Variant, *, include_arrays: bool = True) -> Variant:
-    """Removes fields that are null and, unless `include_arrays` is false, such elements; a null itself stays."""
+    """Removes null fields and, unless `include_arrays` is false, null elements; a null at the top stays."""
     data, (pos, end), out = v.buffer, v.span, VariantBuilder()
     objects: list[bool] = []
     for step in walk(data, pos, end, v.dictionary):
@@ -101,7 +101,7 @@ def _below_root(path: str | Sequence[Step]) -> Path:
 
 
 def _copy(v: Variant) -> Variant:
-    """The canonical form, in which no two children share bytes, so that every copy after it is linear."""
+    """The canonical form, in which no two children share bytes, so that every later copy is linear."""
     return VariantBuilder().append_variant(v).finish()
 
 
@@ -132,7 +132,7 @@ def _append(v: Variant, path: Path, value: object) -> Variant:
 
 
 def _trail(v: Variant, path: Path, strict: bool = True) -> list[Variant]:
-    """The values that the path leads through, `v` first, as far as they exist.
+    """The values along the path, `v` first, as far as they exist.
 
     If `strict`, a step into a value of another kind raises EvaluationError.
     """
@@ -151,14 +151,15 @@ def _trail(v: Variant, path: Path, strict: bool = True) -> list[Variant]:
 def _mismatch(path: Path, at: int, here: Variant) -> EvaluationError:
     return EvaluationError(
         f"{format_path(path)} does not fit: at {format_path(path[:at])} there is the type {here.type}",
-        advice="set what is there to an object or array first, or pass safe=True for None",
+        advice="set that value to an object or array first, or pass safe=True for None",
     )
 
 
 def _write(trail: list[Variant], path: Path, value: object = None, *, removed: bool = False) -> Variant:
-    """A copy of trail[0] with `value` at the path, or without what is there if `removed`.
+    """A copy of trail[0] with `value` at the path, or without the value there if `removed`.
 
-    Where the trail ends before the path's last value, that one is new: before the element that has its place.
+    Where the trail ends before the path's last value, that value is new; in an array it goes before the element at its
+    position.
     """
     out = VariantBuilder()
     after: list[Sequence[Variant]] = []

@@ -45,11 +45,11 @@ def encode_integer(id: int, size: int, number: int) -> bytes:
     try:
         return _FORMATS[size].pack(primitive_header(id), number)
     except struct.error:
-        raise InvalidArgumentError(f"{number!r} is no {TYPE_NAMES[id]} of {8 * size} bits") from None
+        raise InvalidArgumentError(f"{number!r} is not a {TYPE_NAMES[id]} of {8 * size} bits") from None
 
 
 def encode_int(number: int) -> bytes:
-    """An integer as narrow as it fits: int8 to int64, then decimal16 of scale 0. Raises InvalidArgumentError."""
+    """An integer in the narrowest type: int8 to int64, then decimal16 of scale 0. Raises InvalidArgumentError."""
     if -128 <= number < 128:
         return _SMALL[number]
     if -(1 << 15) <= number < 1 << 15:
@@ -62,7 +62,7 @@ def encode_int(number: int) -> bytes:
 
 
 def encode_bool(value: bool) -> bytes:
-    """True or false: a header alone."""
+    """True or false: a header only."""
     return b"\x04" if value else b"\x08"
 
 
@@ -90,7 +90,7 @@ def decimal_id(unscaled: int, scale: int) -> int:
 def encode_time(micros: int) -> bytes:
     """Microseconds since midnight, below 24:00. Raises InvalidArgumentError."""
     if not 0 <= micros < DAY_MICROS:
-        raise InvalidArgumentError(f"{micros:,} microseconds are no time of day")
+        raise InvalidArgumentError(f"{micros:,} microseconds are not a time of day")
     return encode_integer(TIME, 8, micros)
 
 
@@ -120,7 +120,7 @@ def _sized(id: int, raw: bytes) -> bytes:
 
 
 def encode_array(elements: Sequence[bytes]) -> bytes:
-    """An array of encoded values, numbers as narrow as they fit."""
+    """An array of encoded values, with the narrowest header fields."""
     return _container(None, elements)
 
 

@@ -1,9 +1,9 @@
 """Equality and hashes by equivalence class (VariantEncoding.md, "Encoding types").
 
-Exact numbers (int8 to int64, decimals) are equal where their numbers are; timestamps and timestamps without zone each
-where the instants are, in whatever unit; short and long strings alike; everything else only with its own type: float
-1.5 is not double 1.5. NaN equals NaN, and -0.0 equals 0.0, as Spark groups them. Objects are equal with the same
-names and equal values, in whatever order; arrays element by element.
+Exact numbers (int8 to int64, decimals) are compared by value; timestamps, and timestamps without zone, by instant, in
+any unit; short and long strings by content; everything else equals values of its own type only: float 1.5 does not
+equal double 1.5. NaN equals NaN, and -0.0 equals 0.0, as Spark groups them. Objects are equal if they have the same
+names and equal values, in any order; arrays element by element.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _tokens(value: Variant) -> Iterator[Token]:
 
 
 def equal(left: Variant, right: Variant) -> bool:
-    """Whether two variants are equal, as the module says.
+    """Whether two variants are equal, by the rules of the module.
 
     Reads no further than the first difference. Raises MalformedVariant, UnsupportedFeatureError for what it reads.
     """

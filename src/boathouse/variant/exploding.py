@@ -14,7 +14,7 @@ Row: TypeAlias = "tuple[int | None, str | None, Variant | None]"
 def explode(v: Variant | None, outer: bool = False) -> Iterator[Row]:
     """(pos, key, value) of each field in stored order, or of each element, whose key is None.
 
-    Nothing for anything else and for empty containers; with `outer` one row of nulls then. None is SQL's NULL.
+    No rows for other values and for empty containers, or with `outer` one row of nulls. None is SQL's NULL.
     Raises MalformedVariant.
     """
     kind = None if v is None else v.type

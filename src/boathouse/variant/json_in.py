@@ -1,8 +1,9 @@
 """JSON text as a variant.
 
-Integers as narrow as they fit, decimal16 beyond 64 bits; numbers with a point and without an exponent the narrowest
-decimal that covers digits and scale (`1.10` is decimal4 110 of scale 2; `-0.0` is 0 of scale 1); with an exponent, or
-beyond 38 digits or scale 38, double. Strings with escapes; an escaped pair of surrogates is one character.
+Integers take the narrowest type, decimal16 beyond 64 bits; numbers with a point and without an exponent the narrowest
+decimal that covers digits and scale (`1.10` is decimal4 110 of scale 2; `-0.0` is 0 of scale 1); numbers with an
+exponent, or beyond 38 digits or scale 38, are doubles. Strings with escapes; an escaped pair of surrogates is one
+character.
 
 Refused with InvalidJsonError and the byte of the text: what RFC 8259 does not allow (text after the value, NaN,
 leading zeros, control characters in strings), a byte order mark, a name twice in an object, unpaired surrogates,
@@ -37,7 +38,7 @@ _WORDS = {"null": NULL_VALUE, "true": b"\x04", "false": b"\x08"}
 def from_json(text: str | bytes) -> Variant:
     """The variant of one JSON text (bytes are UTF-8).
 
-    Raises InvalidJsonError as the module says, InvalidArgumentError for what is no text.
+    Raises InvalidJsonError as described in the module, InvalidArgumentError if it is not a string or bytes.
     """
     root, nodes = _Parser(text).parse()
     return assemble(root, nodes)
@@ -91,7 +92,7 @@ class _Parser:
         return item, closed
 
     def comma(self, node: Node) -> bool:
-        """Goes beyond what stands after a value: a comma (true), or the end of the container, which is checked."""
+        """Skips what follows a value: a comma (true), or the end of the container, which is checked."""
         found = self.text[self.at : self.at + 1]
         if found == ",":
             self.at += 1
@@ -133,7 +134,7 @@ class _Parser:
         self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]
 
     def value(self) -> bytes | Node:
-        """A scalar encoded, or an empty node at its opening; goes to what follows it."""
+        """A scalar encoded, or an empty node at its opening bracket; moves on to what follows."""
         found = _VALUE.match(self.text, self.at)
         if found is None:
             return self.escaped()
@@ -149,7 +150,7 @@ class _Parser:
         return _WORDS[found[3]] if kind == 3 else Node([] if found[4] == "{" else None)
 
     def escaped(self) -> bytes:
-        """A string that the pattern of plain ones does not match."""
+        """A string that the pattern of plain strings does not match."""
         self.blank()
         start = self.at
         if self.text[start : start + 1] != '"':
@@ -171,7 +172,7 @@ class _Parser:
         return str(text)
 
     def number(self, text: str, start: int) -> bytes:
-        """A number, encoded as the module says."""
+        """A number, encoded by the rules of the module."""
         if len(text) <= _MAX_DIGITS and text.lstrip("-").isdigit():
             return encode_int(int(text))
         if "e" not in text and "E" not in text:

@@ -44,12 +44,12 @@ from boathouse.variant.value import Variant
 from boathouse.variant.walk import Event, walk
 
 MAX_TEXT = 2**31 - 1
-"""Characters of a text at most: names are stored once and written each time, so that few bytes can become many."""
+"""The most characters of a text: names are stored once and written each time, so that few bytes can become many."""
 Special = Literal["refuse", "string", "null"]
 
 
 def to_json(value: Variant, *, special: Special = "refuse") -> str:
-    """The canonical JSON text of a variant; `special` is what becomes of NaN and infinities.
+    """The canonical JSON text of a variant; `special` says how NaN and infinities are written.
 
     Raises EvaluationError for NaN and infinities if refused and for more than 2 GiB of text, MalformedVariant,
     UnsupportedFeatureError.
@@ -96,7 +96,7 @@ def scalar_to_json(data: bytes, pos: int, end: int, special: Special = "refuse")
 
 
 def float_text(number: float, narrow: bool, special: Special) -> str:
-    """The shortest text of a double, or of a float if `narrow`; see `to_json` for `special`."""
+    """The shortest text that reads back as the double, or as the float if `narrow`; see `to_json` for `special`."""
     if math.isfinite(number):
         return repr(float(str(np.float32(number)))) if narrow else repr(number)
     name = "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"

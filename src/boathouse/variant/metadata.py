@@ -1,4 +1,4 @@
-"""The dictionary of field names that a variant's objects refer to (VariantEncoding.md, "Metadata encoding")."""
+"""The dictionary of the field names in a variant's objects (VariantEncoding.md, "Metadata encoding")."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def unsigned(data: bytes, at: int, size: int, count: int) -> Sequence[int]:
 
 
 class Metadata:
-    """Parsed metadata: names by id and ids by name. The flag for sorted names is kept and never relied on.
+    """Parsed metadata: names by id and ids by name. The flag for sorted names is kept but never relied on.
 
-    `size` is the number of bytes that the dictionary takes of `raw`, which may be longer. Names are checked to be
-    UTF-8 when they are reached, each by itself.
+    `size` is the number of bytes of `raw` that the dictionary occupies; `raw` may be longer. Each name is checked to be
+    UTF-8 when it is read.
     """
 
     __slots__ = ("_bad", "_ids", "_names", "_offsets", "_strings_at", "flag", "raw", "shapes", "size")
@@ -38,7 +38,7 @@ class Metadata:
         self.size = self._strings_at + self._offsets[-1]
         self.shapes: dict[bytes, tuple[str, ...]] = {}  # names by an object's id list, for `decode.read_names`
         self._names: tuple[str, ...] | None = None
-        self._bad: tuple[str, int | None] | None = None  # what is wrong with a name, so that it is searched once
+        self._bad: tuple[str, int | None] | None = None  # what is wrong with a name, so that it is determined once
         self._ids: dict[bytes, list[int]] | None = None
 
     def __len__(self) -> int:
@@ -48,13 +48,13 @@ class Metadata:
         return f"Metadata({len(self)} names, {self.size} bytes)"
 
     def name_bytes(self, id: int) -> bytes:
-        """The name as it is stored. Raises MalformedVariant if there is no such id."""
+        """The name as it is stored. Raises MalformedVariant if the id does not exist."""
         if not 0 <= id < len(self._offsets) - 1:
             raise MalformedVariant(f"field id {id:,} in a dictionary of {len(self):,} names")
         return self.raw[self._strings_at + self._offsets[id] : self._strings_at + self._offsets[id + 1]]
 
     def name(self, id: int) -> str:
-        """The name of a field id. Raises MalformedVariant if there is no such id, or the name is not UTF-8."""
+        """The name of a field id. Raises MalformedVariant if the id does not exist, or the name is not UTF-8."""
         if self._names is not None and 0 <= id < len(self._names):
             return self._names[id]
         try:
@@ -78,7 +78,7 @@ class Metadata:
         return self._names
 
     def ids(self, name: str) -> tuple[int, ...]:
-        """The ids of a name, rising: none, one, or several where the dictionary repeats it."""
+        """The ids of a name, ascending: none, one, or several where the dictionary repeats it."""
         try:
             return tuple(self._by_name().get(name.encode(), ()))
         except UnicodeEncodeError:
@@ -95,7 +95,7 @@ class Metadata:
 
 
 def _parse(raw: bytes) -> tuple[bool, Sequence[int], int]:
-    """The sorted flag, the offsets, and where the strings start."""
+    """The sorted flag, the offsets, and the start of the strings."""
     if not raw:
         raise MalformedVariant("the metadata is empty", offset=0)
     header = raw[0]
@@ -118,7 +118,9 @@ def _parse(raw: bytes) -> tuple[bool, Sequence[int], int]:
         raise MalformedVariant("the dictionary's strings end beyond the metadata", offset=1 + size * (count + 1))
     for id, (start, end) in enumerate(pairwise(offsets)):
         if end < start:
-            raise MalformedVariant(f"dictionary offset {id + 1:,} falls", offset=1 + size * (id + 2))
+            raise MalformedVariant(
+                f"dictionary offset {id + 1:,} is below the previous one", offset=1 + size * (id + 2)
+            )
     return bool(header & 0x10), offsets, strings_at
 
 
@@ -126,10 +128,10 @@ _cached = lru_cache(maxsize=512)(Metadata)
 
 
 def parse_metadata(raw: bytes) -> Metadata:
-    """The dictionary in `raw`, which may be longer than it. Raises MalformedVariant.
+    """The dictionary in `raw`, which may be longer. Raises MalformedVariant.
 
-    Refused: another version, offsets that fall or lead beyond the bytes. Read: a first offset that is not 0, bytes
-    after the last string, names in any order or repeated, whatever the flag says.
+    Refused: another version, offsets that decrease or point beyond the bytes. Accepted: a first offset that is not 0,
+    bytes after the last string, names in any order or repeated, whatever the flag says.
     """
     if type(raw) is bytes and len(raw) <= _CACHED_BELOW:
         return _cached(raw)
@@ -139,7 +141,7 @@ def parse_metadata(raw: bytes) -> Metadata:
 
 
 def build_metadata(names: Iterable[str]) -> bytes:
-    """Metadata of the names: sorted by their UTF-8 bytes, each once, flag set, offsets as narrow as they fit."""
+    """Metadata of the names: sorted by their UTF-8 bytes, each once, flag set, with the narrowest offsets."""
     strings = sorted({utf8(name) for name in names})
     if not strings:
         return EMPTY_METADATA
@@ -157,5 +159,5 @@ def utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as problem:
         raise InvalidArgumentError(
-            f"{text!r} has an unpaired surrogate at character {problem.start:,}: no UTF-8 can hold it"
+            f"{text!r} has an unpaired surrogate at character {problem.start:,}: UTF-8 cannot encode it"
         ) from None

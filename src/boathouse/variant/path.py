@@ -1,8 +1,8 @@
 """Paths into a variant: the grammar of Spark's `variant_get`.
 
 A path is `$`, then steps: `.name` (any characters but `.` and `[`), `['name']` (any but `'`), `["name"]` (any but
-`"`), `[123]` (at most 2,147,483,647). Nothing is escaped, nothing skipped; names are
-case-sensitive, and `*` is a name as any other.
+`"`), `[123]` (at most 2,147,483,647). There are no escapes and no optional spaces; names are case-sensitive, and `*` is
+an ordinary name.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _ADVICE = "write $, then .name, ['name'] or [0] for each step, for example $.a['
 
 
 def as_path(path: str | Sequence[Step]) -> Path:
-    """The steps of a path's text, or of a sequence of names and positions, which can hold any name.
+    """The steps of a path string, or of a sequence of names and positions, which can hold any name.
 
     Raises ExpressionError.
     """
     if isinstance(path, str):
         return parse_path(path)
     if isinstance(path, bytes) or not isinstance(path, Sequence):
-        raise ExpressionError(f"{path!r} is no path", advice=_ADVICE)
+        raise ExpressionError(f"{path!r} is not a path", advice=_ADVICE)
     steps = tuple(path)
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, str | int):
-            raise ExpressionError(f"{step!r} is no step of a path", advice="use names (str) and positions (int)")
+            raise ExpressionError(f"{step!r} is not a step of a path", advice="use names (str) and positions (int)")
         if isinstance(step, int) and not 0 <= step <= MAX_INDEX:
             raise ExpressionError(f"the position {step} is not in 0..{MAX_INDEX:,}", advice="count from the start")
     return steps
@@ -45,9 +45,9 @@ def as_path(path: str | Sequence[Step]) -> Path:
 
 @lru_cache(maxsize=1024)
 def parse_path(text: str) -> Path:
-    """`$.a['b'][0]` as `('a', 'b', 0)`. Raises ExpressionError, which says the position."""
+    """`$.a['b'][0]` as `('a', 'b', 0)`. Raises ExpressionError, which names the position."""
     if not isinstance(text, str):
-        raise ExpressionError(f"{text!r} is no text of a path", advice=_ADVICE)
+        raise ExpressionError(f"{text!r} is not a path string", advice=_ADVICE)
     if not text.startswith("$"):
         raise _refused(text, 0, "a path starts with $")
     steps: list[Step] = []
@@ -77,7 +77,7 @@ def _reason(text: str, at: int) -> str:
     if rest[0] == ".":
         return "a name follows the dot" if rest == "." else f"a name follows the dot, not {rest[1]!r}"
     if rest[0] != "[":
-        return f"{rest[0]!r} is no start of a step"
+        return f"{rest[0]!r} does not start a step"
     if rest.startswith("[*"):
         return "[*] is not offered: a path leads to one value"
     if re.match(r"\[-\d", rest):
@@ -88,14 +88,14 @@ def _reason(text: str, at: int) -> str:
 
 
 def _refused(text: str, at: int, why: str) -> ExpressionError:
-    return ExpressionError(f"{text!r} is no path: {why} (character {at + 1})", advice=_ADVICE)
+    return ExpressionError(f"{text!r} is not a path: {why} (character {at + 1})", advice=_ADVICE)
 
 
 def format_path(path: Sequence[Step]) -> str:
-    """The text of a path: what `parse_path` reads back to the same steps.
+    """The string of a path: `parse_path` returns the same steps.
 
-    A name that the grammar cannot hold (both quotes together with `.` or `[`) is shown between single quotes with
-    those inside doubled, which `parse_path` refuses.
+    A name that the grammar cannot express (both quotes together with `.` or `[`) is shown between single quotes, with
+    inner ones doubled, which `parse_path` refuses.
     """
     return "$" + "".join(map(_step, path))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Size = TypeVar("Size", int, "npt.NDArray[np.int64]")
 
 VERSION = 1
-MAX_DEPTH = 1_000  # nested containers; the text names no limit
+MAX_DEPTH = 1_000  # nested containers; the specification names no limit
 MAX_UNSIGNED = 2**32 - 1  # the largest count, id, offset or length
 
 PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
@@ -26,7 +26,7 @@ PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
     TIMESTAMP_NTZ, FLOAT, BINARY, STRING, TIME, TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS, UUID,
 ) = range(21)  # fmt: skip
 
-# By primitive id: what `Variant.type` says.
+# By primitive id: the value of `Variant.type`.
 TYPE_NAMES = (
     "null", "boolean", "boolean", "int8", "int16", "int32", "int64", "double", "decimal4", "decimal8", "decimal16",
     "date", "timestamp", "timestamp_ntz", "float", "binary", "string", "time", "timestamp_nanos",

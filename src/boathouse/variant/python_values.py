@@ -1,6 +1,6 @@
 """Python values as variants.
 
-None null, bool boolean, int as narrow as it fits (int8 to int64, then decimal16 to 38 digits), float double, Decimal
+None null, bool boolean, int the narrowest type (int8 to int64, then decimal16 to 38 digits), float double, Decimal
 the narrowest decimal that covers its digits and its scale (the sign of -0 is lost), str string, bytes, bytearray and
 memoryview binary, date date, datetime timestamp (with a zone) or timestamp_ntz (without), time time, UUID uuid, list
 and tuple array, dict and other mappings with string keys object, Variant a copy with its exact types.
@@ -70,13 +70,13 @@ _Work = tuple[Any, Node, int]  # a container, its node, and how deep its childre
 
 
 def from_python(obj: object) -> Variant:
-    """The variant of a Python value, as the module says. Raises InvalidArgumentError."""
+    """The variant of a Python value, by the rules of the module. Raises InvalidArgumentError."""
     root, nodes = _nodes(obj, MAX_DEPTH)
     return assemble(root, reversed(nodes))
 
 
 def append_python(builder: VariantBuilder, obj: object) -> None:
-    """Appends a Python value to a builder. Raises InvalidArgumentError with the path of what does not fit."""
+    """Appends a Python value to a builder. Raises InvalidArgumentError with the path of the value that does not fit."""
     root, nodes = _nodes(obj, MAX_DEPTH - builder.depth)
     builder.append_tree(root, reversed(nodes))
 
@@ -110,7 +110,7 @@ def _nodes(obj: object, depth: int) -> tuple[bytes | Node, list[Node]]:
 
 
 def _place(item: Any, left: int, nodes: list[Node], work: list[_Work]) -> bytes | Node:
-    """A scalar encoded; a container as an empty node, to be filled later; `left` is how deep it may be."""
+    """A scalar encoded; a container as an empty node, to be filled later; `left` is how many levels are left."""
     if isinstance(item, (dict, Mapping)):
         node = Node([])
     elif isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim):
@@ -138,7 +138,9 @@ def _names(found: Mapping[Any, Any], nodes: list[Node], node: Node) -> list[str]
     for name in names:
         if not isinstance(name, str):
             raise InvalidArgumentError(
-                f"{name!r} is no field name: names are strings", where=_path_of(nodes, node), advice="convert the keys"
+                f"{name!r} is not a field name: names are strings",
+                where=_path_of(nodes, node),
+                advice="convert the keys",
             )
         if not name.isascii():
             _check_text(name, nodes, node)
@@ -156,7 +158,7 @@ def _check_text(name: str, nodes: list[Node], node: Node) -> None:
 
 
 def _path_of(nodes: list[Node], node: Node, *last: str | int) -> str:
-    """The path of a node, and of a child of it that is not there yet."""
+    """The path of a node, and of a child that is not added yet."""
     keys: list[str | int | None] = [*reversed(last)]
     for parent in reversed(nodes):
         slot = next((i for i, child in enumerate(parent.children) if child is node), None)
@@ -168,7 +170,7 @@ def _path_of(nodes: list[Node], node: Node, *last: str | int) -> str:
 
 
 def _scalar(obj: Any) -> bytes:
-    """A scalar that is no instance of exactly one of the known types: of a subclass, or of numpy."""
+    """A scalar whose type is not exactly one of the known types: a subclass, or numpy's."""
     if isinstance(obj, np.ndarray):
         obj = obj[()]
     if isinstance(obj, np.generic):
@@ -214,7 +216,7 @@ def _numpy(obj: np.generic) -> bytes:
         if unit == "ns":
             return encode_integer(TIMESTAMP_NTZ_NANOS, 8, units)
     if isinstance(obj, np.integer) and not isinstance(obj, np.timedelta64):
-        # Other names of the same widths, as longlong.
+        # Other names of the same widths, such as longlong.
         return _NUMPY[np.dtype(f"{obj.dtype.kind}{obj.dtype.itemsize}").type](obj)
     raise InvalidArgumentError(f"a variant cannot hold a numpy value of type {obj.dtype}")
 

@@ -1,6 +1,6 @@
-"""What a variant, or many, look like: `OBJECT<a: BIGINT, b: ARRAY<STRING>>`, as Spark's `schema_of_variant` prints it.
+"""The schema of a variant, or of many: `OBJECT<a: BIGINT, b: ARRAY<STRING>>`, as Spark's `schema_of_variant` prints it.
 
-Integers of every width are BIGINT, decimals as narrow as their digits without zeros at the end. Merging finds the
+Integers of every width are BIGINT, decimals are as narrow as their digits without trailing zeros. Merging finds the
 narrowest type that holds both, VARIANT where there is none; types that Spark cannot read (UUID beside another, times
 of day, nanoseconds) merge with themselves only.
 """
@@ -70,7 +70,7 @@ class VariantSchema:
 
 
 class SchemaBuilder:
-    """The schema of everything that was added, whatever the order. Holds one node for each path seen."""
+    """The schema of everything that was added, in any order. Holds one node for each path seen."""
 
     def __init__(self) -> None:
         self.root = Shape()
@@ -92,7 +92,7 @@ class SchemaBuilder:
         return self
 
     def add_schema(self, schema: VariantSchema) -> SchemaBuilder:
-        """All that another schema was made of."""
+        """Adds everything that another schema was made from."""
         work: list[tuple[Shape, DataType]] = [(self.root, schema.type)]
         while work:
             shape, type = work.pop()
@@ -122,7 +122,7 @@ def merge(schemas: Iterable[VariantSchema]) -> VariantSchema:
 
 
 class Shape:
-    """What was seen at one path: a scalar type, fields or elements; VARIANT once two of these were."""
+    """What was seen at one path: a scalar type, fields or elements; VARIANT once two of these have been seen."""
 
     __slots__ = ("element", "fields", "leaf")
 
@@ -151,13 +151,13 @@ class Shape:
         self.leaf, self.fields, self.element = VARIANT, None, None
 
     def child(self, key: str | int | None) -> Shape:
-        """Where the types of a field or of the elements are kept; lost if this is VARIANT already."""
+        """The node of a field or of the elements; a discarded one if this is VARIANT already."""
         if isinstance(key, str) and self.fields is not None:
             return self.fields.setdefault(key, Shape())
         return self.element if isinstance(key, int) and self.element is not None else Shape()
 
     def freeze(self) -> DataType:
-        """Children before what holds them, without recursion."""
+        """Children before their parents, without recursion."""
         order: list[Shape] = [self]
         for shape in order:
             order.extend(shape.fields.values() if shape.fields else ())
@@ -206,12 +206,12 @@ def _scalar_type(data: bytes, pos: int, end: int) -> DataType:
 
 
 def type_of(kind: int) -> DataType:
-    """The type of a primitive id that is no decimal."""
+    """The type of a primitive id that is not a decimal."""
     return _TYPES[TYPE_NAMES[kind]]
 
 
 def narrowest_decimal(unscaled: int, scale: int) -> DecimalType:
-    """The type of a decimal without the zeros at its fraction's end."""
+    """The type of a decimal without trailing zeros in the fraction."""
     digits = str(abs(unscaled))
     zeros = min(len(digits) - len(digits.rstrip("0")), scale) if unscaled else scale
     scale -= zeros

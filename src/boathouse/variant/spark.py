@@ -1,8 +1,8 @@
-"""Variant columns as they cross the border of Spark's Arrow functions (`mapInArrow`, `arrow_udf`, `createDataFrame`).
+"""Variant columns at the boundary of Spark's Arrow functions (`mapInArrow`, `arrow_udf`, `createDataFrame`).
 
 Spark sends a variant as `struct<value, metadata>`, the field `metadata` marked `variant: true`, and reads the columns
-that come back by position: metadata first would be taken for the value. Every kernel of this package reads what Spark
-sends as it is; `to_spark` is for what is sent back, `from_spark` for what is kept.
+that come back by position: metadata first would be taken for the value. Every kernel of this package reads Spark's
+layout directly; `to_spark` is for columns that are sent back, `from_spark` for columns that are kept.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ SPARK_VARIANT = pa.struct(
 
 
 def to_spark(column: Any) -> pa.Array | pa.ChunkedArray:
-    """A column of variants, of any layout, as Spark takes it: value first, marked. Chunked stays chunked.
+    """A column of variants, of any layout, as Spark expects it: value first, marked. Chunked stays chunked.
 
-    Raises SchemaMismatchError for what is no column of variants, or is shredded; MalformedVariant for a row that lacks
-    its value or metadata.
+    Raises SchemaMismatchError for what is not a column of variants, or is shredded; MalformedVariant for a row that
+    lacks its value or metadata.
     """
     return _each(column, SPARK_VARIANT)
 
 
 def from_spark(column: Any) -> pa.Array | pa.ChunkedArray:
-    """A column that Spark sent as `struct<metadata, value>`, the layout of all else here. Raises as `to_spark`."""
+    """A column that Spark sent as `struct<metadata, value>`, the layout used everywhere else here. Raises as
+    `to_spark`."""
     return _each(column, VARIANT_STORAGE)
 
 
 def is_spark_variant(type: pa.DataType) -> bool:
-    """Whether an Arrow type is how Spark sends a variant: `struct<value, metadata>`, the latter marked."""
+    """Whether an Arrow type is Spark's layout of a variant: `struct<value, metadata>`, the latter marked."""
     if not pa.types.is_struct(type):
         return False
     return any(f.name == "metadata" and (f.metadata or {}).get(b"variant") == b"true" for f in type)

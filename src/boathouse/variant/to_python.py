@@ -1,4 +1,4 @@
-"""A variant as Python's own values.
+"""A variant as Python objects.
 
 null None, boolean bool, int8 to int64 int, float and double float, decimals Decimal, date datetime.date, timestamp an
 aware datetime in UTC, timestamp_ntz a naive datetime, time datetime.time, both nanosecond timestamps
@@ -55,25 +55,26 @@ _ADVICE = "read `.scalar`, or extract it into an Arrow column"
 
 
 def date_of(days: int) -> date:
-    """Days since 1970-01-01 as a date. Raises EvaluationError outside of the years 1 to 9999."""
+    """Days since 1970-01-01 as a date. Raises EvaluationError outside the years 1 to 9999."""
     try:
         return date.fromordinal(days + _EPOCH_DAY)
     except (ValueError, OverflowError):
-        raise EvaluationError(f"day {days:,} is outside of Python's years 1 to 9999", advice=_ADVICE) from None
+        raise EvaluationError(f"day {days:,} is outside Python's years 1 to 9999", advice=_ADVICE) from None
 
 
 def datetime_of(micros: int, utc: bool) -> datetime:
-    """Microseconds since 1970-01-01 as a datetime, aware if `utc`. Raises EvaluationError outside of 1 to 9999."""
+    """Microseconds since 1970-01-01 as a datetime, aware if `utc`. Raises EvaluationError outside 1 to 9999."""
     try:
         return (_EPOCH_UTC if utc else _EPOCH) + timedelta(microseconds=micros)
     except OverflowError:
         raise EvaluationError(
-            f"{micros:,} microseconds since 1970 are outside of Python's years 1 to 9999", advice=_ADVICE
+            f"{micros:,} microseconds since 1970 are outside Python's years 1 to 9999", advice=_ADVICE
         ) from None
 
 
 def nanos_of(nanos: int) -> Any:
-    """Nanoseconds since 1970-01-01 as numpy.datetime64[ns]. Raises EvaluationError for the one that is NaT there."""
+    """Nanoseconds since 1970-01-01 as numpy.datetime64[ns]. Raises EvaluationError for the value that means NaT in
+    numpy."""
     found = np.datetime64(nanos, "ns")
     if np.isnat(found):
         raise EvaluationError(f"{nanos:,} nanoseconds since 1970 are NaT in numpy", advice=_ADVICE)
@@ -115,17 +116,17 @@ def scalar_to_python(data: bytes, pos: int, end: int) -> Any:
     return found if convert is None else convert(found)
 
 
-# By header byte: a reader of the numbers that cannot be wrong.
+# By header byte: a reader for numbers, which need no checks.
 _NUMBERS: list[Callable[[bytes, int], tuple[Any, ...]] | None] = [None] * 256
 for _id, _form in ((3, "<b"), (4, "<h"), (5, "<i"), (6, "<q"), (7, "<d"), (14, "<f")):
     _NUMBERS[_id << 2] = struct.Struct(_form).unpack_from
 
 
 class _Reader:
-    """The work that is left of one reading: containers found and not yet filled.
+    """The remaining work of one reading: containers found but not yet filled.
 
-    `left` is the budget less the bytes visited; a container's bytes are given back where it is found in its parent
-    and taken where it is filled, so that those of a shared one are taken each time.
+    `left` is the budget minus the bytes visited; a container's bytes are returned to it when the container is found in
+    its parent and deducted when it is filled, so that those of a shared container are deducted each time.
     """
 
     __slots__ = ("data", "left", "metadata", "root", "work")
@@ -185,14 +186,14 @@ class _Reader:
             target.extend(items)
 
     def scattered(self, box: Container) -> bool:
-        """Checks a container whose values do not follow each other, and what sharing costs, before it is read."""
+        """Checks a container whose values are not consecutive, and the cost of sharing, before it is read."""
         offsets = unsigned(self.data, box.offsets_at, box.offset_size, box.elements)
         starts = [box.values_at + offset for offset in offsets]
         ends = [value_end(self.data, start, box.end) for start in starts]
         check_layout(box, starts, ends)
         spans = [(self.data[start] & 3 > SHORT_STRING, end - start) for start, end in zip(starts, ends) if end >= 0]
         self.left += box.end - box.values_at - sum(size for _, size in spans)
-        # Containers are given back as they are found: only what is read at once may exceed the budget here.
+        # The bytes of containers are returned as they are found: only what is read at once may exceed the budget here.
         if self.left + sum(size for is_container, size in spans if is_container) < 0:
             raise over_budget(*self.root)
         return True
@@ -203,7 +204,7 @@ class _Reader:
 
 
 def read_value(data: bytes, pos: int, end: int, metadata: Metadata) -> Any:
-    """The value at `pos` as Python values; it may not reach beyond `end`.
+    """The value at `pos` as Python values; it may not extend beyond `end`.
 
     Raises MalformedVariant, UnsupportedFeatureError (primitive ids above 20, with the path), and EvaluationError
     for dates and timestamps that Python cannot hold.
@@ -224,5 +225,5 @@ def read_value(data: bytes, pos: int, end: int, metadata: Metadata) -> Any:
 
 
 def to_python(value: Variant) -> Any:
-    """The variant as Python values, as the module says."""
+    """The variant as Python values, by the rules of the module."""
     return read_value(value.buffer, *value.span, value.dictionary)

@@ -1,4 +1,4 @@
-"""Containers on their way to bytes: names and children first, ids and numbers once all names are known."""
+"""Containers before they are encoded: names and children first, ids and headers once all names are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CACHED_NAMES = 1_000
 
 
 class Node:
-    """An object or array (`names` is None); `children` are encoded scalars and nodes, `encoded` comes at the end."""
+    """An object or array (`names` is None); `children` are encoded scalars and nodes, `encoded` is set at the end."""
 
     __slots__ = ("children", "encoded", "names")
 
@@ -28,7 +28,7 @@ class Node:
 
 
 def check_names(names: list[str]) -> None:
-    """Raises InvalidArgumentError if a name is there twice."""
+    """Raises InvalidArgumentError if a name occurs twice."""
     if len(set(names)) != len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -38,8 +38,8 @@ def check_names(names: list[str]) -> None:
 def assemble(root: bytes | Node, inner_first: Iterable[Node], metadata: Metadata | None = None) -> Variant:
     """The variant of a tree, given all its nodes with children before parents; the names are checked to be unique.
 
-    With `metadata` its ids are used, otherwise the smallest dictionary is made. Raises InvalidArgumentError for names
-    that are no UTF-8 or not in the metadata given.
+    With `metadata` its ids are used, otherwise the smallest dictionary is created. Raises InvalidArgumentError for
+    names that are not UTF-8 or not in the given metadata.
     """
     nodes = list(inner_first)
     names: set[str] = set()
@@ -76,7 +76,7 @@ def _smallest_of(names: tuple[str, ...]) -> tuple[Metadata, dict[str, int]]:
 def _id_of(name: str, metadata: Metadata) -> int:
     found = metadata.ids(name)
     if not found:
-        raise InvalidArgumentError(f"the metadata given has no name {name!r}")
+        raise InvalidArgumentError(f"the given metadata does not have the name {name!r}")
     return found[0]
 
 

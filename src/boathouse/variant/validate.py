@@ -1,9 +1,9 @@
-"""All that is wrong or odd about the bytes of a variant.
+"""Everything that is wrong or odd about the bytes of a variant.
 
-An error is what a full reading refuses (`decode` lists it). An oddity is read without loss, and says that the writer
-did not keep to the text: fields out of order, a lying sorted flag, a first dictionary offset that is not 0, bytes
-after the end, gaps, shared values, array values out of order, a scale beyond the decimal's precision, reserved bits;
-and primitive types that are not known here, which newer writers may use.
+An error is what a full reading refuses (`decode` lists it). An oddity is read without loss, but shows that the writer
+deviated from the specification: fields out of order, a false sorted flag, a first dictionary offset that is not 0,
+bytes after the end, gaps, shared values, array values out of order, a scale beyond the decimal's precision, reserved
+bits; and unknown primitive types, which newer writers may use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from boathouse.variant.primitives import (
 from boathouse.variant.value import Variant
 from boathouse.variant.walk import Event, spell_path, walk
 
-LIMIT = 1_000  # findings that are kept
+LIMIT = 1_000  # findings that are returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Finding:
 
 
 def validate(value: Variant) -> tuple[Finding, ...]:
-    """Errors and oddities of a variant's bytes, those of the metadata first. Never raises for what it finds."""
+    """Errors and oddities of a variant's bytes, those of the metadata first. Never raises because of a finding."""
     start, end = value.span
     return validate_bytes(value.metadata, value.buffer[start:end])
 
 
 def validate_bytes(metadata: bytes, value: bytes) -> tuple[Finding, ...]:
-    """Errors and oddities of metadata and value, at most 1,000 and one that says so."""
+    """Errors and oddities of metadata and value, at most 1,000 and one that reports the limit."""
     findings: list[Finding] = []
     try:
         dictionary = parse_metadata(metadata)
@@ -67,7 +67,7 @@ def validate_bytes(metadata: bytes, value: bytes) -> tuple[Finding, ...]:
     check = _Check(value, dictionary, findings)
     check.run()
     if len(findings) > LIMIT:
-        findings[LIMIT:] = [Finding("oddity", "more findings are left out", findings[LIMIT].offset, "$")]
+        findings[LIMIT:] = [Finding("oddity", "further findings are omitted", findings[LIMIT].offset, "$")]
     return tuple(findings)
 
 
@@ -98,7 +98,7 @@ def _check_metadata(dictionary: Metadata, findings: list[Finding]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A value to be looked at, and the way to it."""
+    """A value to be checked, and the path to it."""
 
     pos: int
     end: int
@@ -116,7 +116,7 @@ class _Place:
 
 
 class _Check:
-    """One pass over the value: every distinct child once, so linear in the bytes whatever is shared."""
+    """One pass over the value: every distinct child once, so linear in the bytes even if children are shared."""
 
     def __init__(self, data: bytes, metadata: Metadata, findings: list[Finding]) -> None:
         self.data = data
@@ -129,7 +129,7 @@ class _Check:
         self.findings.append(Finding(kind, message, offset, place.path()))
 
     def run(self) -> None:
-        """Looks at everything; then a full reading has its say about what only it can tell."""
+        """Checks everything; then a full reading finds the faults that only it can find."""
         root = _Place(0, len(self.data), 0)
         try:
             stop = value_end(self.data, 0, len(self.data))
@@ -156,13 +156,13 @@ class _Check:
         except MalformedVariant as problem:
             self.note("error", problem.message, problem.offset or 0, _Place(0, 0, 0))
         except UnsupportedFeatureError:
-            pass  # noted as an oddity where it stands
+            pass  # recorded as an oddity at its position
 
     def scalar(self, place: _Place) -> None:
         header = self.data[place.pos]
         id = header >> 2
         if header & 3 != SHORT_STRING and id >= PRIMITIVES:
-            self.note("oddity", f"primitive type {id} is not known here: it cannot be read", place.pos, place)
+            self.note("oddity", f"primitive type {id} is unknown: it cannot be read", place.pos, place)
             return
         try:
             content = read_scalar(self.data, place.pos, place.end)
@@ -173,7 +173,7 @@ class _Check:
             self.note("oddity", f"scale {content[1]} in a {TYPE_NAMES[id]}", place.pos + 1, place)
 
     def container(self, place: _Place) -> list[_Place]:
-        """The distinct children that can be looked at."""
+        """The distinct children that can be checked."""
         data, pos = self.data, place.pos
         if place.depth >= MAX_DEPTH:
             self.note("error", f"more than {MAX_DEPTH:,} nested objects and arrays", pos, place)
@@ -220,16 +220,16 @@ class _Check:
         return names
 
     def order(self, box: Container, place: _Place, starts: list[int], ends: list[int]) -> None:
-        """Oddities of where the values lie."""
+        """Oddities of the positions of the values."""
         if len(set(starts)) < len(starts):
             self.note("oddity", "values are shared", box.offsets_at, place)
         if not box.is_object and starts != sorted(starts):
-            self.note("oddity", "the values of the array are not in its order", box.offsets_at, place)
+            self.note("oddity", "the values of the array are not in the order of its elements", box.offsets_at, place)
         spans = sorted(set(zip(starts, ends)))
         before = box.values_at
         for start, end in spans:
             if start > before >= 0:
-                self.note("oddity", f"{start - before:,} bytes before a value belong to none", before, place)
+                self.note("oddity", f"{start - before:,} bytes before a value belong to no value", before, place)
                 return
             before = end
 

@@ -1,4 +1,4 @@
-"""One variant as a lazy view: nothing below what is asked for is read."""
+"""One variant as a lazy view: only what is accessed is read."""
 
 from __future__ import annotations
 
@@ -47,10 +47,9 @@ Path = str | Sequence[str | int]
 class Variant:
     """A Variant value: metadata and value bytes as VariantEncoding.md lays them out.
 
-    Children share the buffers of what they are taken from. The metadata is read at once, the value where it is
-    asked for; wrong bytes raise MalformedVariant then, unknown primitive types UnsupportedFeatureError. Two variants
-    are equal by equivalence class (int8 1 equals decimal 1.00; float 1.5 does not equal double 1.5). They have no
-    order.
+    Children share the buffers of their parent. The metadata is read at once, the value when it is accessed; malformed
+    bytes raise MalformedVariant then, unknown primitive types UnsupportedFeatureError. Two variants are compared by
+    equivalence class (int8 1 equals decimal 1.00; float 1.5 does not equal double 1.5). They are not ordered.
     """
 
     __slots__ = ("_end", "buffer", "dictionary", "pos")
@@ -64,7 +63,8 @@ class Variant:
         for given in (metadata, value):
             if not isinstance(given, (bytes, bytearray, memoryview)):
                 raise InvalidArgumentError(
-                    f"a variant is made of bytes, not of {type(given).__name__}", advice="use from_python or from_json"
+                    f"a variant is made from bytes, not from {type(given).__name__}",
+                    advice="use from_python or from_json",
                 )
         self.dictionary = parse_metadata(bytes(metadata))
         self.buffer = bytes(value)
@@ -104,7 +104,7 @@ class Variant:
 
     @property
     def end(self) -> int:
-        """Where the value ends in `buffer`, by its own account."""
+        """Where the value ends in `buffer`, by its own header."""
         stop = value_end(self.buffer, self.pos, self._end)
         if stop < 0:
             raise self._unknown()
@@ -112,7 +112,7 @@ class Variant:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where the value starts and where it has to end at the latest, in `buffer`."""
+        """Where the value starts and the latest position at which it must end, in `buffer`."""
         return self.pos, self._end
 
     @property
@@ -126,10 +126,10 @@ class Variant:
 
     @property
     def scalar(self) -> Scalar:
-        """What a scalar holds, without loss: decimals as (unscaled, scale), dates as days, times as integers of their
-        unit, UUIDs and binaries as bytes. Raises InvalidArgumentError for objects and arrays."""
+        """The content of a scalar, without loss: decimals as (unscaled, scale), dates as days, times as integers of
+        their unit, UUIDs and binaries as bytes. Raises InvalidArgumentError for objects and arrays."""
         if self.buffer[self.pos] & 3 > SHORT_STRING:
-            raise InvalidArgumentError(f"an {self.type} is no scalar", advice="take a child of it, or to_python()")
+            raise InvalidArgumentError(f"an {self.type} is not a scalar", advice="take a child of it, or to_python()")
         return read_scalar(self.buffer, self.pos, self.end)
 
     def _unknown(self) -> UnsupportedFeatureError:
@@ -147,10 +147,11 @@ class Variant:
     def get(self, path: Path, type: DataType | str, *, safe: bool = False) -> Any: ...
 
     def get(self, path: Path, type: DataType | str | None = None, *, safe: bool = False) -> Any:
-        """The value at a path such as `$.a.b[0]` or ("a", "b", 0), as a variant or cast to a type; None for none.
+        """The value at a path such as `$.a.b[0]` or ("a", "b", 0), as a variant or cast to a type; None if there is
+        none.
 
-        A path into a scalar, a missing key and an index beyond the end give None, not an error. Raises
-        ExpressionError for a wrong path, and as `cast`.
+        A path into a scalar, a missing key and an index beyond the end give None, not an error. Raises ExpressionError
+        for an invalid path, and as `cast`.
         """
         here: Variant | None = self
         for step in _path.as_path(path):
@@ -164,7 +165,7 @@ class Variant:
         return self.get(path, type, safe=True)
 
     def cast(self, type: DataType | str, *, safe: bool = False) -> Any:
-        """Python's value of an SQL type: see `boathouse.variant.cast`. None for a variant null.
+        """The value as an SQL type, as a Python object: see `boathouse.variant.cast`. None for a variant null.
 
         Raises EvaluationError where the cast fails, unless `safe`.
         """
@@ -209,7 +210,7 @@ class Variant:
         return found
 
     def __contains__(self, name: object) -> bool:
-        """Whether an object has a field of that name."""
+        """Whether an object has a field of this name."""
         return isinstance(name, str) and self._field(name) is not None
 
     def keys(self) -> tuple[str, ...]:
@@ -250,11 +251,11 @@ class Variant:
         return box.elements
 
     def __bool__(self) -> bool:
-        """Always true: a variant is there, whatever it holds."""
+        """Always true, whatever the variant holds."""
         return True
 
     def to_python(self) -> Any:
-        """Python's own values: see `boathouse.variant.to_python`."""
+        """The value as Python objects: see `boathouse.variant.to_python`."""
         return _to_python.to_python(self)
 
     def to_json(self, *, special: Special = "refuse") -> str:
@@ -288,7 +289,7 @@ class Variant:
         return made
 
     def delete(self, *paths: Path) -> Variant:
-        """A copy without what is at the paths."""
+        """A copy without the values at the paths."""
         made: Variant = _edit.delete(self, *paths)
         return made
 
@@ -327,7 +328,7 @@ class Variant:
 
 
 def _slots(data: bytes, box: Container, ids: Sequence[int]) -> list[int]:
-    """The slots of an object's id list that hold one of the ids, wherever they stand."""
+    """The slots of an object's id list that hold one of the ids, in any order."""
     if len(ids) != 1:
         wanted = set(ids)
         return [i for i, id in enumerate(unsigned(data, box.ids_at, box.id_size, box.elements)) if id in wanted]

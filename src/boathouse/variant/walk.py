@@ -1,4 +1,5 @@
-"""A full reading of one value as a stream of events, without recursion: what every whole-value function stands on."""
+"""A full reading of one value as a stream of events, without recursion: the basis of every function that reads whole
+values."""
 
 from __future__ import annotations
 
@@ -33,13 +34,14 @@ class Step(NamedTuple):
 def walk(data: bytes, pos: int, end: int, metadata: Metadata, *, by_name: bool = False) -> Iterator[Step]:
     """Every value below and at `pos`, parents before children, an END after the last child of each container.
 
-    Objects in the order of their ids, or by the UTF-8 bytes of the names. All rules of `decode` are kept but those
-    about the content of scalars: `read_scalar` is the caller's. Raises MalformedVariant, UnsupportedFeatureError.
+    Objects in the order of their ids, or by the UTF-8 bytes of the names. All rules of `decode` are checked except
+    those about the contents of scalars: calling `read_scalar` is left to the caller. Raises MalformedVariant,
+    UnsupportedFeatureError.
     """
     stop = value_end(data, pos, end)
     if stop < 0:
         raise unknown_type(data, pos, "$")
-    scalar, new = Event.SCALAR, tuple.__new__  # quicker than the constructor of a named tuple
+    scalar, new = Event.SCALAR, tuple.__new__  # faster than the constructor of a named tuple
     left = budget(stop - pos)
     trail: list[Iterator[Child]] = [iter((("", pos, stop),))]
     keys: list[str | int | None] = []
@@ -94,12 +96,13 @@ def over_budget(pos: int, end: int) -> MalformedVariant:
 
 
 def spell_path(keys: list[str | int | None]) -> str:
-    """A path as text: `$['name'][0]`."""
+    """A path as a string: `$['name'][0]`."""
     return "$" + "".join(f"[{key}]" if isinstance(key, int) else quoted_step(str(key)) for key in keys)
 
 
 def path_to(data: bytes, pos: int, end: int, metadata: Metadata, target: int) -> str:
-    """The path of the value that starts at `target` below the value at `pos`; the byte if no way leads there."""
+    """The path of the value that starts at `target` below the value at `pos`; or its byte offset if no path reaches
+    it."""
     try:
         path = _search(data, pos, end, metadata, target)
     except MalformedVariant:
@@ -108,7 +111,7 @@ def path_to(data: bytes, pos: int, end: int, metadata: Metadata, target: int) ->
 
 
 def _search(data: bytes, pos: int, end: int, metadata: Metadata, target: int) -> str | None:
-    """Descends to `target`: at each level the one child whose bytes hold it."""
+    """Descends to `target`: at each level into the child whose bytes contain it."""
     keys: list[str | int | None] = []
     while pos != target:
         children = read_children(data, read_container(data, pos, end), metadata) if data[pos] & 3 > SHORT_STRING else []

@@ -45,7 +45,7 @@ def test_the_schema_prunes_columns(spark, path):
     pruned = spark.read.format("boathouse").schema("s string, id bigint").load(path)
     assert pruned.columns == ["s", "id"]
     assert pruned.where("id = 7").collect()[0]["s"] == "7"
-    with pytest.raises(Exception, match="column `s` is string, and was asked for as int"):
+    with pytest.raises(Exception, match="column `s` is string, and was requested as int"):
         spark.read.format("boathouse").schema("s int").load(path).collect()
 
 
@@ -111,7 +111,7 @@ def test_sql_views(spark, path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "there is no path"),
+        ({}, "the path is missing"),
         ({"path": "/not/there"}, "the path does not exist"),
         ({"path": "/x", "bogus": "1"}, "unknown option 'bogus'"),
         ({"path": "/x", "versionAsOf": "first"}, "give a whole number"),

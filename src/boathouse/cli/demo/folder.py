@@ -1,4 +1,4 @@
-"""The demo's folder: it may be replaced or removed only if a demo made it."""
+"""The demo's folder: it may be replaced or removed only if a demo created it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from boathouse.errors import AlreadyExistsError
 
 MARKER = ".boathouse-demo"
-_TEXT = "Made by `boathouse demo`, which replaces the folders delta, iceberg and lance beside this file.\n"
+_TEXT = "Created by `boathouse demo`, which replaces the folders delta, iceberg and lance beside this file.\n"
 _MADE = ("delta", "iceberg", "lance")
 
 
 def prepare(folder: Path) -> None:
-    """An empty folder for the tables. Raises AlreadyExistsError if something else is there."""
+    """An empty folder for the tables. Raises AlreadyExistsError if it contains something else."""
     _check(folder)
     clean(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ def prepare(folder: Path) -> None:
 
 
 def clean(folder: Path) -> bool:
-    """Removes what a demo left, and nothing else; false if there was nothing. Raises AlreadyExistsError."""
+    """Removes the files of a demo, and nothing else; false if there are none. Raises AlreadyExistsError."""
     _check(folder)
     if not (folder / MARKER).is_file():
         return False
@@ -39,7 +39,7 @@ def _check(folder: Path) -> None:
         raise AlreadyExistsError("this is a file", where=str(folder), advice="choose another folder with --to")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).is_file():
         raise AlreadyExistsError(
-            "the folder has something else in it, and was not made by the demo",
+            "the folder contains something else, and was not created by the demo",
             where=str(folder),
             advice="choose another folder with --to",
         )

@@ -21,12 +21,12 @@ _DELAY = "pmod((arr_time div 100) * 60 + arr_time % 100 - (sched_arr_time div 10
 
 
 def read(spark: Any, path: Path, schema: str) -> Any:
-    """A CSV file with a header line; NA and nothing are null."""
+    """A CSV file with a header line; NA and empty fields are null."""
     return spark.read.schema(schema).option("header", True).option("nullValue", "NA").csv(path.as_uri())
 
 
 def corrected(flights: Any) -> Any:
-    """Diverted flights that landed in the end get the delay that their clock times say."""
+    """Diverted flights that reached their destination get the delay that follows from their clock times."""
     delay = f"CASE WHEN {DIVERTED} THEN CAST({_DELAY} AS INT) ELSE arr_delay END"
     columns = [f"{delay} AS arr_delay" if name == "arr_delay" else name for name in flights.columns]
     return flights.selectExpr(*columns)
@@ -34,7 +34,7 @@ def corrected(flights: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a bag of rows has whatever their order: how many, and the sum and the exclusive or of their hashes."""
+    """A fingerprint of rows that does not depend on their order: the number, the sum and the XOR of their hashes."""
 
     rows: int
     sum: int
@@ -42,12 +42,12 @@ class Fingerprint:
 
     @property
     def text(self) -> str:
-        """Twenty hexadecimal digits of sum and xor."""
+        """Twenty hexadecimal digits of sum and XOR."""
         return f"{self.sum & 0xFFFFFFFFFF:010x}{self.xor & 0xFFFFFFFFFF:010x}"
 
 
 def fingerprint(frame: Any, columns: list[str]) -> Fingerprint:
-    """Computed by Spark. A null counts by its column, as xxhash64 alone skips it."""
+    """Computed by Spark. Nulls are hashed by column, since xxhash64 alone skips them."""
     named = [f"`{name}`" for name in columns]
     row_hash = f"xxhash64({', '.join(f'{name}, {name} IS NULL' for name in named)})"
     found = frame.selectExpr(

@@ -1,4 +1,4 @@
-"""What is asked of the tables, in Spark SQL over temporary views."""
+"""The demo's queries, in Spark SQL over temporary views."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`before` asks the version before the cancelled flights were deleted."""
+    """`before` queries the version before the cancelled flights were deleted."""
 
     name: str
     title: str

@@ -40,12 +40,13 @@ class Report:
 
 
 def demo(to: str, formats: Sequence[str], months: int, clean: bool, json: bool) -> bool:
-    """Runs the demo, or cleans up after one; whether the proof holds. Raises AlreadyExistsError and more."""
+    """Runs the demo, or cleans up after one; returns whether the tables are equal. Raises AlreadyExistsError and
+    others."""
     folder = Path(to).expanduser().resolve()
     if clean:
         removed = folders.clean(folder)
         show.as_json({"folder": str(folder), "removed": removed}) if json else print(
-            f"removed what the demo left in {folder}" if removed else f"nothing of a demo in {folder}"
+            f"removed what the demo left in {folder}" if removed else f"{folder} contains nothing of a demo"
         )
         return True
     board: Board = Board() if json else Terminal() if sys.stdout.isatty() else Lines()
@@ -101,7 +102,7 @@ def _inputs(spark: Any, data: Data, months: int) -> Inputs:
 
 
 def _steps(inputs: Inputs, places: list[Place], board: Board, report: Report) -> None:
-    """Runs every step for every format, with the time that each took."""
+    """Runs every step for every format, and measures the time of each."""
     todo = {
         f"append {inputs.months} month{'' if inputs.months == 1 else 's'}": steps.append_months,
         "airports, two releases": steps.write_airports,
@@ -125,7 +126,7 @@ def _steps(inputs: Inputs, places: list[Place], board: Board, report: Report) ->
 
 
 def _airports(inputs: Inputs, place: Place, board: Board, report: Report) -> None:
-    """What the second release of the airports changed, seen by time travel."""
+    """The changes in the second release of the airports, by time travel."""
     newest = bh.open(place.uri("airports"))
     first = bh.open(place.uri("airports"), version=place.first_airports)
     newest.to_spark(inputs.spark).createOrReplaceTempView("airports")
@@ -153,7 +154,7 @@ def _ask(inputs: Inputs, place: Place, question: Question, board: Board, report:
 
 
 def _prove(inputs: Inputs, places: list[Place], board: Board, report: Report) -> None:
-    """The tables must hold what Spark computes from the CSV files alone."""
+    """The tables must contain what Spark computes from the CSV files alone."""
     fixed = f"month = {inputs.fixed}"
     kept = inputs.flights.where(f"NOT ({CANCELLED})")
     expected = kept.where(f"NOT ({fixed})").unionByName(corrected(kept.where(fixed)))
@@ -186,7 +187,7 @@ def _sizes(places: list[Place], board: Board, report: Report) -> None:
         seconds = f"{sum(place.seconds.values()):.1f}"
         rows.append((place.format, found["rows"], versions, found["files"], size, seconds))
     board.table(
-        "The flights tables (the first format also pays for Spark's warming up)",
+        "The flights tables (the time of the first format includes Spark's warm-up)",
         ("format", "rows", "versions", "files", "size", "seconds"),
         rows,
     )
@@ -215,7 +216,7 @@ def _closing(board: Board, report: Report, folder: Path) -> None:
 
 
 def _near(folder: Path) -> str:
-    """The folder from here, if it lies below."""
+    """The folder relative to the working directory, if it is below it."""
     try:
         return str(folder.relative_to(Path.cwd()))
     except ValueError:

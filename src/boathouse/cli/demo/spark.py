@@ -1,4 +1,4 @@
-"""A small local Spark that says nothing: Java found first, the JVM's own words kept in a file."""
+"""A small, quiet local Spark: finds Java first, and writes the JVM's output to a file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
 
 
 def check() -> None:
-    """Raises MissingRequirementError unless PySpark and a Java that it runs on are there."""
+    """Raises MissingRequirementError unless PySpark and a suitable Java are installed."""
     if find_spec("pyspark") is None:
         raise MissingRequirementError("PySpark is not installed", advice="run pip install 'boathouse[spark]'")
     java = _java()
@@ -58,7 +58,7 @@ def check() -> None:
 
 
 def _java() -> str | None:
-    """The java that Spark's own scripts would start."""
+    """The java executable that Spark's own scripts would start."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -76,9 +76,9 @@ def _major(java: str) -> int | None:
 
 @contextmanager
 def session(work: Path) -> Iterator[Any]:
-    """A SparkSession on two cores, stopped at the end; its scratch files and its log lie in `work`.
+    """A SparkSession on two cores, stopped at the end; its scratch files and its log are in `work`.
 
-    Raises MissingRequirementError with the end of the log where Spark does not start.
+    Raises MissingRequirementError with the end of the log if Spark does not start.
     """
     check()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -109,7 +109,7 @@ def session(work: Path) -> Iterator[Any]:
 
 @contextmanager
 def _output_to(file: Path) -> Iterator[None]:
-    """Standard output and error of this process, which the JVM inherits for its life, go to a file in the block."""
+    """Redirects standard output and error of this process, which the JVM inherits, to a file inside the block."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]

@@ -1,4 +1,4 @@
-"""The demo's steps, each done for one format at a time; every one is a few lines that users may copy."""
+"""The demo's steps, each done for one format at a time; every one is a few lines to copy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Inputs:
 
 @dataclass(slots=True)
 class Place:
-    """The tables of one format, and what the steps remember of them."""
+    """The tables of one format, and what the steps remember about them."""
 
     format: str
     folder: Path
@@ -51,14 +51,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step did, for people and for the summary."""
+    """The result of a step, for the screen and for the summary."""
 
     text: str
     facts: dict[str, Any]
 
 
 def append_months(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
-    """Every month is one append; the first makes the table, by month where the format has partitions."""
+    """Every month is one append; the first creates the table, partitioned by month if the format has partitions."""
     partitions = registry.load(place.format).capabilities.partitions
     rows = files = 0
     for month in range(1, inputs.months + 1):
@@ -86,14 +86,14 @@ def write_airports(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
 
 
 def delete_cancelled(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
-    """Flights that never left are deleted."""
+    """Deletes the cancelled flights."""
     tell(CANCELLED)
     done = bh.open(place.uri("flights"), spark=inputs.spark).delete(CANCELLED, message="cancelled flights")
     return Outcome(f"{done.rows_deleted:,} rows gone", _facts(done))
 
 
 def correct_month(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
-    """One month is read, corrected by Spark, and put in its own place."""
+    """Reads one month, corrects it in Spark, and overwrites it."""
     tell("read, correct, overwrite")
     month = f"month = {inputs.fixed}"
     table = bh.open(place.uri("flights"), spark=inputs.spark)
@@ -111,7 +111,7 @@ def take_fingerprint(inputs: Inputs, place: Place, tell: Tell) -> Outcome:
     place.flights = fingerprint(flights.to_spark(inputs.spark), inputs.flights.columns)
     airports = bh.open(place.uri("airports")).to_spark(inputs.spark)
     place.airports = fingerprint(airports, inputs.airports_after.columns)
-    # Counted once more in this process, without Spark.
+    # Counted again in this process, without Spark.
     alone = flights.count()
     facts = {"rows": place.flights.rows, "fingerprint": place.flights.text, "rows_without_spark": alone}
     return Outcome(f"{place.flights.rows + place.airports.rows:,} rows", facts)

@@ -1,7 +1,8 @@
 """Constants of files as one foldable map keyed by `_metadata.file_path`: partition values, unit ids, defaults.
 
-Spark folds the map when it plans, so filters on these columns that a user adds later still prune files. Dates travel
-as days, timestamps as micros, decimals and floats as text, binaries as base64: the session's zone has no say.
+Spark folds the map when it plans, so filters on these columns that a user adds later still prune files. Dates are
+passed as days, timestamps as micros, decimals and floats as strings, binaries as base64, so that the session's zone has
+no effect.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from boathouse.types import (
     TimestampType,
 )
 
-MISSED = "boathouse: Spark read a file that is not in the plan, or spells its path in a new way: "
+MISSED = "boathouse: Spark read a file that is not in the plan, or spells its path differently: "
 _KEPT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'(),;:$&+=@/")
 
 
 def encode_path(path: str) -> str:
-    """A raw path as `java.net.URI` prints it, and so as Spark spells `_metadata.file_path`."""
+    """A raw path as `java.net.URI` prints it, which is Spark's spelling in `_metadata.file_path`."""
     return "".join(c if c in _KEPT or _plain(c) else _percent(c) for c in path)
 
 
@@ -64,7 +65,7 @@ def input_file(uri: str) -> str:
 
 
 def lookup(entries: Mapping[str, Mapping[str, Any]], ddl: Mapping[str, str], file_path: Column) -> Column:
-    """The struct of a row's file; a file without an entry fails the query, it never gives nulls."""
+    """The struct of a row's file; a file without an entry fails the query, and never gives nulls."""
     struct = ",".join(f"{name}:{type}" for name, type in ddl.items())
     literal = F.lit(json.dumps(entries, ensure_ascii=False, separators=(",", ":")))
     constants = F.from_json(literal, f"map<string,struct<{struct}>>", {"mode": "FAILFAST"})
@@ -72,7 +73,7 @@ def lookup(entries: Mapping[str, Mapping[str, Any]], ddl: Mapping[str, str], fil
 
 
 def carrier(type: DataType) -> str | None:
-    """The type that values travel as in the map; None if they cannot."""
+    """The type that represents values in the map; None if there is none."""
     match type:
         case BooleanType():
             return "boolean"
@@ -110,7 +111,7 @@ def _float_text(value: float) -> str:
 
 
 def restored(value: Column, type: DataType, column: str) -> Column:
-    """The expression that gives the value back in its own type."""
+    """The expression that restores the value in its own type."""
     target = spark_type(type, column)
     match type:
         case DateType():
@@ -136,7 +137,7 @@ def _wall_clock(micros: Column) -> Column:
 
 
 def partition_values(units: pa.Table, field_id: int) -> pa.ChunkedArray:
-    """The values of one partition field, a row a unit."""
+    """The values of one partition field, one row per unit."""
     return pc.struct_field(units.column("partition"), str(field_id))
 
 

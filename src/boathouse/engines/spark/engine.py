@@ -35,11 +35,11 @@ class SparkEngine:
 
     @property
     def timezone(self) -> str:
-        """The session's, as it is set now."""
+        """The session's time zone, as currently set."""
         return str(self.spark.conf.get("spark.sql.session.timeZone"))
 
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
-        """Spark evaluates what it parses, with functions that it knows; names are resolved when the frame is made."""
+        """Spark evaluates what it parses, with its own functions; names are resolved when the frame is created."""
         return [text for text in sql if not self._known(text)]
 
     def _known(self, text: Sql) -> bool:
@@ -58,11 +58,11 @@ class SparkEngine:
         return from_spark(rel.schema)
 
     def pin(self, rel: DataFrame) -> DataFrame:
-        """A local checkpoint: lost blocks fail the query, where a cache would compute other rows in silence."""
+        """A local checkpoint: lost blocks fail the query, where a cache would silently compute other rows."""
         return rel.localCheckpoint(eager=True)
 
     def route(self, plan: ScanPlan) -> Route:
-        """Which way `scan` reads this plan, and why."""
+        """The scan strategy for this plan, and the reason."""
         return route(self.spark, plan)
 
     def scan(self, plan: ScanPlan) -> DataFrame:

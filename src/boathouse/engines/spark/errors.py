@@ -1,4 +1,4 @@
-"""Spark's errors as the library's, where they mean the same."""
+"""Translates Spark's errors to the library's, where they mean the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVALUATION = (ArithmeticException, ArrayIndexOutOfBoundsException, DateTimeExce
 
 
 def typed(error: PySparkException) -> Exception:
-    """EvaluationError for what ANSI SQL calls a run-time error; any other error stays as it is."""
+    """EvaluationError for what ANSI SQL calls a run-time error; any other error is unchanged."""
     if isinstance(error, _EVALUATION):
         return EvaluationError(str(error).splitlines()[0])
     return error

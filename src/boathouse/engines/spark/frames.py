@@ -1,4 +1,4 @@
-"""Executor tasks as frames: every bundle of tasks is one Spark partition, on 4.0 to 4.3, classic and Connect."""
+"""Executor tasks as DataFrames: every bundle of tasks is one Spark partition, on 4.0 to 4.3, classic and Connect."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from boathouse.table.plan import ScanPlan
 from boathouse.types import Field
 
 MAX_CLOSURE = 32 << 20
-"""Bytes of pickled tasks that travel in one frame; more become several frames."""
+"""Bytes of pickled tasks in one frame; more are split into several frames."""
 SCAN_TASK_BYTES = 64 << 20
 _ROUNDS = 4
-"""Bundles a core: enough to even out tasks whose costs were guessed, few enough to pay little for starting them."""
+"""Bundles per core: enough to balance tasks whose costs are estimates, few enough to keep the start-up cost low."""
 _MAX_RANGE = 1 << 24
 
 
 def scan_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
-    """The rows of a plan, read by the format's own tasks. Raises UnsupportedTypeError."""
+    """The rows of a plan, read by executor tasks (the format's own reader). Raises UnsupportedTypeError."""
     read = plan.read
     fields = [Field(n, t) for n, t in zip((*read.output, *read.hidden), output_types(read), strict=True)]
     struct = to_spark(fields)
@@ -79,7 +79,7 @@ def _driving(spark: SparkSession, bundles: int, step: int) -> DataFrame:
 
 
 def _step(bundles: int, size: int) -> int:
-    """How many ids stand for a bundle, so that Spark's estimate of the frame grows with the bytes that it reads.
+    """How many ids represent a bundle, so that Spark's estimate of the frame's size grows with the bytes that it reads.
 
     Spark sizes the output of `mapInArrow` by its input: a few rows would look small enough to broadcast.
     """
@@ -100,7 +100,7 @@ def _chunks(items: Sequence[Any], size: Callable[[Any], int]) -> Iterator[list[A
 
 
 def _balanced(work: Sequence[tuple[int, bytes, int]], count: int) -> tuple[tuple[tuple[int, bytes], ...], ...]:
-    """Bundles of about equal cost, the dearest first (longest processing time)."""
+    """Bundles of about equal cost, most expensive tasks first (longest processing time)."""
     bundles: list[list[tuple[int, bytes]]] = [[] for _ in range(count)]
     loads = [(0, i) for i in range(count)]
     heapify(loads)

@@ -1,4 +1,4 @@
-"""Table names through Spark's metastore, without the JAR of the table's format."""
+"""Resolves table names in Spark's metastore, without the JAR of the table's format."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ _NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What the metastore says of a table: the provider as written there (None for a view), where its files lie."""
+    """A table's entry in the metastore: the provider as written there (None for a view), and the location of its
+    files."""
 
     provider: str | None
     location: str | None
 
 
 def is_name(text: str) -> bool:
-    """Whether the text can be the name of a table: one to three identifiers, quoted by backticks where needed."""
+    """Whether the string can be the name of a table: one to three identifiers, quoted by backticks where needed."""
     return _NAME.fullmatch(text.strip()) is not None
 
 
 def look_up(spark: Any, name: str) -> Named | None:
-    """The table that the session knows by this name; None if there is none, or no database of that name."""
+    """The session's table with this name; None if there is none, or no such database."""
     *database, table = [_plain(p) for p in re.findall(_PART, name.strip())]
     scope = " in " + ".".join("`" + p.replace("`", "``") + "`" for p in database) if database else ""
     pattern = table.replace("\\", "\\\\").replace("'", "\\'")
@@ -34,7 +35,7 @@ def look_up(spark: Any, name: str) -> Named | None:
         rows = spark.sql(f"show table extended{scope} like '{pattern}'").collect()
     except PySparkException:
         return None
-    # LIKE takes `*` and `|` as patterns, so that rows for other names may be among them.
+    # LIKE treats `*` and `|` as patterns, so rows for other names may be included.
     found = next((r for r in rows if r["tableName"].lower() == table.lower()), None)
     return None if found is None else _described(found["information"])
 
@@ -44,6 +45,6 @@ def _plain(part: str) -> str:
 
 
 def _described(information: str) -> Named:
-    """Lines `Key: value`; the last of a key counts, since a comment before it may hold anything."""
+    """Lines `Key: value`; the last one of a key counts, since a comment before it may contain anything."""
     found = dict(re.findall(r"^(Provider|Location): (.*)$", information, re.MULTILINE))
     return Named(found.get("Provider"), found.get("Location"))

@@ -1,7 +1,7 @@
 """Native scans: Spark's vectorised Parquet reader over exactly the plan's files, with code generation throughout.
 
-Files are read in groups that are treated alike: those with deleted rows apart from the others, and those whose
-partition values stand in for a column apart from those that hold it.
+Files are read in groups with the same treatment: those with deleted rows separately from the others, and those whose
+partition values replace a column separately from those that contain it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from boathouse.table.plan import ScanPlan, deletes_of
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, missing_data_file
 
 CHECKED_FILES = 1000
-"""Up to so many files, Spark's own list of a frame's inputs is compared with the plan's."""
+"""Up to this number of files, Spark's list of a frame's input files is compared with the plan's."""
 _PATH, _ROW, _FILE, _WORDS = "__path", "__row", "__file", "__words"
 _PREFIX = "__c"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Units that are read alike: `constants` are the columns whose values stand in their partition."""
+    """Units that are read the same way: `constants` are the columns whose values come from the partition."""
 
     units: pa.Table
     constants: frozenset[str]
@@ -52,7 +52,7 @@ class Group:
 
 
 def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
-    """Every row of the plan, with the columns `plan.read.schema`; `route` has approved the plan."""
+    """Every row of the plan, with the columns `plan.read.schema`; `route` must have chosen the native strategy."""
     read = plan.read
     units = as_spark_reads(spark, plan.units)
     frames = [_group_frame(spark, read, group, plan.deletes) for group in groups(read, units)]
@@ -75,7 +75,7 @@ def groups(read: ReadSpec, units: pa.Table) -> list[Group]:
 
 
 def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.Table) -> DataFrame:
-    """The rows of one group, columns named as the read's, hidden ones last."""
+    """The rows of one group, columns named as in the read specification, metadata columns last."""
     uris = group.units.column("path").to_pylist()
     stored = tuple(c for c in read.columns if c.name not in group.constants)
     shape = shape_of(read, stored)
@@ -88,7 +88,7 @@ def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.
 
 
 def _read(spark: SparkSession, read: ReadSpec, uris: Sequence[str], shape: Shape) -> DataFrame:
-    """The files as they are. Raises MissingFileError for the first that is gone."""
+    """The files' rows, unchanged. Raises MissingFileError for the first missing file."""
     try:
         return read_parquet(spark, uris, S.StructType(list(shape.fields)))
     except AnalysisException as error:
@@ -100,7 +100,7 @@ def _read(spark: SparkSession, read: ReadSpec, uris: Sequence[str], shape: Shape
 
 
 def _check_inputs(frame: DataFrame, uris: Sequence[str]) -> None:
-    """A frame reads all its files, or there is none: Spark leaves files out in silence under some settings."""
+    """Checks that the frame reads all files: under some settings Spark silently skips files."""
     if len(uris) > CHECKED_FILES:
         return
     wanted, found = set(map(input_file, uris)), set(frame.inputFiles())
@@ -114,7 +114,7 @@ def _check_inputs(frame: DataFrame, uris: Sequence[str]) -> None:
 
 
 def _staged(frame: DataFrame, read: ReadSpec, group: Group, shape: Shape) -> DataFrame:
-    """Columns under names of ours, so that no name of the table meets one of Spark's or of this module's."""
+    """The columns renamed, so that no name of the table collides with one of Spark's or of this module's."""
     meta = frame.metadataColumn("_metadata")
     columns = [
         shape.column(c).alias(f"{_PREFIX}{i}") for i, c in enumerate(read.columns) if c.name not in group.constants
@@ -158,13 +158,14 @@ def _value(i: int, c: ReadColumn, group: Group) -> Column:
 
 
 def _without_deleted(spark: SparkSession, frame: DataFrame, units: pa.Table, deletes: pa.Table) -> DataFrame:
-    """Rows whose bit is not set in their file's vector, broadcast as words; a file without one fails the query."""
+    """Rows whose bit is not set in the deletion vector of their file, broadcast as words; a file without one fails the
+    query."""
     vectors = spark.createDataFrame(_words(units, deletes))
     joined = frame.join(F.broadcast(vectors), F.col(_PATH) == F.col("file"), "left")
     words = F.coalesce(
         F.col(_WORDS), F.raise_error(F.concat(F.lit("boathouse: no deletion vector for "), F.col(_PATH)))
     )
-    # Rows behind the last word are alive: get() is null there, where w[i] would fail under ANSI.
+    # Rows beyond the last word are not deleted: get() is null there, where w[i] would fail under ANSI.
     word = F.coalesce(F.get(words, F.shiftright(_ROW, 6).cast("int")), F.lit(0).cast("bigint"))
     return joined.where(F.bit_get(word, F.col(_ROW).bitwiseAND(F.lit(63)).cast("int")) == 0)
 

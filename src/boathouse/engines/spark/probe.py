@@ -1,7 +1,8 @@
-"""Spark's Parquet reader put to the test, once a session: what the native path relies on and no document promises.
+"""A capability check of Spark's Parquet reader, once per session: behaviour that native scans rely on but that is not
+documented.
 
-Ten tiny files under awkward names, with constants by path, row positions and a default. Only a driver that shares its
-disk with Spark can ask (`local[*]`); elsewhere the scan's own guards stand alone.
+Ten tiny files with awkward names, with constants by path, row positions and a default. It needs a driver that shares
+its disk with Spark (`local[*]`); elsewhere only the scan's own guards apply.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PASSED: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
 
 def reader_fault(spark: SparkSession) -> str | None:
-    """What Spark's reader got wrong, in words; None if all is well. Asked once a session."""
+    """A description of what Spark's reader gets wrong; None if nothing. Checked once per session."""
     if spark in _PASSED or not str(spark.conf.get("spark.master", "")).startswith("local"):
         return None
     if spark not in _FAILED:
@@ -64,12 +65,12 @@ def _compare(spark: SparkSession, uris: list[str]) -> str | None:
     )
     frame = read_parquet(spark, uris, struct)
     if sorted(frame.inputFiles()) != sorted(map(input_file, uris)):
-        return "it does not list the files that it was given"
+        return "it does not list the given files"
     meta = frame.metadataColumn("_metadata")
     entries = {file_key(u): {"u": i} for i, u in enumerate(uris)}
     unit = lookup(entries, {"u": "bigint"}, meta["file_path"])["u"]
     rows = frame.select("x", "d", unit.alias("u"), meta["row_index"].alias("p")).where(F.col("p") < _ROWS).collect()
     expected = {(i * _ROWS + j, 7, i, j) for i in range(len(uris)) for j in range(_ROWS)}
     if {tuple(r) for r in rows} != expected or len(rows) != len(expected):
-        return "it does not give the rows, positions, paths and defaults of ten small files"
+        return "it does not return the rows, positions, paths and defaults of ten small files"
     return None

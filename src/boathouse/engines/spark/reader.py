@@ -1,4 +1,4 @@
-"""Spark's Parquet reader on an explicit list of files, with everything switched off that skips or shifts rows."""
+"""Spark's Parquet reader on an explicit list of files, with every option disabled that skips or shifts rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LISTED_IN_DRIVER = 32
 _PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 OPTIONS = {
-    "recursiveFileLookup": "true",  # no columns are made up from names of folders
+    "recursiveFileLookup": "true",  # no columns are inferred from names of folders
     "ignoredPathSegmentRegex": "(?!)",  # 4.3: names that begin with `_` or `.` are data
-    "ignoreMissingFiles": "false",  # options win over session settings that drop rows in silence
+    "ignoreMissingFiles": "false",  # options override session settings that silently drop rows
     "ignoreCorruptFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
@@ -28,21 +28,21 @@ _GLOB = re.compile(r"([\\*?\[\]{}])")
 
 
 def literal(uri: str) -> str:
-    """The URI as a pattern that only it matches.
+    """The URI as a glob pattern that matches only itself.
 
-    The internal option `__globPaths__` is no way: Connect ignores it, and with it other files of a list are read
-    twice where one name has such a character (seen on 4.0 to 4.3).
+    The internal option `__globPaths__` is not an alternative: Connect ignores it, and with it other files of a list are
+    read twice if one name has such a character (seen on 4.0 to 4.3).
     """
     return _GLOB.sub(r"\\\1", uri)
 
 
 def read_parquet(spark: SparkSession, uris: Sequence[str], schema: S.StructType) -> DataFrame:
-    """A frame over exactly these files (raw URIs); listed now, also on Connect."""
+    """A frame over exactly these files (raw URIs); they are listed now, also on Connect."""
     reader = spark.read.schema(schema).options(**OPTIONS)
     paths = [literal(uri) for uri in uris]
     if len(uris) <= _LISTED_IN_DRIVER:
         return reader.parquet(*paths)
     with settings(spark, {_PARALLELISM: max(2, 2 * cores(spark))}):
         frame = reader.parquet(*paths)
-        _ = frame.schema  # Connect analyses, and so lists, when it is asked first
+        _ = frame.schema  # Connect analyses, and so lists, on first access
         return frame

@@ -1,4 +1,5 @@
-"""Which way a scan goes: Spark's own Parquet reader, or the format's tasks on the executors; and why."""
+"""Chooses the scan strategy: native (Spark's own Parquet reader) or task-based (executor tasks run the format's
+reader); and why."""
 
 from __future__ import annotations
 
@@ -27,14 +28,15 @@ _SPELLINGS = {"s3": ("s3", "s3a")}
 _CAUSE_LENGTH = 200
 MAX_FILES = 50_000
 MAX_DELETED = 64 << 20
-"""Bytes of inline vectors that are broadcast; roaring is at most a few times smaller than the words sent."""
+"""The limit of bytes of inline deletion vectors to broadcast; the words sent are at most a few times larger than
+roaring."""
 _READS_HIDDEN = (4, 3)
-"""From this version on `ignoredPathSegmentRegex` lets names be read that begin with `_` or `.`."""
+"""From this version on `ignoredPathSegmentRegex` allows reading names that begin with `_` or `.`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`via` native or tasks; `reason` says why, for `explain()`."""
+    """`via` is native or tasks; `reason` is for `explain()`."""
 
     via: Literal["native", "tasks"]
     reason: str
@@ -44,7 +46,7 @@ class Route:
 
 
 def route(spark: SparkSession, plan: ScanPlan) -> Route:
-    """Decides for one plan; cheap tests first, questions to Spark last."""
+    """Decides for one plan; cheap checks first, requests to Spark last."""
     found = (
         _of_units(spark, plan.units)
         or _of_columns(plan.read, spark)
@@ -52,13 +54,13 @@ def route(spark: SparkSession, plan: ScanPlan) -> Route:
         or _of_session(spark, plan.units)
     )
     if found is None:
-        return Route("native", "Spark's own Parquet reader gives every row of the plan")
+        return Route("native", "Spark's own Parquet reader returns every row of the plan")
     return Route("tasks", found)
 
 
 def _of_units(spark: SparkSession, units: pa.Table) -> str | None:
     if units.num_rows == 0:
-        return "no file is left to read"
+        return "there are no files to read"
     if not pc.all(pc.equal(units.column("format"), PARQUET)).as_py():
         return "the files are not Parquet"
     if units.column("parts").null_count < units.num_rows:
@@ -89,21 +91,21 @@ def _of_path(uri: str, version: tuple[int, int]) -> str | None:
 
 def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
     if any(h not in HIDDEN for h in read.hidden):
-        return f"hidden columns {', '.join(h for h in read.hidden if h not in HIDDEN)}"
+        return f"metadata columns {', '.join(h for h in read.hidden if h not in HIDDEN)}"
     found = next((o for c in read.columns if (o := _of_column(c))), None)
     if found is not None:
         return found
     if not flag(spark, "spark.sql.caseSensitive", False):
         if _collide([c.name for c in read.columns]):
-            return "column names that differ in case only"
+            return "column names that differ only in case"
         if _collide([(c.physical or (c.name,))[0] for c in read.columns]):
-            return "column names in the files that differ in case only"
+            return "column names in the files that differ only in case"
     return nested_obstacle(read)
 
 
 def _of_column(c: ReadColumn) -> str | None:
     if c.physical is not None and len(c.physical) > 1:
-        return f"`{c.name}` is read out of a struct"
+        return f"`{c.name}` is read from inside a struct"
     if c.constant_in and carrier(c.type) is None:
         return f"partition values of type {c.type} (`{c.name}`)"
     return native_obstacle(c.type, c.name)
@@ -126,11 +128,11 @@ def _of_session(spark: SparkSession, units: pa.Table) -> str | None:
     if found is not None:
         return found
     fault = reader_fault(spark)
-    return None if fault is None else f"Spark {spark.version} failed the reader's probe: {fault}"
+    return None if fault is None else f"Spark {spark.version} failed the reader's capability check: {fault}"
 
 
 def _of_scheme(spark: SparkSession, place: tuple[str, str], uri: str) -> str | None:
-    """Whether Spark itself reaches this store: asked with one of the plan's files, once a session and bucket."""
+    """Whether Spark itself reaches this store: checked with one of the plan's files, once per session and bucket."""
     if place[0] == "file":
         return None
     known = facts(spark).stores
@@ -147,7 +149,7 @@ def _reach(spark: SparkSession, place: tuple[str, str], uri: str) -> Reach:
             return Reach(scheme)
         except Exception as error:  # py4j's own on classic, PySpark's on Connect
             first = first or cause(error)
-    return Reach(place[0], f"Spark does not reach {place[0]}://{place[1]}: {first}")
+    return Reach(place[0], f"Spark cannot reach {place[0]}://{place[1]}: {first}")
 
 
 def respelled(uri: str, scheme: str) -> str:

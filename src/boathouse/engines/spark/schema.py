@@ -1,7 +1,7 @@
 """Types of the library as PySpark types, and back.
 
 Spark has no unsigned integers, half floats, vectors, uuids or fixed binaries: they widen (uint8 to smallint, uint16 to
-int, uint32 to bigint, uint64 to decimal(20,0), halffloat to float, vector to array, uuid to its text, fixed to binary).
+int, uint32 to bigint, uint64 to decimal(20,0), halffloat to float, vector to array, uuid to a string, fixed to binary).
 Times of day, nanoseconds and decimals beyond 38 digits are refused, naming the column.
 """
 
@@ -78,7 +78,7 @@ def to_spark(fields: Iterable[Field]) -> S.StructType:
 
 
 def spark_type(type: DataType, column: str) -> S.DataType:
-    """The PySpark type that holds values of `type`; `column` is what an error names."""
+    """The PySpark type that holds values of `type`; `column` is its name in errors."""
     leaf = _leaf(type)
     if leaf is not None:
         return leaf
@@ -90,8 +90,8 @@ def spark_type(type: DataType, column: str) -> S.DataType:
         case MapType(key, value):
             return S.MapType(spark_type(key.type, f"{column}.key"), spark_type(value.type, f"{column}.value"))
     raise UnsupportedTypeError(
-        f"column `{column}` has the type {type}, which Spark does not hold",
-        advice="leave it out of the columns that are read, or read the table in process with to_arrow()",
+        f"column `{column}` has the type {type}, which Spark does not have",
+        advice="select columns without it, or read the table in process with to_arrow()",
     )
 
 
@@ -127,7 +127,7 @@ def _leaf(type: DataType) -> S.DataType | None:
 def from_spark(schema: S.StructType) -> Schema:
     """The schema of a DataFrame, every field nullable. Raises UnsupportedTypeError naming the column.
 
-    Spark's `nullable = false` says what an expression happens to give (`lit(1)`, `range`), not what a table demands:
+    Spark's `nullable = false` describes the result of an expression (`lit(1)`, `range`), not a requirement of a table:
     Spark's own writers drop it too.
     """
     return Schema(tuple(_field(f, f.name) for f in schema.fields))
@@ -153,14 +153,14 @@ def _plain(type: S.DataType, path: str) -> DataType:
     found = next((ours for theirs, ours in _LEAVES.items() if isinstance(type, theirs)), None)
     if found is None:
         raise UnsupportedTypeError(
-            f"column `{path}` has Spark's type {type.simpleString()}, which no table format here holds",
+            f"column `{path}` has Spark's type {type.simpleString()}, which no table format supports",
             advice="cast it to a plain type first",
         )
     return found
 
 
 def native_obstacle(type: DataType, column: str) -> str | None:
-    """Why Spark's Parquet reader cannot give values of `type` as `spark_type` has them; None if it can."""
+    """Why Spark's Parquet reader cannot return values of `type` as `spark_type`; None if it can."""
     match type:
         case StructType(fields):
             return next((o for f in fields if (o := native_obstacle(f.type, f"{column}.{f.name}"))), None)

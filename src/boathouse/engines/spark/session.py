@@ -1,4 +1,4 @@
-"""What the engine knows of a Spark session and asks once: its version, its cores, its settings while a plan is made."""
+"""The engine's cache of a Spark session's properties: its version, its cores, its settings while a plan is made."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Reach:
 
 @dataclass
 class Facts:
-    """Answers kept for a session."""
+    """The cached properties of a session."""
 
     version: tuple[int, int]
     cores: int | None = None
@@ -39,7 +39,7 @@ _FACTS: WeakKeyDictionary[SparkSession, Facts] = WeakKeyDictionary()
 
 
 def facts(spark: SparkSession) -> Facts:
-    """The facts of this session, made on first use."""
+    """The cache of this session, created on first use."""
     known = _FACTS.get(spark)
     if known is None:
         major, minor = str(spark.version).split(".")[:2]
@@ -48,7 +48,7 @@ def facts(spark: SparkSession) -> Facts:
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks run at once, as Spark itself would split a range; one small job, once a session."""
+    """How many tasks run in parallel, from the number of partitions of a range; one small job, once per session."""
     known = facts(spark)
     if known.cores is None:
         found = spark.range(_PROBE_ROWS).select(F.spark_partition_id().alias("p")).distinct().count()
@@ -57,13 +57,13 @@ def cores(spark: SparkSession) -> int:
 
 
 def flag(spark: SparkSession, name: str, default: bool) -> bool:
-    """A setting that is true or false."""
+    """A boolean setting."""
     return str(spark.conf.get(name, str(default).lower())).lower() == "true"
 
 
 @contextmanager
 def settings(spark: SparkSession, wanted: Mapping[str, Any]) -> Iterator[None]:
-    """Session settings while the block runs, restored afterwards."""
+    """Changes session settings inside the block, and restores them afterwards."""
     with _LOCK:
         before = {name: spark.conf.get(name, None) for name in wanted}
         try:

@@ -1,8 +1,8 @@
-"""How the columns of a `ReadSpec` are asked of Spark's Parquet reader: by physical name.
+"""The read schema for Spark's Parquet reader of the columns of a `ReadSpec`: by physical name.
 
 Never by field id: Spark resolves pushed filters by name even when it reads by id, and so loses rows where a name was
-swapped or used again; and the setting that makes it look at ids is the session's, read when the query runs, so that a
-frame would turn to nulls where somebody switched it off. Tables whose names and ids diverged are read by tasks.
+swapped or reused; and the setting that enables ids is the session's, evaluated when the query runs, so that a frame
+would return nulls if it is switched off. Tables whose names and ids diverged are read by executor tasks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from boathouse.types import BinaryType, DataType, Field, FixedType, ListType, Ma
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The fields to read for some columns, and the expression of each column over them (a column of the frame)."""
+    """The fields to read for some columns, and each column's expression over them (a column of the frame)."""
 
     fields: tuple[S.StructField, ...]
     names: dict[str, str]
     casts: frozenset[str]
 
     def column(self, c: ReadColumn) -> Column:
-        """The value of a column, under its own type and names."""
+        """The value of a column, with its own type and names."""
         value = F.col(quoted(self.names[c.name]))
         if c.name in self.casts:
             value = value.cast(spark_type(c.type, c.name))
@@ -45,7 +45,7 @@ def quoted(name: str) -> str:
 
 
 def by_id(read: ReadSpec) -> bool:
-    """Whether columns must be found by field id: the format did not say that names and ids never diverged."""
+    """Whether columns must be found by field id: the format did not declare that names and ids never diverged."""
     if all(c.field_id is None for c in read.columns):
         return False
     return read.options.get("names_diverged") is not False
@@ -58,9 +58,9 @@ def matching(read: ReadSpec) -> Matching:
 
 
 def nested_obstacle(read: ReadSpec) -> str | None:
-    """Why nested fields, defaults or ids keep Spark's reader from giving the columns; None if nothing does."""
+    """Why nested fields, defaults or ids prevent Spark's reader from reading the columns; None if nothing does."""
     if by_id(read):
-        return "names and field ids diverged, which Spark's reader does not follow safely"
+        return "names and field ids diverged, which Spark's reader does not handle safely"
     rules = matching(read)
     for c in read.columns:
         if c.default is not None and default_sql(c) is None:
@@ -87,7 +87,7 @@ def _below(type: DataType) -> Iterator[Field]:
 
 
 def shape_of(read: ReadSpec, columns: tuple[ReadColumn, ...]) -> Shape:
-    """The shape of these columns, none of them constant in the files that are read."""
+    """The read schema of these columns, none of which is constant in the files that are read."""
     rules = matching(read)
     fields: list[S.StructField] = []
     names: dict[str, str] = {}
@@ -107,7 +107,7 @@ def _metadata(c: ReadColumn) -> dict[str, Any]:
 
 
 def _physical(type: DataType, path: str, rules: Matching) -> S.DataType:
-    """The type as the files spell it; Spark casts structs by position, so a cast gives the table's names back."""
+    """The type with the names in the files; Spark casts structs by position, so a cast restores the table's names."""
     match type:
         case StructType(fields):
             return S.StructType([_physical_field(f, path, rules) for f in fields])
@@ -124,7 +124,8 @@ def _physical_field(f: Field, path: str, rules: Matching) -> S.StructField:
 
 
 def default_sql(c: ReadColumn) -> str | None:
-    """A column's default as SQL text for EXISTS_DEFAULT; None for types that Spark's reader cannot fill in."""
+    """A column's default as SQL text for EXISTS_DEFAULT; None for types whose defaults Spark's reader cannot fill
+    in."""
     if isinstance(c.type, (StructType, ListType, MapType, BinaryType, FixedType)):
         return None
     return sql_literal(Literal.of(c.default).value, c.type)

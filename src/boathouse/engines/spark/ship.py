@@ -1,4 +1,4 @@
-"""The package travels to the executors once a session: only the driver has to have it installed."""
+"""Distributes the package to the executors once per session: only the driver needs it installed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def ship(spark: SparkSession) -> None:
 
 @cache
 def archive() -> str:
-    """A zip of the package's sources, made once a process; its name says its content, as Spark takes a name once."""
+    """A zip of the package's sources, created once per process; its name contains a digest, as Spark accepts a name
+    only once."""
     root = Path(boathouse.__file__).parent
     files = sorted(p for p in root.rglob("*.py"))
     files += sorted((root.parent / "pyspark_boathouse").glob("*.py"))
@@ -42,7 +43,7 @@ def archive() -> str:
     folder = Path(tempfile.mkdtemp(prefix="boathouse-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"boathouse-{digest}.zip"
-    # A folder without __init__.py is a package in a zip only if the zip names the folder itself.
+    # In a zip, a folder without __init__.py is a package only if the zip has an entry for the folder.
     folders = sorted({f"{parent.as_posix()}/" for n in content for parent in Path(n).parents if parent.name})
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         for name in folders:

@@ -25,7 +25,7 @@ _COLUMN, _KEY = "__column", "__key"
 
 
 def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
-    """Writes every row once; OUTCOMES. Raises the first task's error with its own type."""
+    """Writes every row once; returns OUTCOMES. Raises the first task's error with its own type."""
     spark = frame.sparkSession
     ship(spark)
     names = tuple(frame.columns)
@@ -40,10 +40,10 @@ def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
 
 
 def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> DataFrame:
-    """The rows laid so that those of one partition, or of one unit, meet in one worker; columns are named by position.
+    """The rows distributed so that those of one partition, or of one unit, meet in one worker; columns are named by
+    position, since Spark's mapInArrow resolves columns by name, and fails for names with a dot.
 
-    Spark's mapInArrow finds columns by their names, and so none that has a dot. Adaptive execution may cut a
-    partition that is far larger than others, and joins small ones.
+    Adaptive execution may split a partition that is far larger than others, and coalesces small ones.
     """
     places = Names(frame.columns)
     rows = frame.toDF(*(f"{_COLUMN}{i}" for i in range(len(frame.columns))))
@@ -58,10 +58,10 @@ def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> Data
 
 
 def _key(field: PartitionField, places: Names) -> Column | None:
-    """What rows of one partition have in common; rows of two partitions may share it too. None for void."""
+    """A distribution key that rows of one partition share; rows of two partitions may share it too. None for void."""
     found = places.at(field.source[0])
     if not found:
-        # A column that the rows lack is null in all of them.
+        # A column that is missing in the rows is null.
         return None
     source = F.col(".".join([f"{_COLUMN}{found[0]}", *(quoted(p) for p in field.source[1:])]))
     match field.transform.name:

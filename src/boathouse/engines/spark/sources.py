@@ -29,7 +29,7 @@ def to_frame(spark: SparkSession, data: object) -> DataFrame:
         return _from_arrow(spark, pa.Table.from_batches([pa.record_batch(data)]))
     raise InvalidArgumentError(
         f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}",
-        advice="pass a PySpark DataFrame, or anything that speaks Arrow (pyarrow, pandas, polars, duckdb)",
+        advice="pass a PySpark DataFrame, or anything that exports Arrow data (pyarrow, pandas, polars, duckdb)",
     )
 
 
@@ -44,7 +44,7 @@ def _from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dictionaries unfolded, extension types as their storage."""
+    """Dictionaries decoded, extension types as their storage."""
     columns = [_plain(c) for c in batch.columns]
     if not columns:
         return batch

@@ -1,4 +1,4 @@
-"""Arrow batches in the shape that Spark exchanges them, and errors as bytes. Runs on executors: no pyspark here."""
+"""Arrow batches in the layout that Spark exchanges, and errors as bytes. Runs on executors: does not import pyspark."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _UNSIGNED = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20
 
 
 def to_spark_batch(batch: pa.RecordBatch, types: Sequence[DataType] | None = None) -> pa.RecordBatch:
-    """The batch as Spark takes it: widened (see `schema`), every field nullable, columns in the same order.
+    """The batch as Spark expects it: widened (see `schema`), every field nullable, columns in the same order.
 
-    `types` are the library's types of the columns, by default what their Arrow fields say.
+    `types` are the library's types of the columns, by default from their Arrow fields.
     """
     if types is None:
         types = [f.type for f in from_arrow(batch.schema)]
@@ -43,7 +43,7 @@ def to_spark_batch(batch: pa.RecordBatch, types: Sequence[DataType] | None = Non
 
 
 def to_spark_array(array: pa.Array, type: DataType) -> pa.Array:
-    """One column of the library's `type` as Spark takes it."""
+    """One column of the library's `type` as Spark expects it."""
     match type:
         case IntegerType(bits, False):
             return array.cast(_UNSIGNED[bits])
@@ -83,7 +83,7 @@ def _spark_map(array: pa.MapArray, key: Field, value: Field) -> pa.Array:
 
 
 def _child(array: pa.StructArray, i: int) -> pa.Array:
-    """A struct's child as it lies, its own nulls only; sliced as the struct is."""
+    """A struct's child with only its own nulls, sliced like the struct."""
     return array.field(i)
 
 
@@ -107,7 +107,7 @@ def _entries(array: pa.MapArray, type: pa.MapType, keys: pa.Array, items: pa.Arr
 
 
 def from_spark_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch as the library holds it: instants in UTC whatever the session's zone, variants as (metadata, value)."""
+    """A batch in the library's layout: instants in UTC whatever the session's zone, variants as (metadata, value)."""
     made = [_from_spark(f, column) for f, column in zip(batch.schema, batch.columns, strict=True)]
     if not made:
         return batch
@@ -137,7 +137,7 @@ def _from_spark(field: pa.Field, array: pa.Array) -> tuple[pa.Array, pa.Field]:
 
 
 def encode(batch: pa.RecordBatch) -> bytes:
-    """One batch as an Arrow IPC stream: types that Spark has not travel as bytes."""
+    """One batch as an Arrow IPC stream: types that Spark does not have are passed as bytes."""
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, batch.schema) as writer:
         writer.write_batch(batch)
@@ -145,6 +145,6 @@ def encode(batch: pa.RecordBatch) -> bytes:
 
 
 def decode(data: bytes) -> list[pa.RecordBatch]:
-    """What `encode` was given."""
+    """The argument of `encode`."""
     with pa.ipc.open_stream(data) as reader:
         return list(reader)

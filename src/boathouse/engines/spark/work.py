@@ -1,7 +1,8 @@
-"""What runs in Spark's Python workers, as picklable callables for `mapInArrow`. No pyspark, no store, no parser here.
+"""The code that runs in Spark's Python workers, as picklable callables for `mapInArrow`. It imports no pyspark, store
+or parser.
 
-Tasks travel in the callable itself, pickled one by one, so that a worker unpickles only its own. The driving frame is
-`spark.range(0, n * step, 1, n)` filtered to every `step`-th id: exactly one row, hence one bundle, a Spark partition.
+Tasks are part of the callable, pickled one by one, so that a worker unpickles only its own. The driving frame is
+`spark.range(0, n * step, 1, n)` filtered to every `step`-th id: exactly one row, hence one bundle, per Spark partition.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RESULT = pa.schema(
 )  # fmt: skip
 RESULT_DDL = "task int, part int, data binary, error binary"
 ROWS_ONLY = "__rows"
-"""The column that stands in where no column is read: Arrow batches without columns lose their row count."""
+"""A placeholder where no column is read: Arrow batches without columns lose their row count."""
 
 
 def bundle_ids(batches: Batches, step: int) -> Iterator[int]:
@@ -38,14 +39,14 @@ def bundle_ids(batches: Batches, step: int) -> Iterator[int]:
 
 
 def output_types(read: ReadSpec) -> list[DataType]:
-    """The types of the batches that leave a scan, hidden columns last."""
+    """The types of the batches of a scan, metadata columns last."""
     by_name = {c.name: c.type for c in read.columns}
     return [by_name[n] for n in read.output] + [INT64 for h in read.hidden if h in HIDDEN]
 
 
 @dataclass(frozen=True)
 class ScanBundles:
-    """Reads bundles of `ScanTask`s into batches as Spark takes them."""
+    """Reads bundles of `ScanTask`s into batches as Spark expects them."""
 
     bundles: tuple[tuple[bytes, ...], ...]
     step: int
@@ -57,7 +58,7 @@ class ScanBundles:
 
 
 def scan_rows(task: ScanTask) -> Batches:
-    """The rows of one task as Spark takes them."""
+    """The rows of one task as Spark expects them."""
     types = output_types(task.read)
     for batch in tasks(task.read.format).read(task):
         if not types:
@@ -68,7 +69,7 @@ def scan_rows(task: ScanTask) -> Batches:
 
 @dataclass(frozen=True)
 class MapBundles:
-    """Runs `fn` over bundles of (task number, pickled task); results and errors travel as rows of RESULT."""
+    """Runs `fn` over bundles of (task number, pickled task); results and errors are returned as rows of RESULT."""
 
     fn: Callable[[Any], Iterable[pa.RecordBatch]]
     bundles: tuple[tuple[tuple[int, bytes], ...], ...]
@@ -90,7 +91,7 @@ class MapBundles:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """Writes the rows of a Spark partition, whose columns have these names; OUTCOMES travel as rows of RESULT."""
+    """Writes the rows of a Spark partition, whose columns have these names; OUTCOMES are returned as rows of RESULT."""
 
     context: WriteContext
     names: tuple[str, ...]

@@ -1,7 +1,8 @@
-"""Dictionaries that differ in little: those that share header, count and offsets with a model are read as one.
+"""Near-identical dictionaries: those that share header, count and offsets with a template are read together.
 
-Nothing is assumed of a dictionary: its header and its whole table of offsets are compared with those of the model, and
-names are compared in the bytes of every single dictionary. What has no model is left to `names.Dictionaries`.
+Nothing is assumed about a dictionary: its header and its complete offsets are compared with those of the template
+(`_Model`), and names are compared in the bytes of each dictionary. Dictionaries without a template are left to
+`names.Dictionaries`.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 
 ABSENT = -1
 SEVERAL = -2
-# The longest dictionary that is a model, and the longest header with offsets; names are compared with them if short.
+# The longest dictionary that becomes a template, and the longest header with offsets; short names are compared too.
 _SIZE = 8192
 _HEAD = 1024
 _NAMES = 4096
-# Dictionaries that are compared side by side: numpy's loops are long then.
+# Dictionaries that are compared in one numpy call, so that its loops are long.
 _SIDE = 32
 _MODELS = 16
-# A model with fewer dictionaries among those of one window, or with a smaller share of them, does not pay.
+# A template that fewer dictionaries of a window, or a smaller share of them, match does not pay.
 _LEAST = 64
 _SHARE = 32
-# How often models are looked for in vain in one window; and for how many windows at most not at all after that.
+# How many searches for templates may fail in one window, and for how many windows at most the search then pauses.
 _FAILURES = 4
 _REST = 31
 
 
 class Model:
-    """A well-formed dictionary. `edges` are where its names start and end, in bytes from its start, the first of them
-    the end of its offsets; `slots` the ids by length of name.
+    """A well-formed dictionary. `edges` are where its names start and end, in bytes from its start, starting with the
+    end of its offsets; `slots` the ids by length of name.
 
-    `common` has 255 for each byte that all dictionaries met so far had as the model has it, else 0; in whole words of
-    eight bytes (as `words`), as far as there are such. Header and offsets are always among them.
+    `common` has 255 for each byte in which all dictionaries seen so far equal the template, else 0; in whole words of
+    eight bytes (as `words`). Header and offsets are always among them.
     """
 
     def __init__(self, raw: bytes, edges: Sequence[int]) -> None:
@@ -54,7 +55,7 @@ class Model:
             self.slots.setdefault(len(name), []).append(slot)
         self.words = np.frombuffer(raw[: self.size] + bytes(-self.size % 8), "<u8")
         self._tiles: dict[int, Words] = {}
-        # Header, count and first offsets, and the last offsets: they tell most dictionaries apart.
+        # Header, count and first offsets, and the last offsets: they distinguish most dictionaries.
         last = (self.head - 1) // 8 * 8
         self.keys = tuple(
             (at // 8, np.uint64((1 << 8 * (stop - at)) - 1), np.uint64(int.from_bytes(raw[at:stop], "little")))
@@ -70,7 +71,8 @@ class Model:
 
     @staticmethod
     def of(raw: bytes) -> Model | None:
-        """That of one dictionary and what may follow it; None if it is malformed, too long, or begins with a gap."""
+        """The template from one dictionary and what may follow it; None if it is malformed, too long, or begins with a
+        gap."""
         width = (raw[0] >> 6) + 1 if raw else 0
         if not raw or raw[0] & 15 != 1 or len(raw) < 1 + width:
             return None
@@ -85,16 +87,16 @@ class Model:
 
 
 def _whole(mask: bytes) -> bytes:
-    """In whole words, without empty ones at the end."""
+    """In whole words, without trailing empty ones."""
     mask = mask.rstrip(b"\0")
     return mask + bytes(-len(mask) % 8)
 
 
 @dataclass
 class Models:
-    """The models that were met so far, to be tried on the next window of the same column.
+    """The templates found so far, to be tried on the next window of the same column.
 
-    After a window without any, the next `rest` are not searched; `last_rest` is how many that were.
+    After a window without any, the next `rest` windows are not searched; `last_rest` is the previous such number.
     """
 
     known: list[Model] = field(default_factory=list)
@@ -103,8 +105,8 @@ class Models:
 
 
 class Group:
-    """The dictionaries `rows` of a window, at `start` in `data`, all with header and offsets of `model`, and with its
-    bytes where `common` is 255."""
+    """The dictionaries `rows` of a window, at `start` in `data`, all with the header and offsets of `model`, and with
+    its bytes where `common` is 255."""
 
     def __init__(self, data: Bytes, model: Model, rows: Rows, start: Ints, common: bytes) -> None:
         self.data, self.model, self.rows, self.start, self.common = data, model, rows, start, common
@@ -131,7 +133,7 @@ class Group:
 
 
 def equal(data: Bytes, at: Ints, name: bytes) -> Bools:
-    """Where the bytes at `at` are those of `name`. There must be as many bytes."""
+    """Where the bytes at `at` equal `name`; there must be enough bytes."""
     same = np.ones(len(at), np.bool_)
     for low in range(0, len(name), 8):
         piece = name[low : low + 8]
@@ -149,7 +151,7 @@ def equal(data: Bytes, at: Ints, name: bytes) -> Bools:
 
 
 def group(data: Bytes, start: Ints, end: Ints, models: Models) -> tuple[list[Group], Ints]:
-    """The dictionaries `data[start:end]` by model, and which have none. `models` learns from them."""
+    """The dictionaries `data[start:end]` by template, and those without one. New templates are added to `models`."""
     if models.rest:
         models.rest -= 1
         return [], np.arange(len(start))
@@ -170,7 +172,7 @@ def group(data: Bytes, start: Ints, end: Ints, models: Models) -> tuple[list[Gro
 
 
 class _Search:
-    """The dictionaries of one window: those that are `left` have no group yet."""
+    """The dictionaries of one window: those in `left` have no group yet."""
 
     def __init__(self, data: Bytes, start: Ints, end: Ints) -> None:
         self.data, self.start, self.end = data, start, end
@@ -178,7 +180,7 @@ class _Search:
         self.left = np.ones(len(start), np.bool_)
         self.remain = len(start)
         self.groups: list[Group] = []
-        # The first bytes of each in words, as far as the longest model yet asks for; and columns of that.
+        # The first bytes of each in words, as many as the longest template so far needs; and columns of that.
         self._block: Words = np.zeros((len(start), 0), np.uint64)
         self._columns: dict[int, Words] = {}
 
@@ -195,13 +197,13 @@ class _Search:
         return self._columns[at]
 
     def candidate(self, place: float) -> Model | None:
-        """One of those that are left, as a model: the first for place 0, towards the last for 1."""
+        """A template from one of those that are left: the first for place 0, the last for place 1."""
         row = np.flatnonzero(self.left)[int(place * self.remain)]
         start = self.start[row]
         return Model.of(self.data[start : min(start + _SIZE, self.end[row])].tobytes())
 
     def take(self, model: Model, least: int) -> bool:
-        """Makes a group of those that are as the model, if they are at least so many."""
+        """Makes a group of those that match the template, if there are enough of them."""
         self.words(len(model.common))
         (first, first_mask, first_key), (last, last_mask, last_key) = model.keys
         hit = self.column(last) & last_mask == last_key
@@ -222,7 +224,7 @@ class _Search:
         return True
 
     def _compared(self, model: Model, rows: Ints) -> tuple[Ints, bytes]:
-        """Those of `rows` with header and offsets of the model, and what bytes they have in common with it."""
+        """Those of `rows` with the header and offsets of the template, and which bytes they have in common with it."""
         common = model.common
         mask = np.frombuffer(common, np.uint8)
         differ, block = self._differences(model, rows, len(common))
@@ -237,7 +239,7 @@ class _Search:
         return rows, common
 
     def _differences(self, model: Model, rows: Ints, width: int) -> tuple[Bytes, Bytes]:
-        """The bits of each byte in which any of `rows` differs from the model, and those of each row."""
+        """The bits of each byte in which any of `rows` differs from the template, and those of each row."""
         if len(rows) % _SIDE:
             rows = np.concatenate([rows, np.full(-len(rows) % _SIDE, rows[0])])
         words = self.words(width)

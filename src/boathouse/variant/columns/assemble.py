@@ -1,4 +1,4 @@
-"""Variant values of whole columns, built bottom-up: leaves, then objects and arrays around what is there already.
+"""Variant values of whole columns, built bottom-up: leaves, then the objects and arrays that contain them.
 
 All builders return a `Rope` of one value per row; `rope.join()` copies the bytes. Written canonically: fields by the
 UTF-8 bytes of their names, values in that order, the smallest counts, ids and offsets of each row.
@@ -29,7 +29,7 @@ from boathouse.variant.primitives import (
     width_of,
 )
 
-_PATTERNS = 64  # up to as many sets of present fields are laid out set by set; beyond, field by field
+_PATTERNS = 64  # up to this number of sets of present fields, objects are laid out set by set; beyond, field by field
 _NULLABLE = 16  # fields that may be absent, of which all 2^n sets are counted
 _CELLS = 1 << 18
 
@@ -56,7 +56,7 @@ def decimals(id: int, scale: int, unscaled: npt.NDArray[Any]) -> Rope:
 
 
 def integers(values: npt.NDArray[np.integer[Any]]) -> Rope:
-    """Integers, each as narrow as it fits: int8, int16, int32 or int64."""
+    """Integers, each in the narrowest type: int8, int16, int32 or int64."""
     rows = len(values)
     if not rows:
         return Rope(0, ())
@@ -75,7 +75,7 @@ def integers(values: npt.NDArray[np.integer[Any]]) -> Rope:
 
 
 def strings(texts: Ragged) -> Rope:
-    """Strings, short (below 64 bytes) or long; `texts` are UTF-8 and are borrowed."""
+    """Strings, short (below 64 bytes) or long; the bytes of `texts` are UTF-8 and are borrowed."""
     sizes = texts.sizes
     longest = int(sizes.max(initial=0))
     short = Fixed(1, ((0, (sizes << 2 | 1).astype(np.uint8)),))
@@ -109,7 +109,7 @@ def objects(splits: Ints, ids: npt.NDArray[np.integer[Any]], children: Ragged) -
     """Objects whose fields differ by row: row i has the fields [splits[i], splits[i + 1]).
 
     Field j has the id `ids[j]` in the dictionary of its row and the encoded value `children[j]`; within a row the
-    fields stand in the order of their names, none twice.
+    fields are in the order of their names, without duplicates.
     """
     inside = slice(int(splits[0]), int(splits[-1]))
     heads = _heads(np.diff(splits), children.sizes[inside], ids[inside].astype(np.int64, copy=False))
@@ -125,7 +125,7 @@ def structs(
 ) -> Rope:
     """Objects with fields of the same names in the rows `inside` (None: in all), without those not `present`.
 
-    The fields stand in the order of their names; `ids` is one of each field, rising (all rows share a sorted
+    The fields are in the order of their names; `ids` has one id per field, ascending (all rows share a sorted
     dictionary), or a matrix (rows, fields). A mask of `present` is None where the field is in every row of `inside`.
     Values outside `present` are ignored.
     """
@@ -144,7 +144,7 @@ def structs(
 def _patterns(
     rows: int, present: Sequence[Mask | None], inside: Mask | None
 ) -> list[tuple[Ints | None, list[int]]] | None:
-    """The sets of present fields with the rows that have them (None: all); None if they are too many."""
+    """The sets of present fields with the rows that have them (None: all); None if there are too many."""
     masks: dict[int, Mask] = {id(mask): mask for mask in present if mask is not None and mask is not inside}
     if not masks or not rows:
         return [(None, list(range(len(present))))]
@@ -170,7 +170,7 @@ def _patterns(
 def _dense_heads(
     ids: Sequence[int], fields: Sequence[Rope], kept: Sequence[int], which: Ints | None, inside: Mask | None
 ) -> list[tuple[Ints | None, Fixed]]:
-    """The heads of the objects in the rows `which` that have the fields `kept`: one for each width of offsets."""
+    """The headers of the objects in the rows `which` that have the fields `kept`: one for each width of offsets."""
     offsets: list[int | Ints] = [0]
     for i in kept:
         size = fields[i].size
@@ -193,7 +193,7 @@ def _dense_heads(
 
 
 def _placed(rows: int, heads: Sequence[tuple[Ints | None, Fixed]]) -> Ragged:
-    """Heads of several shapes, each in its own rows."""
+    """Headers of several shapes, each in its own rows."""
     sizes = np.zeros(rows, np.int64)
     for which, head in heads:
         sizes[which] = head.width
@@ -225,7 +225,7 @@ def _dense_head(ids: Sequence[int], offsets: Sequence[int | Ints], width: int, m
 
 
 def _sparse_heads(rows: int, ids: npt.NDArray[Any], fields: Sequence[Rope], present: Sequence[Mask | None]) -> Ragged:
-    """The heads of objects field by field: for many sets of present fields, or ids that differ by row."""
+    """The headers of objects field by field: for many sets of present fields, or ids that differ by row."""
     heads: list[Ragged] = []
     count = len(fields)
     block = max(1, _CELLS // max(1, count))
@@ -261,7 +261,7 @@ def _heads(counts: Ints, sizes: Ints, ids: Ints | None) -> Ragged:
     width: Any = _uniform(widths(total))
     large = counts > 255
     id_width: Any = 0 if ids is None else _uniform(widths(_row_maxima(splits, ids)))
-    # The functions of one header are arithmetic, which holds for arrays of them too.
+    # The functions that make a header are arithmetic, so they accept arrays too.
     is_large: Any = large.astype(np.int64)
     header = array_header(is_large, width) if ids is None else object_header(is_large, id_width, width)
     lead = 2 + 3 * large
@@ -280,7 +280,7 @@ def _heads(counts: Ints, sizes: Ints, ids: Ints | None) -> Ragged:
 
 
 def _children(place: Ints, splits: Ints, counts: Ints, width: int | Ints) -> Ints:
-    """Where the entry of each child lies in lists of `width` bytes an entry that start at `place`."""
+    """The position of each child's entry in lists that start at `place`, of `width` bytes per entry."""
     if isinstance(width, int):
         return np.repeat(place - splits[:-1] * width, counts) + np.arange(0, splits[-1] * width, width)
     return np.repeat(place - splits[:-1] * width, counts) + np.arange(splits[-1]) * np.repeat(width, counts)
@@ -305,7 +305,7 @@ def _uniform(widths: Ints) -> int | Ints:
 
 
 def widths(values: Any) -> Any:
-    """The bytes (1 to 4) that an unsigned number of each of `values` needs. Raises InvalidArgumentError."""
+    """The bytes (1 to 4) that each of `values` needs as an unsigned number. Raises InvalidArgumentError."""
     highest = int(values.max(initial=0))
     width_of(highest)
     width = np.ones(values.shape, np.int64)
@@ -316,7 +316,8 @@ def widths(values: Any) -> Any:
 
 
 def put(data: Bytes, at: Ints, values: npt.NDArray[np.integer[Any]], width: int | Ints) -> None:
-    """Writes unsigned little-endian numbers of 1 to 4 bytes (`width`: of all, or of each) at the places `at`."""
+    """Writes unsigned little-endian numbers of 1 to 4 bytes (`width`: one for all, or one each) at the positions
+    `at`."""
     if isinstance(width, int):
         for i in range(width):
             data[at + i] = (values >> 8 * i).astype(np.uint8)

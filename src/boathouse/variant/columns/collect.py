@@ -14,7 +14,7 @@ _OFFSET_LIMIT = 2**31 - 1
 
 
 class TextColumn:
-    """`rows` texts, of which those never added are null."""
+    """`rows` strings; rows that are never added are null."""
 
     def __init__(self, rows: int) -> None:
         self.sizes = np.zeros(rows + 1, np.int64)
@@ -23,15 +23,15 @@ class TextColumn:
         self._open(0)
 
     def _open(self, capacity: int) -> None:
-        # Not the default pool: that asks for huge pages, whose first touch can cost more than all the rest.
+        # Not the default pool: it asks for huge pages, whose first touch can cost more than everything else.
         self.buffer = pa.allocate_buffer(capacity, pa.system_memory_pool(), resizable=True)
         self.view: Bytes = np.frombuffer(self.buffer, np.uint8)
 
     def add(self, rows: Ints, data: Bytes, offsets: npt.NDArray[Any]) -> None:
-        """The texts of `rows`, which follow all that were added before: `data`, and the rows' offsets in it."""
+        """Adds the strings of `rows`, which follow all rows added before: `data`, and the rows' offsets in it."""
         need = self.size + len(data)
         if need > len(self.view):
-            # As if all rows to come were like these, and a little more.
+            # The size if all remaining rows are like these, and a little more.
             share = len(data) / max(len(rows), 1) * (len(self.valid) - len(rows))
             self._grow(max(need + int(share * 1.05), len(self.view) + len(self.view) // 2))
         self.view[self.size : need] = data
@@ -47,7 +47,7 @@ class TextColumn:
         del kept
 
     def finish(self) -> pa.Array:
-        """A string array; large_string beyond 2 GiB. The texts are not checked to be UTF-8."""
+        """A string array; large_string beyond 2 GiB. The bytes are not checked to be UTF-8."""
         wide = self.size > _OFFSET_LIMIT
         offsets = np.cumsum(self.sizes, dtype=np.int64 if wide else np.int32)
         self.buffer.resize(self.size, shrink_to_fit=False)

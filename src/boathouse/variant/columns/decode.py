@@ -1,6 +1,7 @@
-"""Whole columns as Python's own values, the same as `Variant.to_python` of each row.
+"""Whole columns as Python objects, the same as `Variant.to_python` of each row.
 
-All values of a batch of rows are found at once, then made kind by kind, and the containers filled from the deepest up.
+All values of a batch of rows are located at once, then converted kind by kind; containers are filled from the deepest
+level up.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from boathouse.variant.to_python import date_of, datetime_of, decimal_of, nanos_
 
 Objects = npt.NDArray[np.object_]
 
-# What numpy turns into date and datetime: the years 1 to 9999.
+# The range that numpy converts to date and datetime: the years 1 to 9999.
 _DAYS = (-719_162, 2_932_896)
 _MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 
@@ -88,7 +89,7 @@ def python_values(tree: Tree) -> Objects:
 
 
 def _fill(tree: Tree, out: Objects) -> None:
-    """Makes the objects and arrays, from the deepest level up."""
+    """Builds the objects and arrays, from the deepest level up."""
     words = _array([*(name.decode(errors="replace") for name in tree.names.raw.to_pylist()), ""])
     levels = [*tree.levels, tree.levels[-1]]
     for depth in reversed(range(len(levels) - 2)):

@@ -1,8 +1,8 @@
-"""Every value of some rows of a column at once, breadth first, checked in all that a full reading checks but what
-scalars hold.
+"""Every value of some rows of a column at once, breadth first, with all the checks of a full reading except those of
+the contents of scalars.
 
-The rules are those of `boathouse.variant.decode`. Where one is broken the rows are told by `Faulty`; the caller has
-the one-value path say what is wrong with them, so both paths give the same errors.
+The rules are those of `boathouse.variant.decode`. Where one is violated, `Faulty` names the rows; the caller lets the
+single-value implementation report the fault, so both implementations raise the same errors.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSE
 from boathouse.variant.columns.pieces import as_text, is_utf8, join
 from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
 
-_FEW = 8  # dictionaries that are looked at once, however large: each batch of rows may use them all
+_FEW = 8  # dictionaries that are read only once, however large: each batch of rows may use them all
 
 
 class Faulty(Exception):
-    """Some rows are malformed: `rows` are their positions among those asked for. Never leaves the package."""
+    """Some rows are malformed: `rows` are their positions among those asked for. Never raised to a caller outside the
+    package."""
 
     def __init__(self, rows: npt.NDArray[Any]) -> None:
         super().__init__(f"{len(rows)} rows")
@@ -36,7 +37,8 @@ class Faulty(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """The field names of several dictionaries: `raw` their distinct bytes, sorted; `rank[base[d] + id]` finds one.
+    """The field names of several dictionaries: `raw` are their distinct bytes, sorted; `rank[base[d] + id]` is the
+    index of one.
 
     `broken` marks those that are not UTF-8; None if all are.
     """
@@ -49,7 +51,7 @@ class Names:
 
     @staticmethod
     def of_all(column: Column) -> Names | None:
-        """Those of all dictionaries of a column; None where that would not pay, or one is malformed."""
+        """The names of all dictionaries of a column; None where that would not pay, or one is malformed."""
         meta = column.meta
         if not len(meta) or meta.wrong.any():
             return None
@@ -59,7 +61,7 @@ class Names:
 
     @staticmethod
     def of(column: Column, codes: npt.NDArray[Any]) -> Names:
-        """Those of the dictionaries `codes`, which must be well-formed."""
+        """The names of the dictionaries `codes`, which must be well-formed."""
         start, end, sizes = column.meta.spans(codes)
         coded = join(column.meta.data, start, end).dictionary_encode()
         order = pc.sort_indices(coded.dictionary).to_numpy()
@@ -79,12 +81,12 @@ def _not_utf8(raw: pa.Array) -> Bools | None:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """All values of some rows, level by level; the arrays have one entry a value.
+    """All values of some rows, level by level; the arrays have one entry per value.
 
-    Value k lies at `pos[k]` to `end[k]` of the column's data, in row `row[k]` of those asked for, whose numbers in
-    the whole column are `numbers`. Its children are the `count[k]` values from `first[k]` on (both 0 of a scalar).
+    Value k occupies `pos[k]` to `end[k]` of the column's data, in row `row[k]` of the requested rows, whose numbers in
+    the whole column are `numbers`. Its children are the `count[k]` values from `first[k]` on (both 0 for a scalar).
     `name[k]` is the rank of its field name in `names`, -1 in arrays and at the top. Level d is `levels[d]` to
-    `levels[d + 1]`; the first are the rows themselves.
+    `levels[d + 1]`; the first level is the rows themselves.
     """
 
     data: Bytes
@@ -108,7 +110,7 @@ class Tree:
 
     @cached_property
     def kinds(self) -> dict[int, Ints]:
-        """The positions of the values of each kind (primitive id, OBJECT or ARRAY), rising."""
+        """The positions of the values of each kind (primitive id, OBJECT or ARRAY), ascending."""
         order = np.argsort(self.kind, kind="stable")
         ends = np.cumsum(np.bincount(self.kind, minlength=1)).tolist()
         return {kind: order[start:end] for kind, (start, end) in enumerate(pairwise([0, *ends])) if end > start}
@@ -145,7 +147,7 @@ class _Boxes:
 
 
 def expand(column: Column, rows: Ints, names: Names | None = None) -> Tree:
-    """The tree of `rows`, none of them null; `names` are those of all the column's dictionaries, if at hand.
+    """The tree of `rows`, none of them null; `names` are those of all the column's dictionaries, if known.
 
     Raises Faulty.
     """
@@ -167,7 +169,7 @@ class _Expansion:
             names = Names.of(column, used)
         self.names = names
         self.levels: list[tuple[_Level, _Boxes | None]] = []
-        self.spent: Ints | None = None  # bytes visited in each row, once children were found to be shared
+        self.spent: Ints | None = None  # bytes visited in each row, once shared children have been found
         self.allowed = np.zeros(0, np.int64)
 
     def run(self) -> Tree:
@@ -285,7 +287,8 @@ class _Expansion:
         _all(ordered[1:] != ordered[:-1], row[which][order][1:])
 
     def check_layout(self, boxes: _Boxes, owner: Ints, level: _Level) -> None:
-        """Values of a container do not overlap (unless they start alike), and the last ends where it ends."""
+        """Values of a container do not overlap (unless they start at the same byte), and the last ends where the
+        container ends."""
         count = boxes.count
         full = count > 0
         last = boxes.values.copy()
@@ -295,8 +298,8 @@ class _Expansion:
         bad = (pos[1:] < end[:-1]) & (owner[1:] == owner[:-1])
         if not bad.any():
             return
-        # Some are not in the order of their places. Sorted apart, starts and ends still tell whether two spans overlap:
-        # that is so if and only if a start is before the end that precedes it.
+        # Some are not in the order of their positions. Starts and ends sorted separately still show whether two spans
+        # overlap: they do if and only if a start is before the end that precedes it.
         shift = ((np.arange(len(count)) << 32) - boxes.values)[owner]
         starts, ends = pos + shift, end + shift
         in_order, ended = np.sort(starts), np.sort(ends)
@@ -305,7 +308,7 @@ class _Expansion:
             self.check_shared(starts, ends, level.row)
 
     def check_shared(self, start: Ints, end: Ints, row: Ints) -> None:
-        """Children that start alike are shared: legal, and from here on the visits are counted."""
+        """Children that start at the same byte are shared: legal, and from here on visits are counted."""
         order = np.lexsort((end, start))
         start, end = start[order], end[order]
         bad = (start[1:] < end[:-1]) & (start[1:] != start[:-1]) & (start[1:] >> 32 == start[:-1] >> 32)
@@ -318,7 +321,7 @@ class _Expansion:
                 self.count(past, inner)
 
     def count(self, level: _Level, boxes: _Boxes | None) -> None:
-        """Adds what a visit of a level costs: the bytes of its scalars, and of its containers before their values."""
+        """Adds the cost of visiting a level: the bytes of its scalars, and of its containers up to their values."""
         if self.spent is None:
             return
         cost = level.end - level.pos
@@ -327,7 +330,7 @@ class _Expansion:
         self.spent += np.bincount(level.row, cost, len(self.rows)).astype(np.int64)
         over = self.spent > self.allowed
         if boxes is not None:
-            # The children to come count a byte each at least: refused before there is an array of them.
+            # The children to come count at least one byte each: refused before an array of them is allocated.
             more = np.bincount(level.row[boxes.at], boxes.count, len(self.rows))
             over |= self.spent + more > self.allowed
         if over.any():

@@ -22,10 +22,10 @@ from boathouse.variant.columns.take import byte_runs, take
 from boathouse.variant.path import Step, as_path
 
 _shredded: Any = Late("boathouse.variant.shredding.get")
-# Rows at a time: what is made of them stays in the cache.
+# Rows per batch: the intermediate arrays stay in the cache.
 _ROWS = 8192
 _BYTES = 64 << 20
-# Bytes that one array of 32-bit offsets is filled with at most.
+# The most bytes that one array of 32-bit offsets is filled with.
 _FULL = 2**31 - 1
 
 
@@ -39,10 +39,10 @@ def extract(
 ) -> pa.Array | pa.ChunkedArray:
     """The values at `path` as `type`, by the rules of Spark's variant_get; null where there is none.
 
-    `data`: see `layout.column`; chunked gives chunked, and so does a result of more than 2 GiB. `path`: text
-    (`$.a[0]`) or steps. `type`: Spark's SQL text, a DataType, or the Arrow type wanted. `safe` is try_variant_get:
-    null where a cast fails, else EvaluationError. Malformed rows: MalformedVariant with row and byte; null and
-    counted in `lenient` if one is passed. A shredded column (with `typed_value`) is read by `shredding.get`.
+    `data`: see `layout.column`; the result is chunked if `data` is, or if it has more than 2 GiB. `path`: a string
+    (`$.a[0]`) or steps. `type`: Spark's SQL text, a DataType, or an Arrow type. `safe` is try_variant_get: null where a
+    cast fails, else EvaluationError. Malformed rows: MalformedVariant with row and byte; null and counted in `lenient`
+    if one is passed. A shredded column (with `typed_value`) is read by `shredding.get`.
     """
     if _is_shredded(data):
         found: pa.Array | pa.ChunkedArray = _shredded.get(data, path, type, safe=safe, lenient=lenient)
@@ -66,7 +66,7 @@ def extract_steps(
     safe: bool,
     lenient: Lenient | None,
 ) -> pa.Array | pa.ChunkedArray:
-    """As `extract`, of arguments that are checked; `target` may hold VOID, which is null of every value."""
+    """As `extract`, with checked arguments; `target` may contain VOID, which is null for every value."""
     arrays: list[pa.Array] = []
     for column in chunks(data):
         arrays.extend(_column(column, steps, target, safe, lenient))
@@ -80,14 +80,14 @@ def _result(arrays: list[pa.Array], target: DataType, arrow: pa.DataType | None,
     if not arrays:
         arrays = [pa.array([], arrow or to_arrow_type(target))]
     elif len(kinds) > 1:
-        # Some outgrew 32-bit offsets.
+        # Some arrays outgrew 32-bit offsets.
         wide = next(kind for kind in kinds if kind != to_arrow_type(target))
         arrays = [array.cast(wide) for array in arrays]
     return pa.chunked_array(arrays) if chunked or len(arrays) > 1 else arrays[0]
 
 
 def windows(column: Column) -> Iterator[tuple[int, int]]:
-    """Ranges of rows to be read in one go: not too many, and not too many bytes."""
+    """Ranges of rows to read at once: not too many rows, and not too many bytes."""
     first = 0
     while first < column.rows:
         last = min(first + _ROWS, column.rows)
@@ -101,7 +101,7 @@ def windows(column: Column) -> Iterator[tuple[int, int]]:
 def _column(
     column: Column, steps: Sequence[Step], target: DataType, safe: bool, lenient: Lenient | None
 ) -> Iterator[pa.Array]:
-    """One array, or several where one cannot hold it all."""
+    """One array, or several where one cannot hold everything."""
     waiting: list[pa.Array] = []
     held, start = 0, 0
     is_variant = isinstance(target, VariantType)
@@ -168,6 +168,6 @@ def _variants(column: Column, first: int, last: int, values: pa.Array) -> pa.Arr
 
 
 def _without(array: pa.Array, bad: Bools) -> pa.Array:
-    """Null where the row was found malformed."""
+    """Null where the row is malformed."""
     index = np.arange(len(array))
     return array.take(pa.array(index, mask=bad))

@@ -15,7 +15,7 @@ KEPT = 100
 
 @dataclass(slots=True)
 class Lenient:
-    """Passed to a reader of columns, makes malformed rows null and counts them; `rows` are the first 100."""
+    """Passed to a reader of columns, it makes malformed rows null and counts them; `rows` are the first 100."""
 
     count: int = 0
     rows: list[int] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Faults:
     def spend(self, row: Ints, cost: Ints, room: Ints) -> Bools | None:
         """Counts visits of values in rows `row`, each at its cost; `room` is the bytes of each row's value. As `check`.
 
-        To be called before room is made for what the visits find.
+        To be called before memory is allocated for what the visits find.
         """
         if self.spent is None:
             self.spent = np.zeros(self.rows, np.int64)
@@ -73,10 +73,10 @@ class Faults:
         over = self.spent > budget(room)
         if not over.any():
             return None
-        return self.check(~over[row], row, np.zeros_like(row), "the value expands without end: its children are shared")
+        return self.check(~over[row], row, np.zeros_like(row), "its shared children expand the value without bound")
 
     def settle(self) -> Bools | None:
-        """Tells the Lenient which rows were malformed, and returns them as a mask (None: no row)."""
+        """Reports the malformed rows to the Lenient, and returns them as a mask (None: no row)."""
         if self.bad is not None and self.lenient is not None:
             self.lenient.add(np.flatnonzero(self.bad) + self.first_row)
         return self.bad

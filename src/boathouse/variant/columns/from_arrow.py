@@ -17,7 +17,7 @@ from boathouse.variant.columns.pieces import imported
 from boathouse.variant.columns.ragged import Ints, Ragged, Rope, interleave, loose, rope, spread
 from boathouse.variant.columns.tree import Kind, Node, Options, grow
 
-_SMALL = 512  # bytes of a dictionary that each row may carry, whatever it uses of it
+_SMALL = 512  # bytes of a dictionary that each row may carry, however little of it the row uses
 
 
 def from_arrow(
@@ -27,12 +27,13 @@ def from_arrow(
 
     Structs become objects: a null field is written as variant null, as Spark's to_variant_object does, or left out
     (`nulls="omit"`). Maps with string keys become objects, their null values and those of lists variant nulls.
-    Integers keep the width of the column (unsigned ones the next wider, uint64 beyond int64 decimal16), or get the
-    least that each needs (`narrow`). Fields marked as variants (`boathouse:type`, `arrow.parquet.variant`, Spark's
-    mark) are taken in with their exact types. Dictionaries, run ends, views and chunks do not show in the result.
+    Integers keep the width of the column (unsigned ones the next wider, uint64 beyond int64 decimal16), or take the
+    least width that each needs (`narrow`). Fields marked as variants (`boathouse:type`, `arrow.parquet.variant`,
+    Spark's
+    mark) are copied with their exact types. Dictionaries, run ends, views and chunks do not affect the result.
 
     Raises UnsupportedTypeError for durations, intervals, unions, maps with other keys and decimals beyond 38
-    digits; InvalidArgumentError for values that no variant holds (a name twice in one object, a time with
+    digits; InvalidArgumentError for values that a variant cannot hold (a name twice in one object, a time with
     nanoseconds, text that is not UTF-8); MalformedVariant for a variant inside.
     """
     if nulls not in ("null", "omit"):
@@ -51,7 +52,7 @@ def _empty(data: pa.ChunkedArray) -> pa.Array:
 
 
 def _chunked(chunks: Sequence[pa.StructArray]) -> pa.ChunkedArray:
-    """Chunks of one type: where one has 64-bit offsets, all have."""
+    """Chunks of one type: if one has 64-bit offsets, all have."""
     types = {chunk.type for chunk in chunks}
     if len(types) > 1:
         wide = pa.struct([pa.field(name, pa.large_binary(), False) for name in ("metadata", "value")])
@@ -74,7 +75,8 @@ def _converted(array: pa.Array, options: Options) -> pa.StructArray:
 
 
 class _Book:
-    """The dictionary of the column, or dictionaries of its rows where one would be large beside what rows use."""
+    """The dictionary of the column, or dictionaries of its rows where a common one would be large compared with what
+    rows use."""
 
     def __init__(self, rows: int, nodes: Sequence[Node]) -> None:
         fixed = {name for node in nodes if node.kind is Kind.STRUCT for name in node.names}
@@ -135,7 +137,7 @@ def _built(node: Node, book: _Book) -> Rope:
     else:
         content = leaf(node.array, node.present, node.where, narrow=node.narrow, uuid=node.uuid).within(node.present)
     for child in node.children:
-        child.rope = content  # its parts are in here: let go of the rest
+        child.rope = content  # it contains its parts: release the rest
     if node.lifted is not None:
         content = loose(spread(content.join(), node.lifted))
     return content if node.void is None else rope(content, null_values(content.rows).within(node.void))

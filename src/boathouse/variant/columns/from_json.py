@@ -1,7 +1,7 @@
 """Variants from columns of JSON text.
 
-The same answers as `Variant.from_json` gives row by row (boathouse.variant.json_in has the rules): what the scanners
-of whole columns do not surely take is given to it, so that it decides on every error.
+Gives the same results as `Variant.from_json` row by row (boathouse.variant.json_in has the rules): rows that the column
+scanners cannot handle with certainty are passed to it, so that it decides on every error.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
 
     `texts`: an Arrow array or chunked array (or what exports one) of strings or binary in UTF-8, of any layout,
     dictionaries and views too; null rows stay null. Each row has the smallest dictionary of its names, sorted, so
-    rows with the same names have the same metadata; all else is canonical too. Raises InvalidJsonError with the row
-    and byte of the first text that `Variant.from_json` refuses; with `lenient` such rows become null and are counted.
+    rows with the same names have the same metadata; everything else is canonical too. Raises InvalidJsonError with the
+    row and byte of the first text that `Variant.from_json` refuses; with `lenient` such rows become null and are
+    counted.
     """
     texts = imported(texts, "pass a column of JSON text")
     if isinstance(texts, pa.ChunkedArray):
@@ -42,7 +43,7 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
 
 
 def _plain(array: pa.Array) -> pa.LargeBinaryArray:
-    """The bytes of text of any layout."""
+    """The bytes of a string column of any layout."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if isinstance(array, pa.DictionaryArray):

@@ -1,8 +1,8 @@
 """Little-endian integers and byte runs picked out of one buffer at many places.
 
 Positions are int64 and must have been checked against their bounds; nothing here reads outside `data`.
-A gather through an overlapping view (stride 1) costs the same for 2 as for 64 bytes, so callers fetch a whole
-header at once rather than byte by byte.
+A gather through an overlapping view (stride 1) costs the same for 2 bytes as for 64, so callers fetch a whole header at
+once rather than byte by byte.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _CLOSE = 1024
 
 
 def bring(data: Bytes, start: Ints, end: Ints) -> None:
-    """Brings the bytes `data[start:end]` of many values into the cache, if they lie close together.
+    """Prefetches the bytes `data[start:end]` of many values into the cache, if they are close together.
 
-    Memory is fetched ahead for one who reads line after line; a gather waits for its misses.
+    The processor prefetches for sequential reads; a gather waits for each cache miss.
     """
     low, high = (int(start.min()), int(end.max())) if len(start) else (0, 0)
     if low < high <= low + _CLOSE * len(start):
@@ -44,7 +44,7 @@ def unsigned(data: Bytes, pos: Ints, width: int | Ints) -> Ints:
         return np.bitwise_and(window(data, "<i8")[pos], mask)
     if limit < 0:
         data, limit = np.concatenate([data, np.zeros(8, np.uint8)]), len(data)
-    # The word may stick out at the end of the buffer: it is fetched from further down and shifted.
+    # The word may extend beyond the end of the buffer: it is fetched from a lower position and shifted.
     at = np.minimum(pos, limit)
     words = window(data, "<u8")[at] >> ((pos - at) << 3).astype(np.uint64)
     return np.bitwise_and(words.view(np.int64), mask)
@@ -83,8 +83,8 @@ def integers(block: Bytes, width: int) -> npt.NDArray[Any]:
 
 
 def classes(keys: Ints, least: int = 16, most: int = 64) -> Iterator[tuple[int | None, Ints | slice]]:
-    """Positions grouped by equal key: (key, positions) for keys of at least `least` rows (`most` groups at most),
-    then (None, the rest). Keys are not negative."""
+    """Positions grouped by equal key: (key, positions) for keys of at least `least` rows (`most` groups at most), then
+    (None, the rest). Keys are not negative."""
     rows = len(keys)
     if not rows:
         return

@@ -1,6 +1,6 @@
-"""JSON texts of an array to variants, some at a time: what is made of them has to stay in the processor's cache.
+"""JSON texts of an array to variants, in steps whose intermediate arrays stay in the processor's cache.
 
-A step reads leaves and skeletons of about half a megabyte of text; the shapes of several steps are found out together,
+A step reads leaves and skeletons of about half a megabyte of text; the shapes of several steps are determined together,
 as long as few skeletons are distinct; then the steps are written one after another, into one buffer.
 """
 
@@ -29,7 +29,7 @@ _MANY = 0.25  # distinct skeletons by rows
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """Variants of texts, and one more row: null for the `bad` rows and for those that have no text."""
+    """Variants of texts, and one more row: null for the `bad` rows and for those without text."""
 
     metadata: Ragged
     values: Ragged
@@ -37,7 +37,7 @@ class Made:
 
 
 def build(array: pa.LargeBinaryArray, rows: Ints, lenient: Lenient | None) -> Made:
-    """The variants of texts, no row null; `rows` are their numbers in messages.
+    """The variants of texts, of which none is null; `rows` are their numbers in messages.
 
     Raises InvalidJsonError for the first text that is refused, unless there is a `lenient` to count it.
     """
@@ -68,8 +68,8 @@ def _steps(offsets: Ints) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Rows [first, last) of the array. Of the texts with numbers `kept` there is more: skeletons and leaves; `broken`
-    counts among them those with a wrong leaf."""
+    """Rows [first, last) of the array. The texts with numbers `kept` have skeletons and leaves; `broken` are the
+    numbers, among them, of those with a malformed leaf."""
 
     first: int
     last: int
@@ -81,7 +81,7 @@ class _Read:
 
 def _read(array: pa.LargeBinaryArray, first: int, last: int) -> _Read:
     found = scan(Texts.of(array.slice(first, last - first)))
-    common = skeletons(found)  # before the leaves, which write into the text
+    common = skeletons(found)  # before the leaves, which overwrite parts of the text
     leaves, broken = leaves_of(found)
     return _Read(first, last, found.texts.rows + first, common, leaves, broken)
 
@@ -107,13 +107,13 @@ class _Rows:
         self.data = np.empty(int(self.offsets[-1] - self.offsets[0]) + (1 << 16), np.uint8)
 
     def dictionary(self, metadata: Ragged) -> int:
-        """Takes dictionaries in; the number of the first."""
+        """Adds dictionaries; returns the number of the first."""
         self.dictionaries.append(metadata)
         self.known += metadata.rows
         return self.known - metadata.rows
 
     def room(self, size: int) -> Bytes:
-        """At least `size` bytes behind what is there already."""
+        """At least `size` free bytes after the bytes written so far."""
         if len(self.data) - self.size < size:
             larger = np.empty(max(self.size + size, len(self.data) * 3 // 2), np.uint8)
             larger[: self.size] = self.data[: self.size]
@@ -121,7 +121,7 @@ class _Rows:
         return self.data[self.size :]
 
     def add(self, read: _Read, shapes: Shapes, which: Ints, base: int) -> None:
-        """Writes rows; `which` of the shapes they have, whose dictionaries begin at number `base`."""
+        """Writes rows; `which` is the shape of each, and their dictionaries begin at number `base`."""
         first_leaf = splits_of(shapes.text_leaves[which])[:-1]
         good = shapes.good[which]
         good[read.broken] = False
@@ -136,7 +136,7 @@ class _Rows:
         self.size += int(offsets[-1])
 
     def mixed(self, read: _Read, values: Ragged, done: Ints) -> Ints:
-        """Puts the rows that are left by the path of one value."""
+        """Adds the remaining rows through the single-value implementation."""
         left = np.setdiff1d(np.arange(read.first, read.last), done)
         made = [self.one(row) for row in left.tolist()]
         self.codes[left] = np.arange(self.known, self.known + len(left))

@@ -1,4 +1,5 @@
-"""Masks that depend on all bytes before: 64 bytes to a word of bits, so that they cost next to nothing."""
+"""Masks that depend on all preceding bytes, computed on words of 64 bits, one bit per byte, so that they cost
+little."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from boathouse.variant.columns.ragged import Bytes, Ints, Mask
 from boathouse.variant.columns.unaligned import window
 
 SPARE = 16  # bytes that are copied at a time
-LANE = 64  # buffers of text are padded to a multiple of as many bytes
+LANE = 64  # buffers of text are padded to a multiple of this number of bytes
 
 
 def between(marks: Mask) -> Mask:
@@ -40,10 +41,11 @@ def ragged_range(starts: Ints, counts: npt.NDArray[np.int64], step: int = 1) -> 
 
 
 def copy_rising(out: Bytes, to: Ints, source: Bytes, at: Ints, lengths: Ints) -> None:
-    """Copies pieces to rising places, none before the end of the last. Both buffers have SPARE bytes behind.
+    """Copies pieces to ascending positions, none before the end of the previous one. Both buffers have SPARE bytes
+    after the end.
 
-    The first block of a short piece spills into what follows, which is written later; numpy assigns in order. Pieces
-    of more than a block are finished after that, and spill nothing: the last block ends where the piece does.
+    The first block of a short piece overruns into what follows, which is written later; numpy assigns in order. Pieces
+    of more than a block are completed afterwards without overrun: the last block ends where the piece does.
     """
     into, blocks = window(out, f"V{SPARE}"), window(source, f"V{SPARE}")
     into[to] = blocks[at]
@@ -56,7 +58,8 @@ def copy_rising(out: Bytes, to: Ints, source: Bytes, at: Ints, lengths: Ints) ->
 
 
 def padded(data: Bytes, size: int, front: int) -> Bytes:
-    """A buffer of zeros around `data[:size]`: `front` bytes before, and behind so many that the rest is whole lanes."""
+    """A buffer of zeros around `data[:size]`: `front` bytes before, and padding after, so that the rest is whole
+    lanes."""
     lanes = size // LANE + 1
     out = np.empty(front + lanes * LANE + LANE, np.uint8)
     out[:front] = 0

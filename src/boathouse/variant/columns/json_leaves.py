@@ -1,4 +1,4 @@
-"""The leaves of JSON texts as encoded values, each a piece of one buffer.
+"""The leaves of JSON texts as encoded values, each a slice of one buffer.
 
 A string of fewer than 64 bytes needs no copy of its own: its header takes the place of the opening quote.
 """
@@ -26,11 +26,12 @@ _RECORD = 24
 class _Pieces:
     at: Ints
     sizes: Ints
-    more: Bytes  # what is to be put behind the buffer
+    more: Bytes  # what is to be appended to the buffer
 
 
 def leaves_of(found: Scan) -> tuple[Leaves, Ints]:
-    """The leaves of a scan in the order of the text, and the texts that have a broken one. Writes to its text."""
+    """The leaves of a scan in the order of the text, and the texts that have a malformed one. Overwrites parts of the
+    text."""
     buffer = found.texts.buffer
     numbers, broken = _scalars(found, len(buffer))
     strings, also = _strings(found, len(buffer) + len(numbers.more))
@@ -63,7 +64,7 @@ def _strings(found: Scan, behind: int) -> tuple[_Pieces, Ints]:
 
 
 def _scalars(found: Scan, behind: int) -> tuple[_Pieces, Ints]:
-    """The scalars, and those that are none."""
+    """The scalars, and those that are not valid."""
     made = scalars(found.texts.buffer, found.starts, found.stops)
     at = np.arange(behind, behind + _RECORD * len(found.starts), _RECORD)
     more = made.records.reshape(-1).view(np.uint8)
@@ -77,7 +78,7 @@ def _scalars(found: Scan, behind: int) -> tuple[_Pieces, Ints]:
 
 
 def _one_by_one(found: Scan, which: Ints) -> tuple[list[bytes], Mask]:
-    """Scalars by the path of one value; of what is none, no bytes."""
+    """Scalars encoded by the single-value implementation; no bytes for those that are not valid."""
     out: list[bytes] = []
     for start, stop in zip(found.starts[which].tolist(), found.stops[which].tolist()):
         try:

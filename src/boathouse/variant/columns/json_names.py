@@ -14,7 +14,8 @@ from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """`rank[i]` is the place of key i among `names`, which are sorted and unique; a `broken` key stands for itself."""
+    """`rank[i]` is the position of key i in `names`, which are sorted and unique; a `broken` key has a name of its
+    own."""
 
     rank: Ints
     broken: Mask
@@ -22,7 +23,7 @@ class Names:
 
 
 def names_of(body: Bytes, opens: Ints, closes: Ints) -> Names:
-    """The keys between quotes at `opens` and `closes`, which rise in turn."""
+    """The keys between quotes at `opens` and `closes`, which ascend alternately."""
     if not len(opens):
         return Names(np.empty(0, np.int64), np.empty(0, np.bool_), Ragged.of([]))
     bounds = np.empty(2 * len(opens), np.int64)
@@ -34,7 +35,7 @@ def names_of(body: Bytes, opens: Ints, closes: Ints) -> Names:
 
 
 def _ranked(names: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Ints, Mask]:
-    """Names that differ from each other in order, the place of each in it, and that none is broken."""
+    """The distinct names in order, the position of each key among them, and that none is malformed."""
     order = pc.array_sort_indices(names)
     rank = np.empty(len(names), np.int64)
     rank[order.to_numpy()] = np.arange(len(names))
@@ -42,7 +43,7 @@ def _ranked(names: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Ints, Mask
 
 
 def _resolved_all(keys: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Ints, Mask]:
-    """As `_ranked`, of keys some of which may have escapes, and be the same name without."""
+    """As `_ranked`, for keys that may have escapes: two spellings may be one name."""
     raw: list[bytes] = keys.to_pylist()
     resolved = [_resolved(one) if b"\\" in one else one for one in raw]
     broken = np.array([name is None for name in resolved], np.bool_)

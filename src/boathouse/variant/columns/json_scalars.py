@@ -1,8 +1,8 @@
 """The numbers and literals among the leaves of JSON texts, eight digits at a time.
 
-Whatever is not surely a literal, an integer of 64 bits, a decimal of at most 18 digits (zeros before the first other
-digit aside) or a number with a usual exponent is left to the path of one value (`odd`): it decides what the rest is,
-and what is wrong with it.
+Whatever is not certainly a literal, an integer of 64 bits, a decimal of at most 18 digits (zeros before the first other
+digit aside) or a number with a usual exponent is left to the single-value implementation (`odd`), which decides what it
+is, or what is wrong with it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Words = npt.NDArray[np.uint64]
 _ZEROS = np.uint64(0x3030303030303030)
 _NINES = np.uint64(0x7676767676767676)
 _HIGHS = np.uint64(0x8080808080808080)
-# By count, the mask of the last bytes of a word; of all where nothing was asked for, which is then no number.
+# By count, the mask of the last bytes of a word; for 0, the mask of all bytes, so that an empty piece is not a number.
 _LAST = np.array([(1 << 64) - (1 << 64 - 8 * (count or 8)) for count in range(9)], np.uint64)
-_DIGITS = 18  # as many surely fit into 64 bits with a sign
+_DIGITS = 18  # this many digits always fit into a signed 64-bit integer
 _SCALES = 2 * _DIGITS
 _EIGHT = 100_000_000
 _TEN = 10 ** np.arange(_DIGITS + 1, dtype=np.int64)
@@ -48,7 +48,7 @@ class Scalars:
 
 
 def scalars(buffer: Bytes, starts: Ints, stops: Ints) -> Scalars:
-    """Encodes what lies at `starts` up to `stops` of the text, which begins FRONT bytes into `buffer`."""
+    """Encodes the scalars from `starts` to `stops` of the text, which begins FRONT bytes into `buffer`."""
     body = buffer[FRONT:]
     records = np.empty((len(starts), 3), np.uint64)
     sizes = np.zeros(len(starts), np.int64)
@@ -68,8 +68,8 @@ def scalars(buffer: Bytes, starts: Ints, stops: Ints) -> Scalars:
 
 
 def _digits(buffer: Bytes, first: Ints, stops: Ints, zeros: bool = False) -> tuple[Ints, Mask]:
-    """The unsigned numbers of 64 bits with a sign at `first` up to `stops`, and where there is such a one; leading
-    zeros only with `zeros`."""
+    """The digits from `first` to `stops` as non-negative signed 64-bit integers, and which are valid; leading zeros
+    only with `zeros`."""
     length = stops - first
     ok = (length > 0) & (length <= _DIGITS + 1)
     if not zeros:
@@ -157,7 +157,7 @@ def _decimals(buffer: Bytes, records: Words, sizes: Ints, spans: tuple[Ints, Int
 
 
 def _points(buffer: Bytes, first: Ints, stops: Ints) -> Ints:
-    """Where the first point is, within as many digits as are read before one; -1 if there is none."""
+    """The position of the first decimal point, within as many digits as are read before one; -1 if there is none."""
     point = np.full(len(first), -1)
     for skip in (16, 8, 0):
         words = gather(buffer, first + (FRONT + skip), "<u8") ^ _POINTS

@@ -1,9 +1,9 @@
-"""JSON texts of many rows, cut into strings and scalars without looking at one row by itself.
+"""Splits the JSON texts of many rows into strings and scalars, all rows at once.
 
-The rows lie in one buffer, a zero byte after each. Quotes that no backslash escapes open and close strings in turn,
-so that "inside a string" is the parity of the quotes before; what is outside and neither punctuation nor white space
-is a number or a literal. Rows that break the rules of this level (an odd number of quotes, control characters, broken
-UTF-8) are put aside: they would mislead the parity of the rows after them.
+The rows are in one buffer, a zero byte after each. Unescaped quotes alternately open and close strings, so that "inside
+a string" is the parity of the preceding quotes; what is outside and neither punctuation nor white space is a number or
+a literal. Rows that break the rules of this level (an odd number of quotes, control characters, malformed UTF-8) are
+set aside: they would corrupt the parity of the rows after them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from boathouse.variant.columns.json_bits import LANE, between, edges, padded
 from boathouse.variant.columns.pieces import is_utf8
 from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
 
-FRONT = LANE  # bytes before the text, so that words may be read that end in its first bytes
+FRONT = LANE  # bytes before the text, so that words that end in its first bytes can be read
 _QUOTE, _BACKSLASH, _SPACE, _COLON = 0x22, 0x5C, 0x20, 0x3A
 
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Texts `rows` of a column: text i ends at `ends[i]` of `body`, where a zero byte stands.
+    """Texts `rows` of a column: text i ends at `ends[i]` of `body`, at a zero byte.
 
-    `buffer` has FRONT bytes before `body`, which is whole lanes, and one lane behind it.
+    `buffer` has FRONT bytes before `body`, which is whole lanes, and one lane after it.
     """
 
     buffer: Bytes
@@ -39,7 +39,7 @@ class Texts:
 
     @property
     def body_and_more(self) -> Bytes:
-        """`body` and the bytes behind it."""
+        """`body` and the bytes after it."""
         return self.buffer[FRONT:]
 
     @property
@@ -59,7 +59,7 @@ class Texts:
         return Texts(padded(joined.data[first : first + size], size, FRONT), ends, np.arange(len(array)))
 
     def row_at(self, places: Ints) -> Ints:
-        """Which text each place of `body` lies in."""
+        """The text that each position of `body` belongs to."""
         return np.searchsorted(self.ends, places)
 
     def without(self, bad: Mask) -> Texts:
@@ -71,10 +71,10 @@ class Texts:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """The leaves of texts: string i has its quotes at `opens[i]` and `closes[i]`, scalar i lies at `starts[i]` up to
+    """The leaves of texts: string i has its quotes at `opens[i]` and `closes[i]`, scalar i is from `starts[i]` to
     `stops[i]`.
 
-    Names of fields are no leaves. `string_slots` and `scalar_slots` are the numbers of the leaves among all in the
+    Field names are not leaves. `string_slots` and `scalar_slots` are the numbers of the leaves among all in the
     order of the text; `escapes` the backslashes that escape a character, in names too.
     """
 
@@ -89,7 +89,7 @@ class Scan:
 
 
 def scan(texts: Texts) -> Scan:
-    """The leaves of the texts that are well-formed at this level, white space outside strings gone."""
+    """The leaves of the texts that are well-formed at this level, white space outside strings removed."""
     tight = False
     while True:
         body = texts.body
@@ -125,7 +125,7 @@ def _leaves(texts: Texts, quotes: Mask, scalar: Mask, escapes: Ints) -> Scan:
 
 
 def real_quotes(body: Bytes) -> tuple[Mask, Ints]:
-    """The quotes that no backslash escapes, and the backslashes that escape something."""
+    """The unescaped quotes, and the backslashes that escape something."""
     quotes = body == _QUOTE
     slash = body == _BACKSLASH
     if not slash.any():
@@ -140,9 +140,9 @@ def real_quotes(body: Bytes) -> tuple[Mask, Ints]:
 
 
 def _unreadable(texts: Texts, quotes: Mask, inside: Mask, stray: Ints, low: Mask | None) -> Mask | None:
-    """Texts with an odd number of quotes, a control character other than white space outside, or broken UTF-8; None
-    if there are none. `stray` are backslashes outside of strings, which might hide a quote; `low` marks control
-    characters, if there are others than the ends of texts."""
+    """Texts with an odd number of quotes, a control character other than white space outside of strings, or malformed
+    UTF-8; None if there are none. `stray` are backslashes outside of strings, which might hide a quote; `low` marks
+    control characters, if there are any beside the ends of texts."""
     body, rows = texts.body, len(texts.ends)
     bad = np.zeros(rows, np.bool_)
     if inside[texts.ends].any():
@@ -173,8 +173,8 @@ def _not_utf8(texts: Texts) -> list[int]:
 
 
 def _scalars(body: Bytes, quotes: Mask, inside: Mask) -> Mask:
-    """Bytes outside of strings that may belong to numbers and literals; what is left out beside punctuation and white
-    space the grammar refuses, as it refuses `y`, `_` and others that look like brackets here."""
+    """Bytes outside of strings that may belong to numbers and literals; other bytes left out beside punctuation and
+    white space are refused by the grammar, as are `y`, `_` and others that look like brackets here."""
     scalar = body >= ord("-")
     scalar |= body == ord("+")
     scalar &= body & 0xD9 != 0x59  # [ ] { }
@@ -184,7 +184,7 @@ def _scalars(body: Bytes, quotes: Mask, inside: Mask) -> Mask:
 
 
 def _blank(body: Bytes, inside: Mask, clean: bool) -> Mask | None:
-    """White space outside of strings; None if there is none. `clean` texts have no other than spaces."""
+    """White space outside of strings; None if there is none. `clean` texts have spaces only."""
     blank = body == _SPACE
     if not clean:
         for other in (0x0A, 0x0D, 0x09):
@@ -194,7 +194,7 @@ def _blank(body: Bytes, inside: Mask, clean: bool) -> Mask | None:
 
 
 def _squeeze(texts: Texts, blank: Mask, scalar: Mask) -> Texts:
-    """Without white space, and without the texts where it parts two scalars, which would run together."""
+    """Without white space, and without the texts where it separates two scalars, which would run together."""
     keep = ~blank[: texts.size]
     scalar = scalar[: texts.size]
     kept = texts.body[: texts.size][keep]

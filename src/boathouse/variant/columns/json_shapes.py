@@ -1,7 +1,7 @@
 """What rows of JSON have in common: their text without the contents of strings and scalars.
 
-Rows with the same skeleton are alike in everything but the leaves, so grammar, nesting, duplicate keys, the order of
-fields and the metadata are found out once for each distinct skeleton, for all of them side by side.
+Rows with the same skeleton differ in their leaves only, so grammar, nesting, duplicate keys, the order of fields and
+the metadata are determined once for each distinct skeleton, for all skeletons together.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HEADERS = np.array(
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """For each skeleton a run of numbers: those of skeleton s are at `splits[s]:splits[s + 1]` of other arrays."""
+    """For each skeleton a range: the entries of skeleton s are at `splits[s]:splits[s + 1]` of other arrays."""
 
     splits: Ints
     counts: Ints
@@ -70,16 +70,16 @@ class Boxes:
 
     runs: Runs
     node: Ints
-    end: Ints  # the node behind the last one inside
+    end: Ints  # the node after the last one inside
     count: Ints  # values inside
     head: Ints
     place: Ints
-    heads: Bytes  # the headers say offsets of one byte
+    heads: Bytes  # with headers for offsets of one byte
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Values inside containers: of which, and the how manieth there."""
+    """Values inside containers: the container of each, and its index there."""
 
     runs: Runs
     node: Ints
@@ -92,8 +92,8 @@ class Shapes:
     """The values of each skeleton as the nodes of a tree in the order in which they are written: pre-order, the
     fields of an object by the UTF-8 bytes of their names.
 
-    Nodes, boxes and leaves are numbered from 0 in each skeleton. Skeletons that are not `good` have numbers without
-    meaning; `text_leaves`, the strings and scalars in the text of each, is right for all.
+    Nodes, boxes and leaves are numbered from 0 in each skeleton. The numbers of skeletons that are not `good` are
+    undefined; `text_leaves`, the strings and scalars in the text of each, is valid for all.
     """
 
     good: Mask
@@ -124,7 +124,7 @@ def skeletons(scan: Scan) -> Ragged:
 
 
 def distinct(rows: Ragged) -> tuple[Ints, Texts]:
-    """For each skeleton its number among the distinct ones, and these as texts."""
+    """For each skeleton its number among the distinct ones, and the distinct ones themselves."""
     coded = rows.to_arrow().dictionary_encode()
     found = Ragged.from_arrow(coded.dictionary)
     first, last = int(found.offsets[0]), int(found.offsets[-1])
@@ -138,7 +138,7 @@ def shapes_of(texts: Texts) -> Shapes:
     rows = len(texts.ends)
     quotes, _ = real_quotes(texts.body)
     inside = between(quotes)
-    place = np.flatnonzero((inside == quotes)[: texts.size])  # neither within a string nor its closing quote
+    place = np.flatnonzero((inside == quotes)[: texts.size])  # neither inside a string nor its closing quote
     kind = KINDS.take(texts.body.take(place))
     row = np.repeat(np.arange(rows), np.diff(np.flatnonzero(kind == END), prepend=-1))
     leaves = np.bincount(row.take(np.flatnonzero((kind == STRING) | (kind == SCALAR))), minlength=rows)
@@ -174,7 +174,8 @@ def _shapes(tree: Tree, name: Ints, names: Names, bad: Mask, leaves: Ints) -> Sh
 
 @dataclass(frozen=True, eq=False)
 class _Written:
-    """Nodes in the order of writing: which of the tree, their skeleton, the first of that, which are containers."""
+    """Nodes in the order of writing: their index in the tree, their skeleton, the skeleton's first node, which are
+    containers."""
 
     at: Ints
     row: Ints
@@ -194,7 +195,7 @@ def _leaf_nodes(tree: Tree, written: _Written, rows: int) -> LeafNodes:
 
 
 def _containers(tree: Tree, placed: Placed, written: _Written, ids: Ints, rows: int) -> tuple[Boxes, Items]:
-    """Containers and what is in them; `ids` are those of the names in the dictionary, by node of the tree."""
+    """Containers and their contents; `ids` are those of the names in the dictionary, by node of the tree."""
     box = np.flatnonzero(written.is_box)
     box_at, first = written.at.take(box), written.first.take(box)
     runs = Runs.of(written.row.take(box), rows)

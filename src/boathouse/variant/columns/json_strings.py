@@ -1,4 +1,4 @@
-"""The strings among the leaves of JSON texts: raw bytes where they lie, those with escapes resolved behind the text."""
+"""The strings among the leaves of JSON texts: raw bytes in place, those with escapes resolved after the text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _LETTER_U = ord("u")
 
 
 def resolve(body: Bytes, opens: Ints, closes: Ints, escapes: Ints) -> tuple[Ints, Mask, Bytes, Ints]:
-    """Strings with escapes among those between quotes at `opens` and `closes`, which rise in turn.
+    """Strings with escapes among those between quotes at `opens` and `closes`, which ascend alternately.
 
-    Returns which they are, which of them are broken, the bytes of all without escapes, and how many each has. `body`
-    is written to, inside those strings only. `escapes` are the backslashes that escape something, in strings or not.
+    Returns which they are, which of them are malformed, their bytes with the escapes resolved, and the size of each.
+    `body` is written to, inside those strings only. `escapes` are the backslashes that escape something, in strings or
+    not.
     """
     owner = np.searchsorted(opens, escapes, "right") - 1
     mine = (owner >= 0) & (escapes < closes[np.maximum(owner, 0)]) if len(opens) else np.zeros(len(escapes), np.bool_)
@@ -45,8 +46,8 @@ def resolve(body: Bytes, opens: Ints, closes: Ints, escapes: Ints) -> tuple[Ints
 
 
 def _write_coded(body: Bytes, drop: Mask, at: Ints, close: Ints) -> Mask:
-    """Resolves escapes of the form u0000 whose backslashes are `at`, in strings that end at `close`; says which are
-    right: four hexadecimal digits, surrogates in pairs."""
+    """Resolves escapes of the form u0000 whose backslashes are `at`, in strings that end at `close`; returns which are
+    valid: four hexadecimal digits, surrogates in pairs."""
     ok = at + 6 <= close
     at_safe = np.where(ok, at, 0)
     code = np.zeros(len(at), np.int64)

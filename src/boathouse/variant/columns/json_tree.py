@@ -10,7 +10,7 @@ import numpy as np
 from boathouse.variant.columns.ragged import Bytes, Ints, Mask
 from boathouse.variant.primitives import MAX_DEPTH
 
-# Tokens; in a skeleton a string that is no key is the byte 1, a number or literal the byte 2.
+# Tokens; in a skeleton a string that is not a key is the byte 1, a number or literal the byte 2.
 END, STRING, SCALAR, OBJECT, ARRAY, OBJECT_END, ARRAY_END, COMMA, COLON, KEY, OTHER = range(11)
 KINDS = np.full(256, OTHER, np.uint8)
 KINDS[[0, 1, 2, *b'{[}],:"']] = [END, STRING, SCALAR, OBJECT, ARRAY, OBJECT_END, ARRAY_END, COMMA, COLON, KEY]
@@ -37,7 +37,7 @@ _STEP[[OBJECT, ARRAY]], _STEP[[OBJECT_END, ARRAY_END]] = 1, -1
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """Tokens of skeletons that are balanced and follow each other as they may: kind, skeleton, depth after it."""
+    """Tokens of skeletons that are balanced and follow each other legally: kind, skeleton, depth after it."""
 
     kind: Bytes
     row: Ints
@@ -69,11 +69,11 @@ def grammar(kind: Bytes, row: Ints, rows: int) -> tuple[Mask, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Nodes by level, then in the order of the text (so that children of one container lie side by side)."""
+    """Nodes by level, then in the order of the text (so that the children of a container are adjacent)."""
 
     kind: Bytes
     level: Ints
-    text: Ints  # place in the order of the text
+    text: Ints  # position in the order of the text
     row: Ints
     parent: Ints  # -1 for roots
     keyed: Mask
@@ -110,7 +110,7 @@ def tree_of(tokens: Tokens, bad: Mask) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """For each node of a tree: its place in the order of writing, and its rank among its siblings."""
+    """For each node of a tree: its position in the order of writing, and its rank among its siblings."""
 
     place: Ints
     rank: Ints

@@ -1,8 +1,8 @@
 """Variant bytes of many rows from the shapes of the rows and their leaves.
 
-Every node of a row, leaf or container, is one piece of bytes: a leaf the encoded value, a container its header, count
-and ids, which rows of one shape share. The pieces are copied in the order of writing, sixteen bytes at a time; then
-offsets are written into the gaps behind the ids.
+Every node of a row is one byte slice: for a leaf the encoded value, for a container its header, count and ids, which
+rows of one shape share. The slices are copied in the order of writing, sixteen bytes at a time; then offsets are
+written into the gaps after the ids.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONG_HEADER = 5
 class Leaves:
     """Leaf i is `source[at[i]:at[i] + sizes[i]]`; `long` are strings whose first five bytes are still to be written.
 
-    `source` has SPARE bytes behind the last leaf.
+    `source` has SPARE bytes after the last leaf.
     """
 
     source: Bytes
@@ -39,7 +39,7 @@ class Leaves:
 def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves, room: Callable[[int], Bytes]) -> Ragged:
     """The values of rows: row i is of `shape[i]`, and its leaves begin at `first_leaf[i]`.
 
-    They are written to the start of what `room` gives, which is asked for a number of bytes.
+    They are written to the start of the buffer that `room(number of bytes)` returns.
     """
     first_node = splits_of(shapes.nodes.take(shape))
     total = int(first_node[-1])
@@ -90,7 +90,7 @@ def _offsets(out: Bytes, shapes: Shapes, shape: Ints, first_node: Ints, starts: 
 
 
 def _expand(runs: Runs, shape: Ints) -> tuple[Ints, Ints]:
-    """The places of the runs of each row's shape, and how many each row has."""
+    """The positions of the entries of each row's shape, and how many each row has."""
     counts = runs.counts.take(shape)
     return ragged_range(runs.splits.take(shape), counts), counts
 
@@ -98,7 +98,7 @@ def _expand(runs: Runs, shape: Ints) -> tuple[Ints, Ints]:
 def _layout(sizes: Ints, box: Ints, end: Ints, heads: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
     """Where each node starts (and the last ends), the bytes of each container before its values, its offsets' width.
 
-    Widths start at one byte and grow as long as what is inside asks for it; `sizes` of containers are written.
+    Widths start at one byte and grow until the contents fit; `sizes` of containers are written.
     """
     slots = counts + 1
     width = np.ones(len(box), np.int64)

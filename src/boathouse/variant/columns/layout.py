@@ -26,9 +26,9 @@ _EMPTY = np.zeros(0, np.uint8)
 class Column:
     """`rows` variants: row i is `data[start[i]:end[i]]` with dictionary `meta.codes[i]`, unless `valid[i]` is False.
 
-    A row that is not null but lacks its value or metadata has no bytes or code -1: readers find it malformed.
-    `first_row` is the number of row 0 in messages (a chunk of a longer column). `metadata` is the Arrow child that
-    the codes stand for, aligned with the rows; None where the struct itself was dictionary-encoded.
+    A row that is not null but lacks its value or metadata has no bytes or code -1: readers report it as malformed.
+    `first_row` is the number of row 0 in messages (a chunk of a longer column). `metadata` is the Arrow child that the
+    codes were made from, aligned with the rows; None where the struct itself was dictionary-encoded.
     """
 
     data: Bytes
@@ -69,7 +69,7 @@ class Column:
         return self.meta.raw(int(self.meta.codes[row]))
 
     def metadata_array(self) -> pa.Array:
-        """The metadata of every row as binary or large_binary, no copy if it came so."""
+        """The metadata of every row as binary or large_binary, without a copy if it already is."""
         if self.metadata is not None:
             return self.metadata
         distinct = pa.array([self.meta.raw(code) for code in range(len(self.meta))], pa.binary())
@@ -80,7 +80,7 @@ class Column:
 
 
 def chunks(data: Any) -> list[Column]:
-    """A Column for each chunk of `data`, empty ones left out; rows numbered through."""
+    """A Column for each chunk of `data`, without empty ones; rows are numbered across chunks."""
     if isinstance(data, Column):
         return [data]
     source = imported(data, _ADVICE)
@@ -95,8 +95,8 @@ def chunks(data: Any) -> list[Column]:
 
 def column(data: Any) -> Column:
     """`data` as one Column: an Arrow struct array <metadata, value> (any order and binary layout, dictionary-encoded
-    or not, sliced), chunked (its chunks are concatenated: a copy), an extension array of that storage, or whatever
-    exports such an array by the Arrow C interface.
+    or not, sliced), chunked (its chunks are concatenated: a copy), an extension array of that storage, or any object
+    that exports such an array through the Arrow C interface.
 
     Raises SchemaMismatchError naming the child that is not binary; UnsupportedFeatureError for a shredded column.
     """
@@ -111,8 +111,8 @@ def column(data: Any) -> Column:
 
 
 def storage_of(data: Any) -> pa.StructArray | pa.ChunkedArray:
-    """The plain struct array of whatever `column` reads, chunked if it comes so; no bytes are copied, but where the
-    struct is dictionary-encoded. Raises as `column`."""
+    """The plain struct array of whatever `column` reads, chunked if the input is; no bytes are copied unless the struct
+    is dictionary-encoded. Raises as `column`."""
     source = imported(data, _ADVICE)
     if not isinstance(source, pa.ChunkedArray):
         _column(source.slice(0, 0))
@@ -123,7 +123,7 @@ def storage_of(data: Any) -> pa.StructArray | pa.ChunkedArray:
 
 
 def _joined(source: pa.ChunkedArray) -> pa.Array:
-    """The chunks as one array, with 64-bit offsets: together they may hold more than 2 GiB."""
+    """The chunks as one array with 64-bit offsets: together they may hold more than 2 GiB."""
     parts = [_struct(chunk) for chunk in source.chunks]
     if not parts:
         parts = [_struct(pa.array([], source.type))]
@@ -190,7 +190,7 @@ def _spans(array: pa.Array) -> tuple[Bytes, Ints, Ints]:
     start, end = edges[:-1], edges[1:]
     if int(edges[0]) < 0 or int(edges[-1]) > (0 if data is None else data.size) or not (start <= end).all():
         raise InvalidArgumentError(
-            "an Arrow array whose offsets fall or lead beyond its buffer", advice="validate() it"
+            "an Arrow array whose offsets decrease or point beyond its buffer", advice="validate() it"
         )
     if array.null_count:
         end = np.where(_mask(array), start, end)
@@ -220,7 +220,7 @@ def _column(array: pa.Array) -> Column:
 
 
 def _repeated(array: pa.DictionaryArray) -> Column:
-    """A dictionary-encoded struct: its words are read once, the rows point into them."""
+    """A dictionary-encoded struct: its dictionary is read once, the rows point into it."""
     words = _column(array.dictionary)
     empty = _mask(array)
     if not words.rows:
@@ -234,7 +234,7 @@ def _repeated(array: pa.DictionaryArray) -> Column:
 
 
 def _spread(words: pa.Array, codes: pa.Array) -> pa.Array:
-    """`words[codes]`, as large_binary where 32-bit offsets end."""
+    """`words[codes]`, as large_binary where 32-bit offsets do not suffice."""
     size = pc.sum(pc.take(pc.binary_length(words).cast(pa.int64()), codes)).as_py() or 0
     return (words.cast(pa.large_binary()) if size > _LIMIT else words).take(codes)
 

@@ -1,4 +1,5 @@
-"""Arrow arrays of plain values as variant values, each in the type that holds exactly what the column's type says."""
+"""Arrow arrays of plain values as variant values, each in the Variant type that corresponds exactly to the column's
+type."""
 
 from __future__ import annotations
 
@@ -39,10 +40,10 @@ _INTEGER_IDS = {8: INT8, 16: INT16, 32: INT32, 64: INT64}
 
 
 def leaf(array: pa.Array, present: Mask | None, where: str, *, narrow: bool, uuid: bool) -> Rope:
-    """The values of an array without children; those outside `present` come out as any bytes.
+    """The values of an array without children; those outside `present` have undefined bytes.
 
-    Integers are as wide as the column's (unsigned ones as the next wider; beyond int64 decimal16), or as narrow as
-    each fits. With `uuid`, 16 fixed bytes are a UUID. The array has been validated in full. Raises
+    Integers are as wide as the column's (unsigned ones as the next wider; beyond int64 decimal16), or each in the
+    narrowest type. With `uuid`, 16 fixed bytes are a UUID. The array has been validated in full. Raises
     UnsupportedTypeError naming `where`, InvalidArgumentError for values that no variant can hold.
     """
     type = array.type

@@ -1,4 +1,4 @@
-"""Metadata of columns that are built: one dictionary for all rows, or one for each.
+"""Builds the metadata of columns: one dictionary for all rows, or one for each.
 
 (VariantEncoding.md, "Metadata encoding")
 """
@@ -60,9 +60,9 @@ class RowDictionaries:
 
 
 def row_dictionaries(rows: int, row: Ints, name: Ints, names: Ragged) -> RowDictionaries:
-    """Dictionaries of `rows` rows from pairs (row, rank of a name used there), in any order and repeated at will.
+    """Dictionaries of `rows` rows from pairs (row, rank of a name used there), in any order, repeats allowed.
 
-    `names` are all names, sorted by their bytes and unique: the rank is the place there.
+    `names` are all names, sorted by their bytes and unique: the rank is the position there.
     """
     count = max(names.rows, 1)
     keys = np.unique(row * count + name)

@@ -1,7 +1,7 @@
-"""Paths through many values at once: from nodes to the children that a name or a position leads to.
+"""Follows paths through many values at once: from nodes to the children at a name or a position.
 
 The ids of narrow objects are compared eight at a time inside 64-bit words; wide ones as a matrix for each shape that
-occurs often, and end to end for the rest. Neither the order of fields nor the sorted flag is relied on.
+occurs often, and concatenated for the rest. Neither the order of fields nor the sorted flag is relied on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Words = npt.NDArray[np.uint64]
 
 # Objects whose header, count and ids fit 64 bytes, so that a bitmap of hits fits one word.
 _NARROW = 61
-# The bytes of each object that are looked at in one go.
+# The bytes of each object that are read at once.
 _WINDOW = 16
 _LOW = np.uint64(0x0101010101010101)
 _SEVEN = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -30,7 +30,7 @@ _BLOCK = 1 << 20
 
 
 def locate(nodes: Nodes, path: Sequence[str | int]) -> tuple[Nodes, Ints]:
-    """The values at `path` below `nodes`, in order, and which of the nodes they lie below; a node without such a
+    """The values at `path` below `nodes`, in order, and the node of each; a node without such a
     value is left out. MalformedVariant."""
     index = np.arange(len(nodes))
     for step in path:
@@ -42,7 +42,7 @@ def locate(nodes: Nodes, path: Sequence[str | int]) -> tuple[Nodes, Ints]:
 
 
 def element(nodes: Nodes, number: int) -> tuple[Nodes, Ints]:
-    """The elements at `number` of those nodes that are arrays of more elements, and which nodes those are."""
+    """The elements at index `number` of those nodes that are arrays long enough, and which nodes those are."""
     basic = nodes.headers().astype(np.int64) & 3
     index = np.flatnonzero(basic == 3)
     _check_others(nodes, basic, 3)
@@ -85,9 +85,9 @@ def field(nodes: Nodes, name: str) -> tuple[Nodes, Ints]:
 
 
 def _check_others(nodes: Nodes, basic: Ints, kind: int) -> None:
-    """What a step does not lead into must end within its bounds all the same: values that are not of basic type `kind`.
+    """Values that a step does not enter (not of basic type `kind`) must end within their bounds all the same.
 
-    Not so a scalar that is a whole row: nothing has said yet where it ends.
+    Except a scalar that is a whole row: its end is not known yet.
     """
     which = np.flatnonzero((basic != kind) & (basic > 1))
     if len(which):
@@ -103,7 +103,7 @@ def _wanted(nodes: Nodes, name: str) -> Ints:
     ids = meta.ids(name)
     if len(ids) == 1:
         return np.full(len(nodes), int(ids[0]), np.int64)
-    # Indexes of 64 bits are those that numpy is quick with.
+    # numpy is fastest with indexes of 64 bits.
     codes = meta.codes[nodes.row].astype(np.int64) if meta.distinct else nodes.row
     return ids[codes].astype(np.int64)
 
@@ -151,7 +151,7 @@ def _narrow(nodes: Nodes, wanted: Ints, block: Words, index: Ints) -> tuple[Node
     if not found.all():
         which = np.flatnonzero(found)
         nodes, hits, parts, index = nodes.take(which), hits[which], parts.take(which), index[which]
-    # One bit is set, of value 2**(slot + 2): a double holds it exactly, and its exponent is the place.
+    # One bit is set, of value 2**(slot + 2): a double holds it exactly, and its exponent is the position.
     return _children(nodes, parts, (hits.astype(np.float64).view(np.int64) >> 52) - 1025, index)
 
 
@@ -177,7 +177,7 @@ def _hits(nodes: Nodes, wanted: Ints, count: Ints, block: Words) -> Words:
         if j:
             same <<= np.uint64(8 * j)
         hits |= same
-    # The first two bytes are header and count; behind the ids lie offsets.
+    # The first two bytes are header and count; offsets follow the ids.
     hits &= (np.uint64(4) << count.view(np.uint64)) - np.uint64(4)
     unfit = wanted.view(np.uint64) > 0xFF
     if unfit.any():
@@ -210,7 +210,7 @@ def _wide(nodes: Nodes, wanted: Ints, name: str, index: Ints) -> tuple[Nodes, In
 def _search_matrix(
     nodes: Nodes, parts: Containers, wanted: Ints, which: Ints, count: int, width: int, slot: Ints, twice: Bools
 ) -> None:
-    """Objects of one count and one width of ids, as many at a time as fit the cache."""
+    """Objects of one count and one width of ids, as many at a time as fit into the cache."""
     step = max(1, _BLOCK // (count * width))
     for at in range(0, len(which), step):
         some = which[at : at + step]
@@ -226,7 +226,7 @@ def _search_matrix(
 
 
 def _search_ragged(nodes: Nodes, parts: Containers, wanted: Ints, which: Ints, slot: Ints, twice: Bools) -> None:
-    """Objects of rare shapes: their ids end to end, a block at a time."""
+    """Objects of rare shapes: their ids concatenated, a block at a time."""
     edges = np.cumsum(parts.count[which])
     at = 0
     while at < len(which):

@@ -24,31 +24,31 @@ _WRONG = (
     "the metadata is of version {version}, this library reads version 1",
     "the metadata ends within its header",
     "the metadata counts more names than it has bytes for",
-    "the names of the metadata end beyond it",
-    "the offsets of the metadata fall",
+    "the names of the metadata end beyond its bytes",
+    "the offsets of the metadata decrease",
 )
 
 
 class Dictionaries:
     """Distinct metadata `data[start:end]` and which of them each row has (`codes` int32; -1: its metadata is null).
 
-    `distinct` is False where looking for repeats did not pay and every row has an entry of its own: row i entry i.
+    `distinct` is False where the search for repeats did not pay and every row has its own entry: row i entry i.
     """
 
     def __init__(
         self, data: Bytes, start: Ints, end: Ints, codes: npt.NDArray[np.int32], distinct: bool = True
     ) -> None:
         self.data, self.start, self.end, self.codes, self.distinct = data, start, end, codes, distinct
-        # What is found out about the dictionaries; shared by those that `with_codes` makes.
+        # What is known about the dictionaries; shared by the objects that `with_codes` makes.
         self._known: dict[Any, Any] = {}
-        # Only where there are many dictionaries; shared by those that `slice` makes.
+        # Only where there are many dictionaries; shared by the objects that `slice` makes.
         self._models = None if distinct else Models()
 
     def __len__(self) -> int:
         return len(self.start)
 
     def with_codes(self, codes: npt.NDArray[np.int32]) -> Dictionaries:
-        """The same dictionaries for other rows; what was parsed is kept."""
+        """The same dictionaries for other rows; parsed parts are kept."""
         out = Dictionaries.__new__(Dictionaries)
         out.__dict__.update(self.__dict__)
         out.codes = codes
@@ -56,7 +56,7 @@ class Dictionaries:
         return out
 
     def slice(self, first: int, last: int) -> Dictionaries:
-        """Those of the rows first to last (exclusive). Where each row has its own, no others are looked at."""
+        """The dictionaries of the rows first to last (exclusive). Where each row has its own, only those are read."""
         codes = self.codes[first:last]
         if self.distinct:
             return self.with_codes(codes)
@@ -81,7 +81,7 @@ class Dictionaries:
 
     def _find_shape(self) -> tuple[Ints, Ints, Ints, Ints, npt.NDArray[np.int8]]:
         """For each: width of its integers, number of names, where the offsets and the strings start, what is wrong
-        (an index of _WRONG; 0: nothing; the numbers of a wrong one are 0)."""
+        (an index of _WRONG; 0: nothing; all numbers are 0 for a malformed one)."""
         room = self.end - self.start
         wrong = np.where(room > 0, 0, 1).astype(np.int8)
         header = np.full(len(self), 1, np.int64)
@@ -113,7 +113,7 @@ class Dictionaries:
 
     @property
     def wrong(self) -> npt.NDArray[np.int8]:
-        """0 for each that is well-formed (version, sizes, offsets that do not fall), else why it is not."""
+        """0 for each that is well-formed (version, sizes, offsets that do not decrease), else why it is not."""
         return self._once("wrong", self._find_wrong)
 
     @property
@@ -122,8 +122,8 @@ class Dictionaries:
         return self._once("sound", lambda: not self.wrong.any())
 
     def _shapes(self) -> list[tuple[int, int, Ints]]:
-        """The well-framed dictionaries that have names, by shape: (names, width of an integer, which); 0 names stands
-        for those of rare shapes."""
+        """The well-framed dictionaries that have names, by shape: (names, width of an integer, which); 0 names means
+        rare shapes."""
         width, size, _, _, wrong = self._shape
         found: list[tuple[int, int, Ints]] = []
         for at in range(0, len(self), _STEP):
@@ -140,7 +140,8 @@ class Dictionaries:
 
     @property
     def _groups(self) -> tuple[list[Group], Ints, Dictionaries] | None:
-        """The dictionaries by model, those that have none, and these by themselves; None if that does not pay."""
+        """The dictionaries by template, which have none, and those as an object of their own; None if that does not
+        pay."""
         return self._once("groups", self._find_groups)
 
     def _find_groups(self) -> tuple[list[Group], Ints, Dictionaries] | None:
@@ -190,8 +191,8 @@ class Dictionaries:
         return faults.check(ok, row, np.zeros_like(row), self.message(int(codes[first]))) if len(ok) else None
 
     def ids(self, name: str) -> npt.NDArray[np.int32]:
-        """The id of `name` in each dictionary: ABSENT, or SEVERAL if it occurs more than once (only without the
-        sorted flag, or with a lying one). The flag and the order are never relied on. Malformed ones: ABSENT."""
+        """The id of `name` in each dictionary: ABSENT, or SEVERAL if it occurs more than once (only without the sorted
+        flag, or with a false one). The flag and the order are never relied on. Malformed ones: ABSENT."""
         try:
             key = name.encode()
         except UnicodeEncodeError:
@@ -230,7 +231,7 @@ class Dictionaries:
         return out
 
     def _match(self, out: npt.NDArray[np.int32], name: bytes, code: Ints, slot: Ints, pos: Ints) -> None:
-        """Of strings as long as `name` at `pos`, those that equal it; `code` rises."""
+        """Of the strings as long as `name` at `pos`, those that equal it; `code` ascends."""
         for at in range(0, len(name), 8):
             # Eight bytes at a time: most others differ in the first.
             piece = name[at : at + 8]
@@ -244,7 +245,7 @@ class Dictionaries:
             out[code[1:][again]] = SEVERAL
 
     def places(self, code: int, name: str) -> Ints:
-        """All ids of `name` in one well-formed dictionary, rising; in time linear in the dictionary."""
+        """All ids of `name` in one well-formed dictionary, ascending; in time linear in its size."""
         return self._once((code, name), lambda: self._find_places(code, name.encode()))
 
     def _find_places(self, code: int, name: bytes) -> Ints:

@@ -1,7 +1,7 @@
 """Located objects and arrays as Arrow structs, maps and lists, by the rules of `boathouse.variant.cast`.
 
-The values are read level by level (`expand`); what is built of them recurs along the type alone. Rows that a full
-reading refuses are cast by the one-value path, which says what is wrong, or reads what can be read beside it.
+The values are read level by level (`expand`); building recurses over the type only. Rows that a full reading refuses
+are cast by the single-value implementation, which reports the fault, or reads the values that are not affected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from boathouse.variant.value import Variant
 
 
 def nested(nodes: Nodes, type: DataType, safe: bool, place: Ints | None, rows: int) -> pa.Array:
-    """The nodes as a list, struct or map type: `rows` entries, node k at `place[k]`, all else null.
+    """The nodes as a list, struct or map type: `rows` entries, node k at `place[k]`, all others null.
 
     EvaluationError for what cannot be cast, which is null if `safe`; MalformedVariant, UnsupportedFeatureError.
     """
@@ -79,7 +79,7 @@ class _Builder:
         return self.make(np.arange(count), type, None, count)
 
     def make(self, which: Ints, type: DataType, place: Ints | None, rows: int) -> pa.Array:
-        """The values at `which` of the tree as `type`: `rows` entries, value k at `place[k]`, all else null."""
+        """The values at `which` of the tree as `type`: `rows` entries, value k at `place[k]`, all others null."""
         match type:
             case VariantType():
                 return self.variants(which, place, rows)
@@ -101,7 +101,7 @@ class _Builder:
     def those(
         self, which: Ints, place: Ints | None, rows: int, kind: int, ok: Bools | None = None
     ) -> tuple[Ints, Ints]:
-        """Of the values, those of a kind (and `ok`) and their places; others that are not null fail."""
+        """The values of one kind (and `ok`) and their positions; others that are not null fail."""
         kinds = self.tree.kind[which]
         good = kinds == kind if ok is None else (kinds == kind) & ok
         bad = np.flatnonzero(~good & (kinds != NULL))
@@ -171,7 +171,7 @@ class _Builder:
         return pa.Array.from_buffers(pa.struct(kinds), rows, [valid], children=arrays)
 
     def by_name(self, children: Ints) -> Iterator[tuple[str, Ints]]:
-        """Which of the children have each of the names that occur."""
+        """For each name that occurs, the children that have it."""
         rank = self.tree.name[children]
         order = np.argsort(rank, kind="stable")
         ranks, starts = np.unique(rank[order], return_index=True)
@@ -191,7 +191,7 @@ class _Builder:
 
 
 def _fits(texts: pa.Array, which: npt.NDArray[Any], what: str) -> None:
-    """Raises EvaluationError if the texts `which` have more bytes together than an array holds."""
+    """Raises EvaluationError if the strings `which` have more bytes together than an array holds."""
     total = int(pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[which].sum())
     if total > LIMIT:
         raise EvaluationError(f"{total:,} bytes of {what} in one column", advice="extract fewer rows, or parts of them")

@@ -19,7 +19,7 @@ ARRAY = 65
 
 
 def _tables() -> tuple[npt.NDArray[Any], ...]:
-    """By header byte: kind, bytes of the whole value (0: read its length), whether it is large, widths of ids and
+    """By header byte: kind, bytes of the whole value (0: the length follows), whether it is large, widths of ids and
     of offsets."""
     header = np.arange(256)
     basic, rest = header & 3, header >> 2
@@ -41,7 +41,8 @@ KIND, SIZE, LARGE, ID_WIDTH, OFFSET_WIDTH = _tables()
 
 @dataclass(frozen=True, eq=False)
 class Containers:
-    """Objects and arrays taken apart; positions are absolute in the column's data, all arrays one entry a node.
+    """Parsed headers of objects and arrays; positions are absolute in the column's data, all arrays have one entry per
+    node.
 
     `count` elements; ids at `ids` of `id_width` bytes (0 for arrays); count + 1 offsets at `offsets` of
     `offset_width` bytes, relative to `values`; the values end at `values_end`. A malformed one has count 0.
@@ -65,7 +66,7 @@ _PARTS = tuple(f.name for f in fields(Containers))
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """`len` values: value k lies in row `row[k]` at `pos[k]`, and may not reach beyond `end[k]`.
+    """`len` values: value k is in row `row[k]` at `pos[k]`, and may not extend beyond `end[k]`.
 
     `end` is that of the row or of the enclosing values: a bound, not the value's own end (see `sizes`). In lenient
     reading a malformed node counts as a variant null, and its row is noted in `faults`.
@@ -89,18 +90,18 @@ class Nodes:
         return Nodes(self.column, self.row[which], self.pos[which], self.end[which], self.faults)
 
     def as_column(self) -> Column:
-        """The nodes as rows of a column of their own; copies no bytes."""
+        """The nodes as rows of a new column; copies no bytes."""
         return Column(self.data, self.pos, self.end, self.column.meta.with_codes(self.column.meta.codes[self.row]))
 
     def check(self, ok: Bools, message: str, pos: Ints | None = None) -> Bools | None:
-        """None if all nodes are `ok`; else raises for the first that is not, or returns the mask if lenient."""
+        """None if all nodes are `ok`; else raises for the first that is not or, if lenient, returns the mask."""
         if ok.all():
             return None
         at = self.pos if pos is None else pos
         return self.faults.check(ok, self.row, at - self.column.start[self.row], message)
 
     def headers(self) -> npt.NDArray[np.uint8]:
-        """The first byte of each; 0 (null) where there is none."""
+        """The first byte of each; 0 (null) where it is missing."""
         ok = self.check(self.pos < self.end, "a value is missing: its bytes end here")
         if ok is None:
             return self.data[self.pos]
@@ -113,7 +114,7 @@ class Nodes:
         return KIND[self.headers()]
 
     def containers(self) -> Containers:
-        """The parts of nodes that are all objects or arrays (others come out as empty)."""
+        """The parts of nodes that are all objects or arrays (others are returned as empty)."""
         header = self.headers()
         large, id_width, offset_width = LARGE[header], ID_WIDTH[header], OFFSET_WIDTH[header]
         count_width = 1 + 3 * large
@@ -181,7 +182,7 @@ class Nodes:
         """The bytes of each value, header included; within `end`. UnsupportedFeatureError for an unknown type, which
         counts as its header alone if not `known`.
 
-        Who asks is about to copy them, so they are counted as `children` counts its visits.
+        The caller is about to copy them, so they are counted as `children` counts its visits.
         """
         header = self.headers()
         out = SIZE[header]
@@ -218,7 +219,7 @@ class Nodes:
 
 @dataclass(frozen=True, eq=False)
 class Children:
-    """Children of containers: `owner` is the position of the parent among the nodes asked, `slot` the number within
+    """Children of containers: `owner` is the position of the parent among the given nodes, `slot` the number within
     it, `id` the field id (-1 in arrays; -2 beyond the dictionary, in lenient reading)."""
 
     owner: Ints

@@ -44,7 +44,7 @@ from boathouse.variant.primitives import (
     TRUE,
 )
 
-# Decimal places of the stored integer, which counts parts of a second.
+# Decimal places of the stored integer, which counts fractions of a second.
 _PLACES = {TIMESTAMP: 6, TIMESTAMP_NTZ: 6, TIMESTAMP_NANOS: 9, TIMESTAMP_NTZ_NANOS: 9}
 _INSTANTS = (TIMESTAMP, TIMESTAMP_NANOS)
 _POW10 = np.array([10**i for i in range(19)], np.int64)
@@ -58,7 +58,7 @@ INTEGER = INT64  # the group of int8 to int64
 @dataclass(frozen=True, eq=False)
 class Numbers:
     """Values of one group of types: `kind` (INTEGER stands for all widths), `whole` (integers, unscaled decimals, days
-    or parts of a second) or `real`; `scale` of decimals; `hard` those that int64 cannot hold."""
+    or fractions of a second) or `real`; `scale` of decimals; `hard` marks those that int64 cannot hold."""
 
     kind: int
     whole: Ints | None = None
@@ -69,7 +69,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """`values` as the type's physical numbers; `bad` ones have no such value; `hard` ones are left to one by one."""
+    """`values` as the type's physical numbers; `bad` ones have no such value; `hard` ones are cast one by one."""
 
     values: npt.NDArray[Any]
     bad: Bools | None = None
@@ -77,7 +77,7 @@ class Outcome:
 
 
 def group_of(kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Kinds with all integers as INTEGER, both booleans as TRUE."""
+    """Kinds, with all integers as INTEGER and both booleans as TRUE."""
     return _GROUP[kinds]
 
 
@@ -88,8 +88,8 @@ NUMERIC = frozenset((TRUE, INTEGER, DOUBLE, FLOAT, DECIMAL4, DECIMAL8, DECIMAL16
 
 
 def read(nodes: Nodes, group: int) -> Numbers:
-    """The values of nodes that are all of one group. MalformedVariant for those cut short, or against their type's
-    rules; if lenient they come out as anything."""
+    """The values of nodes that are all of one group. MalformedVariant for those cut short, or that violate their type's
+    rules; if lenient, their values are undefined."""
     data, pos = nodes.data, nodes.pos
     head = data[pos]
     if group == TRUE:
@@ -116,12 +116,12 @@ def read(nodes: Nodes, group: int) -> Numbers:
     if group == DATE:
         whole = whole.astype("<i4").astype(np.int64)
     if group == TIME:
-        nodes.check((whole >= 0) & (whole < DAY_MICROS), "no time of day: it is below 0 or from 24:00 on")
+        nodes.check((whole >= 0) & (whole < DAY_MICROS), "not a time of day: it is negative, or 24:00 and later")
     return Numbers(group, whole=whole)
 
 
 def _words(nodes: Nodes, pos: Ints) -> Ints:
-    """Eight bytes at each position; zeros behind the buffer."""
+    """Eight bytes at each position; zeros beyond the buffer."""
     if len(pos) and int(pos.max()) <= len(nodes.data) - 8:
         return np.asarray(window(nodes.data, "<i8")[pos])
     return prefix(nodes.data, pos, 8).view("<i8")[:, 0]
@@ -145,7 +145,7 @@ def _decimals(nodes: Nodes, pos: Ints, group: int) -> Numbers:
 
 
 def cast(found: Numbers, type: DataType) -> Outcome | None:
-    """The numbers as `type`; None where that is left to one by one."""
+    """The numbers as `type`; None where they are cast one by one."""
     maker = _TARGETS.get(type.__class__)
     out = None if maker is None else maker(found, type)
     if out is not None and found.hard is not None and found.hard.any():
@@ -215,7 +215,7 @@ def _float(found: Numbers, type: DataType) -> Outcome | None:
         if found.scale is not None:
             return _decimal_to_float(found.whole, found.scale, type.bits)
         if found.kind in (TRUE, INTEGER):
-            # Half floats go by way of doubles, float by one rounding.
+            # Half floats are rounded through doubles, floats in one rounding.
             return Outcome((found.whole.astype(np.float64) if type.bits == 16 else found.whole).astype(kind))
         if found.kind in _INSTANTS:
             return Outcome((found.whole.astype(np.float64) / 10 ** _PLACES[found.kind]).astype(kind))
@@ -223,7 +223,7 @@ def _float(found: Numbers, type: DataType) -> Outcome | None:
 
 
 def _decimal_to_float(whole: Ints, scale: Ints, bits: int) -> Outcome:
-    """Rounded once: the quotient of two exact doubles is; as float unless it lies just between two of them."""
+    """Rounded once, as the quotient of two exact doubles is; as float unless it lies exactly between two of them."""
     double = whole.astype(np.float64) / _FLOAT_POW10[np.minimum(scale, 22)]
     hard = (scale > 22) | (whole > _EXACT) | (whole < -_EXACT)
     if bits == 64:
@@ -267,12 +267,12 @@ def _decimal(found: Numbers, type: DataType) -> Outcome | None:
 
 
 def _rounded(whole: Ints, digits: Ints, limit: int) -> tuple[Ints, Bools]:
-    """Without the last `digits`, half away from zero; and which are beyond `limit`."""
+    """Without the last `digits`, rounded half away from zero; and which are beyond `limit`."""
     power = _POW10[np.minimum(digits, 18)]
     cut = _cut(whole, digits)
     rest = np.abs(whole - cut * power)
     cut = cut + np.where(rest >= power - rest, np.sign(whole), 0)
-    # 19 digits at most: below a half of 10**20.
+    # At most 19 digits: less than half of 10**20.
     cut = np.where(
         digits > 18, np.where((digits == 19) & ((whole >= _HALF) | (whole <= -_HALF)), np.sign(whole), 0), cut
     )
@@ -302,7 +302,7 @@ def _time(found: Numbers, type: DataType) -> Outcome | None:
 
 
 def _rescaled(whole: Ints, have: int, units: int) -> tuple[Ints, Bools | None]:
-    """Parts of a second as other parts, rounded down; and which do not fit."""
+    """Fractions of a second in another unit, rounded down; and which do not fit."""
     if have >= units:
         return whole // (have // units), None
     factor = units // have

@@ -1,4 +1,4 @@
-"""Byte strings picked out of one buffer and laid end to end, by Arrow's `take`: 20 ns each, whatever their length."""
+"""Byte slices of one buffer, concatenated by Arrow's `take`: 20 ns each, whatever their length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = 2**31 - 1
 def join(data: Bytes, start: Ints, end: Ints) -> pa.Array:
     """The byte strings `data[start[i]:end[i]]` as a binary array (large_binary beyond 2 GiB).
 
-    The spans may overlap and go back and forth; they must lie within `data`.
+    The spans may overlap and be in any order; they must be within `data`.
     """
     if not len(start):
         return pa.array([], pa.binary())
@@ -54,14 +54,15 @@ def _join_large(data: Bytes, start: Ints, end: Ints) -> pa.Array:
 
 
 def _take(type: pa.DataType, data: Bytes, edges: Ints, count: int) -> pa.Array:
-    # Every other element of this array is a span that was asked for, those between are never taken. (They may have
-    # negative lengths, so it is no array to hand out.) `take` reserves by the mean length, so by the last offset.
+    # Every other element of this array is a requested span, those between are never taken. (They may have negative
+    # lengths, so the array must not be returned.) `take` reserves by the mean length, so by the last offset.
     array = pa.Array.from_buffers(type, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
     return array.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32 if count < 1 << 30 else np.int64)))
 
 
 def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:
-    """The bytes of a binary or string array that `join` made, and the offsets of its elements, one more than they."""
+    """The bytes of a binary or string array that `join` made, and the offsets of its elements, one more than there are
+    elements."""
     wide = array.type in (pa.large_binary(), pa.large_string())
     _, offsets, data = array.buffers()
     if not len(array):
@@ -71,14 +72,14 @@ def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:
 
 
 def is_ascii(array: pa.Array) -> bool:
-    """Whether a binary array that `join` made holds nothing else: then it is text, and need not be checked string by
-    string."""
+    """Whether all bytes of a binary array that `join` made are UTF-8: then its strings need not be checked one by
+    one."""
     data, _ = flat(array)
     return not len(data) or int(data.max()) < 128
 
 
 def is_utf8(raw: bytes) -> bool:
-    """Whether bytes are text."""
+    """Whether the bytes are UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -93,7 +94,7 @@ def as_text(array: pa.Array) -> pa.Array:
 
 
 def validity(index: Ints, count: int) -> pa.Buffer | None:
-    """The validity of an array of `count` of which those at `index` are there; None if all are."""
+    """The validity bitmap of an array of `count` entries of which those at `index` are valid; None if all are."""
     if len(index) == count:
         return None
     there = np.zeros(count, np.bool_)
@@ -102,11 +103,11 @@ def validity(index: Ints, count: int) -> pa.Buffer | None:
 
 
 def imported(data: Any, advice: str) -> pa.Array | pa.ChunkedArray:
-    """Arrow data of pyarrow, or of anything that exports it. Raises InvalidArgumentError with the advice."""
+    """Arrow data of pyarrow, or of anything that exports it. Raises InvalidArgumentError with the given advice."""
     if isinstance(data, pa.Array | pa.ChunkedArray):
         return data
     if hasattr(data, "__arrow_c_stream__"):
         return pa.chunked_array(data)
     if hasattr(data, "__arrow_c_array__"):
         return pa.array(data)
-    raise InvalidArgumentError(f"{type(data).__name__} is no Arrow array", advice=advice)
+    raise InvalidArgumentError(f"{type(data).__name__} is not an Arrow array", advice=advice)

@@ -1,8 +1,8 @@
-"""Byte strings of many rows as numpy offsets over one buffer: the material that columns of variants are built from.
+"""Byte strings of many rows as numpy offsets over one buffer, from which columns of variants are built.
 
 A `Rope` is the same before its bytes are copied: parts that follow one another within each row. Parts of fixed width
-are written side by side into one matrix, the others are borrowed where they lie, and one C++ pass joins them all, so
-that a byte of a nested row is copied once. Offsets have 64 bits throughout.
+are interleaved in one matrix, the others are borrowed from their buffers, and one C++ pass joins them all, so that a
+byte of a nested row is copied once. Offsets have 64 bits throughout.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Ragged:
         return Ragged(self.offsets[start : stop + 1], self.data)
 
     def group(self, splits: Ints) -> Ragged:
-        """Rows [splits[i], splits[i + 1]) run together as row i, without a copy."""
+        """Rows [splits[i], splits[i + 1]) concatenated as row i, without a copy."""
         return Ragged(self.offsets[splits], self.data)
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Ragged:
-        """The rows asked for, in that order."""
+        """The selected rows, in that order."""
         return Ragged.from_arrow(self.to_arrow().take(pa.array(rows)))
 
     def to_arrow(self, mask: Mask | None = None) -> pa.LargeBinaryArray:
@@ -76,7 +76,7 @@ class Ragged:
         if t.is_string_view(type) or t.is_binary_view(type):
             array = array.cast(pa.large_binary())
         elif not (t.is_binary(type) or t.is_string(type) or t.is_large_binary(type) or t.is_large_string(type)):
-            raise UnsupportedTypeError(f"{type} holds no bytes")
+            raise UnsupportedTypeError(f"{type} is not a type of bytes")
         large = t.is_large_binary(array.type) or t.is_large_string(array.type)
         _, offsets, data = array.buffers()
         if offsets is None or not offsets.size:
@@ -87,7 +87,7 @@ class Ragged:
 
     @staticmethod
     def of(values: Sequence[bytes]) -> Ragged:
-        """A column of Python's bytes."""
+        """A column from Python bytes."""
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum([len(value) for value in values], out=offsets[1:])
         return Ragged(offsets, np.frombuffer(b"".join(values), np.uint8))
@@ -100,7 +100,7 @@ def _fixed_rows(array: pa.Array) -> Ragged:
 
 
 def as_bytes(buffer: pa.Buffer | None) -> Bytes:
-    """A view of an Arrow buffer, which may be absent."""
+    """A view of an Arrow buffer, which may be missing."""
     return np.empty(0, np.uint8) if buffer is None or not buffer.size else np.frombuffer(buffer, np.uint8)
 
 
@@ -127,9 +127,9 @@ def stack(columns: Sequence[Ragged]) -> Ragged:
 
 
 def interleave(columns: Sequence[Ragged], places: Sequence[Ints], rows: int) -> Ragged:
-    """Row i of column c becomes row `places[c][i]`; together the places name each of the `rows` once at most.
+    """Row i of column c becomes row `places[c][i]`; together the places contain each of the `rows` at most once.
 
-    Rows that no place names are empty.
+    Rows that no place contains are empty.
     """
     source = np.full(rows, -1, np.int64)
     first = 0
@@ -178,14 +178,14 @@ class Fixed:
         return Ragged(np.arange(0, rows * self.width + 1, self.width, dtype=np.int64), matrix.reshape(-1))
 
     def followed_by(self, other: Fixed) -> Fixed:
-        """Both side by side; they must have the same mask."""
+        """Both, interleaved; they must have the same mask."""
         moved = tuple((at + self.width, values) for at, values in other.columns)
         return Fixed(self.width + other.width, self.columns + moved, self.mask)
 
 
 @dataclass(frozen=True, eq=False)
 class Loose:
-    """A part of any bytes in the rows of `mask` (all when None), and of none in the other rows."""
+    """A part of variable length in the rows of `mask` (all when None), and of none in the other rows."""
 
     bytes: Ragged
     mask: Mask | None = None
@@ -200,7 +200,7 @@ class Rope:
 
     @cached_property
     def size(self) -> int | Ints:
-        """Bytes of each row: one number when all have the same."""
+        """Bytes of each row: one number if all have the same."""
         constant, varying = 0, None
         for part in self.parts:
             size: int | Ints = part.width if isinstance(part, Fixed) else part.bytes.sizes

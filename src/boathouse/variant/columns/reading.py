@@ -1,4 +1,4 @@
-"""Full readings of a column by batches of rows; what is wrong with a row is said by the one-value path."""
+"""Full readings of a column in batches of rows; the single-value implementation reports what is wrong with a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boathouse.variant.decode import read_scalar
 from boathouse.variant.value import Variant
 from boathouse.variant.walk import Event, walk
 
-_BYTES = 1 << 19  # of values in a batch: what is made of them still fits into the cache
+_BYTES = 1 << 19  # of values in a batch: the intermediate arrays still fit into the cache
 _ROWS = 1 << 14
 _ATTEMPTS = 4
 
@@ -33,7 +33,7 @@ def variant_at(column: Column, row: int) -> Variant:
 
 
 def batches(column: Column) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose values have about _BYTES together."""
+    """Ranges of rows whose values have about _BYTES bytes together."""
     total = np.cumsum(column.end - column.start)
     first = 0
     while first < column.rows:
@@ -71,17 +71,17 @@ def _readable(
             wrong = found.rows
         if lenient is None:
             row = int(rows[wrong[0]])
-            raise fault(column, row) or MalformedVariant("a rule is broken", row=column.first_row + row)
+            raise fault(column, row) or MalformedVariant("a rule is violated", row=column.first_row + row)
         attempts += 1
         if attempts == _ATTEMPTS:
-            # Each attempt finds what the last one did not reach; looking at every row by itself ends that.
+            # Each attempt finds faults that the previous one did not reach; checking every row by itself ends that.
             wrong = np.union1d(wrong, np.flatnonzero([fault(column, row) is not None for row in rows.tolist()]))
         lenient.add(rows[wrong] + column.first_row)
         rows = np.delete(rows, wrong)
 
 
 def fault(column: Column, row: int) -> MalformedVariant | UnsupportedFeatureError | None:
-    """What the one-value path finds wrong with a row that is not null."""
+    """What the single-value implementation finds wrong with a row that is not null."""
     number = column.first_row + row
     try:
         value = variant_at(column, row)

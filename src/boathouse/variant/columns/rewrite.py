@@ -1,4 +1,4 @@
-"""Variants of a column written anew under other dictionaries: same types and values, canonical form."""
+"""Rewrites the variants of a column for other dictionaries: same types and values, canonical form."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Rewriter:
 
 
 def _interned(below: Children, found: dict[bytes, int], tables: dict[int, Ints]) -> Ints:
-    """The numbers that `found` gives to the names of children (-1 in arrays)."""
+    """The ids that `found` gives for the names of children (-1 in arrays)."""
     meta = below.nodes.column.meta
     named = np.flatnonzero(below.id >= 0)
     codes = meta.codes[below.nodes.row[named]]

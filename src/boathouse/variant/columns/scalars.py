@@ -40,7 +40,7 @@ NUMBERS = {
 
 
 def numbers(tree: Tree, which: Ints, kind: int) -> npt.NDArray[Any]:
-    """The numbers of scalars of one of the kinds in NUMBERS. Raises Faulty for a time of day beyond its day."""
+    """The numbers of scalars of one of the kinds in NUMBERS. Raises Faulty for a time of day outside of a day."""
     found = window(tree.data, NUMBERS[kind])[tree.pos[which] + 1]
     if kind == TIME:
         tree.require((found >= 0) & (found < DAY_MICROS), which)
@@ -48,7 +48,7 @@ def numbers(tree: Tree, which: Ints, kind: int) -> npt.NDArray[Any]:
 
 
 def strings(tree: Tree, which: Ints) -> pa.Array:
-    """The text of strings, as string or large_string. Raises Faulty where it is not UTF-8."""
+    """The contents of strings, as string or large_string. Raises Faulty where it is not UTF-8."""
     raw = join(tree.data, *tree.bodies(which))
     array = as_text(raw)
     try:
@@ -65,7 +65,7 @@ def binaries(tree: Tree, which: Ints) -> pa.Array:
 
 
 def decimals(tree: Tree, which: Ints, kind: int) -> tuple[list[int] | npt.NDArray[Any], npt.NDArray[np.uint8]]:
-    """Unscaled values (Python's integers for decimal16) and scales. Raises Faulty for what the width forbids."""
+    """Unscaled values (Python's integers for decimal16) and scales. Raises Faulty for what the width does not allow."""
     pos = tree.pos[which] + 1
     scale = tree.data[pos]
     tree.require(scale <= MAX_SCALE, which)

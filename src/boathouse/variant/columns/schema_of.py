@@ -78,7 +78,7 @@ def _digits(tree: Tree, which: Ints, kind: int) -> list[DecimalType]:
 
 
 def _add(root: Shape, paths: list[tuple[int, str | None]], seen: list[tuple[int, int, list[DecimalType]]]) -> None:
-    """Notes what was seen; a container is opened before its children are added."""
+    """Records what was seen; a container is added before its children."""
     shapes: list[Shape] = []
     at = 0
     for number, (parent, name) in enumerate(paths):

@@ -1,7 +1,7 @@
 """Located values as Arrow arrays of a type: the casts of `boathouse.variant.cast`, a column at a time.
 
-Values are grouped by their own type. Numbers and times are cast by numpy, strings picked out by Arrow; what is left
-(texts to numbers, floats to texts, decimals beyond 18 digits, ...) is cast one by one, each distinct value once.
+Values are grouped by their own type. Numbers and times are cast by numpy, strings are taken by Arrow; the rest (strings
+to numbers, floats to strings, decimals beyond 18 digits, ...) is cast one by one, each distinct value once.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Taker:
 def take(
     nodes: Nodes, type: DataType, safe: bool = False, place: Ints | None = None, rows: int | None = None
 ) -> pa.Array:
-    """The nodes as `type`, a scalar type: an array of `rows` with node k at `place[k]`, all else null.
+    """The nodes as `type`, a scalar type: an array of `rows` entries with node k at `place[k]`, all others null.
 
     EvaluationError for what cannot be cast, which is null if `safe`; MalformedVariant.
     """
@@ -152,7 +152,7 @@ def _numbers(out: Taker, nodes: Nodes, group: int, which: Ints | None) -> None:
 
 
 def physical(values: npt.NDArray[Any], mask: Bools | None, type: DataType) -> pa.Array:
-    """An array of `type` from what it stores; null where `mask`."""
+    """An array of `type` from its storage; null where `mask`."""
     arrow = to_arrow_type(type)
     match type:
         case BooleanType():
@@ -177,7 +177,7 @@ def _number_text(nodes: Nodes, group: int) -> pa.Array:
 
 
 def _bodies(nodes: Nodes) -> tuple[Ints, Ints]:
-    """Where the bytes of strings and binaries start and end. MalformedVariant; if lenient, wrong ones are empty."""
+    """Where the bytes of strings and binaries start and end. MalformedVariant; if lenient, malformed ones are empty."""
     data, pos = nodes.data, nodes.pos
     head = data[pos].astype(np.int64)
     start = pos + 1
@@ -196,7 +196,7 @@ def _bodies(nodes: Nodes) -> tuple[Ints, Ints]:
 
 
 def byte_runs(nodes: Nodes, start: Ints, end: Ints) -> pa.Array:
-    """Byte runs as binary; large_binary beyond 2 GiB."""
+    """Byte slices as binary; large_binary beyond 2 GiB."""
     array = join(nodes.data, start, end)
     if pa.types.is_large_binary(array.type) and int((end - start).sum()) <= _INT32_MAX:
         return array.cast(pa.binary())
@@ -220,10 +220,10 @@ def _strings(nodes: Nodes) -> pa.Array:
 
 
 def _containers(out: Taker, nodes: Nodes, which: Ints | None) -> None:
-    """Objects and arrays: their JSON as text, a failure as any other scalar."""
+    """Objects and arrays: as STRING their JSON, otherwise a failure as for any other scalar."""
     if isinstance(out.type, StringType):
         texts = to_json(nodes.as_column(), special="string", lenient=Lenient())
-        # What is null here is malformed, or of a type that is not known.
+        # A null here is malformed, or of an unknown type.
         left = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False))
         for k in left:
             cast_one(nodes, int(k), out.type, out.safe)
@@ -244,7 +244,7 @@ def variant_at(nodes: Nodes, k: int) -> Variant:
 
 
 def _raise(nodes: Nodes, k: int, type: DataType) -> None:
-    """The error that the cast of one node ends in."""
+    """The error that the cast of one node raises."""
     cast_one(nodes, k, type, False)
     raise EvaluationError(f"row {nodes.column.first_row + int(nodes.row[k]):,}: the value cannot be cast to {type}")
 
@@ -252,7 +252,7 @@ def _raise(nodes: Nodes, k: int, type: DataType) -> None:
 def cast_one(
     nodes: Nodes, k: int, type: DataType, safe: bool, finish: Callable[[Any, DataType], Any] | None = None
 ) -> Any:
-    """The cast of one node as `cast_exact`, finished; its error says the row. None where it is malformed, if
+    """The cast of one node by `cast_exact`, finished; its error names the row. None where it is malformed, if
     lenient."""
     row = nodes.column.first_row + int(nodes.row[k])
     try:
@@ -274,7 +274,7 @@ def cast_one(
 
 
 def one_by_one(nodes: Nodes, type: DataType, safe: bool) -> pa.Array:
-    """Scalars cast by the one-value path, each distinct one once."""
+    """Scalars cast by the single-value implementation, each distinct one once."""
     size = nodes.sizes()
     coded = byte_runs(nodes, nodes.pos, nodes.pos + size).dictionary_encode()
     codes = coded.indices.to_numpy()
@@ -284,7 +284,7 @@ def one_by_one(nodes: Nodes, type: DataType, safe: bool) -> pa.Array:
     marked = None if nodes.faults.bad is None else nodes.faults.bad.copy()
     found = [cast_one(whole, int(k), type, safe) for k in first]
     if nodes.faults.bad is not None and (marked is None or (marked != nodes.faults.bad).any()):
-        # All rows that hold a malformed word are malformed.
+        # All rows that hold a malformed distinct value are malformed.
         wrong = nodes.faults.bad[nodes.row[first]]
         nodes.faults.mark(nodes.row[wrong[codes]])
     return _stored(found, type).take(coded.indices)

@@ -39,8 +39,8 @@ from boathouse.variant.primitives import (
 )
 
 _DAYS = (-719_162, 2_932_896)  # the years 1 to 9999
-_PLAIN = (1e-4, 1e9)  # where Arrow writes doubles as Python does, whole ones aside
-_WIDEST = 18  # digits of a fraction that fit into 64 bits with one more
+_PLAIN = (1e-4, 1e9)  # where Arrow prints doubles as Python does, except whole ones
+_WIDEST = 18  # digits of a fraction that fit into 64 bits with one digit more
 _POWERS = 10 ** np.arange(_WIDEST + 1)
 
 
@@ -53,7 +53,7 @@ def text_of(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
 
 
 def escaped(strings: pa.Array) -> pa.Array:
-    """Strings as they stand between the quotes in JSON."""
+    """Strings as they are written between the quotes in JSON."""
     data, offsets = flat(strings)
     special = np.flatnonzero((data < 0x20) | (data == 0x22) | (data == 0x5C))
     if not len(special):
@@ -76,7 +76,7 @@ def _integers(tree: Tree, which: Ints, kind: int) -> pa.Array:
 def _mixed(
     fast: npt.NDArray[np.bool_], quick: Callable[[Ints], pa.Array], slow: Callable[[Ints], list[str]]
 ) -> pa.Array:
-    """Texts of which Arrow writes the `fast` and Python the rest."""
+    """JSON texts: Arrow prints the `fast` ones, Python the rest."""
     if fast.all():
         return quick(np.arange(len(fast)))
     ours, theirs = np.flatnonzero(fast), np.flatnonzero(~fast)
@@ -124,7 +124,7 @@ def _decimals(tree: Tree, which: Ints, kind: int) -> pa.Array:
 def _plain_decimals(unscaled: npt.NDArray[np.int64], scale: npt.NDArray[np.uint8]) -> pa.Array:
     whole, fraction = np.divmod(np.abs(unscaled), _POWERS[scale])
     whole_text, whole_at = flat(pa.array(whole).cast(pa.string()))
-    # The fraction with a digit before it, which keeps its zeros and makes room for the point.
+    # The fraction with a digit before it, which keeps its leading zeros and leaves room for the point.
     fraction_text, fraction_at = flat(pa.array(fraction + _POWERS[scale]).cast(pa.string()))
     pool = np.concatenate([np.frombuffer(b"-", np.uint8), whole_text, fraction_text])
     start, end = np.zeros((len(scale), 3), np.int64), np.zeros((len(scale), 3), np.int64)

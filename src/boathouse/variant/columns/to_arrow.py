@@ -26,8 +26,8 @@ def to_arrow(
     """Every row of a variant column as a value of `schema`, by the casts of `extract`: objects as structs or maps,
     arrays as lists, fields that a row lacks as null; a Schema stands for a struct of its columns.
 
-    Without a schema: the one that `schema_of` finds; values of mixed types, and what lies below 50 levels, stay
-    variants. Raises as `extract`.
+    Without a schema: the one that `schema_of` finds; values of mixed types, and values below 50 levels, stay variants.
+    Raises as `extract`.
     """
     if isinstance(schema, pa.Schema):
         schema = from_arrow(schema)
@@ -36,7 +36,7 @@ def to_arrow(
     if schema is not None:
         return extract(data, (), schema, safe=safe, lenient=lenient)
     data = data if isinstance(data, pa.ChunkedArray) else column(data)
-    # Both read the rows; what is malformed is counted once.
+    # Both read the rows; malformed ones are counted once.
     found = schema_of(data, lenient=None if lenient is None else Lenient())
     return extract_steps(data, (), _capped(found.type, _DEPTH), None, safe, lenient)
 

@@ -1,8 +1,8 @@
 """Whole columns as canonical JSON text, the same as `Variant.to_json` of each row.
 
-The text of a batch of rows is a sequence of pieces of one pool of bytes: the values' texts, and before each value what
-stands between it and the one before (a comma or an opening brace, the name, the quotes of both). Counts of pieces add
-up from the deepest level to the rows; from the top down that gives each piece its place; one pass joins them.
+The text of a batch of rows is a sequence of slices of one pool of bytes: the values' texts, and before each value the
+separator between it and the previous one (a comma or an opening brace, the name, the quotes of both). Counts of slices
+add up from the deepest level to the rows; from the top down this gives each slice its position; one pass joins them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from boathouse.variant.primitives import FALSE, NULL, STRING, TRUE
 _CONSTANTS = b'"}"]{}[]nulltruefalse'
 _QUOTE = 0 | 1 << 32
 _WORDS = {NULL: 8 | 12 << 32, TRUE: 12 | 16 << 32, FALSE: 16 | 21 << 32}
-# What closes a container: after another value, after a string, and if it is empty.
+# The end of a container: after another value, after a string, and if it is empty.
 _CLOSING = {
     OBJECT: np.array([1 | 2 << 32, 0 | 2 << 32, 4 | 6 << 32]),
     ARRAY: np.array([3 | 4 << 32, 2 | 4 << 32, 6 | 8 << 32]),
 }
-_NO_NAME = b'","["'  # what stands before elements of arrays, laid out as that of fields
+_NO_NAME = b'","["'  # the separators of array elements, laid out as those of fields
 
 
 def to_json(data: Any, *, special: Special = "refuse", lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
     """The rows of a column of variants (any layout that `layout.column` reads) as JSON text, null for null rows.
 
-    A string array (large_string beyond 2 GiB), chunked if the column is. `special` is what becomes of NaN and
-    infinities: "refuse" (EvaluationError), "string" or "null". Raises MalformedVariant with the row and offset of the
+    A string array (large_string beyond 2 GiB), chunked if the column is. `special` says how NaN and infinities are
+    written: "refuse" (EvaluationError), "string" or "null". Raises MalformedVariant with the row and offset of the
     first malformed row found, and UnsupportedFeatureError for primitive types above 20, unless `lenient` is given: such
     rows are null then, and counted.
     """
@@ -66,7 +66,7 @@ def _texts(column: Column, special: Special, lenient: Lenient | None) -> pa.Arra
 
 
 def _row_texts(column: Column, tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
-    """The bytes of the rows' texts and their offsets."""
+    """The bytes of the rows' JSON texts and their offsets."""
     try:
         return json_text(tree, special)
     except _TooLong:
@@ -76,12 +76,12 @@ def _row_texts(column: Column, tree: Tree, special: Special) -> tuple[Bytes, npt
 
 
 class _TooLong(Exception):
-    """The material of one batch, or its text, is beyond 2 GiB: its rows are written one by one."""
+    """The pool of one batch, or its text, is larger than 2 GiB: its rows are written one by one."""
 
 
 @dataclass
 class _Pool:
-    """Bytes that pieces are spans of."""
+    """The bytes that slices are spans of."""
 
     parts: list[Bytes]
     size: int = 0
@@ -104,7 +104,7 @@ class _Pool:
 
 
 def json_text(tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
-    """The bytes of the rows' texts and their offsets. Raises Faulty, EvaluationError, _TooLong."""
+    """The bytes of the rows' JSON texts and their offsets. Raises Faulty, EvaluationError, _TooLong."""
     tree, parent = _arranged(tree)
     rows = len(tree.numbers)
     pool = _Pool([])
@@ -139,7 +139,7 @@ def _arranged(tree: Tree) -> tuple[Tree, Ints]:
 
 
 def _texts_of(tree: Tree, pool: _Pool, special: Special) -> Ints:
-    """The spans of the scalars' texts in the pool, and of what closes a container."""
+    """The spans of the scalars' texts and of the ends of containers in the pool."""
     out = np.empty(len(tree), np.int64)
     pool.add(np.frombuffer(_CONSTANTS, np.uint8))
     for kind, which in tree.kinds.items():
@@ -157,7 +157,7 @@ def _texts_of(tree: Tree, pool: _Pool, special: Special) -> Ints:
 
 
 def _places(tree: Tree, parent: Ints) -> tuple[Ints, Ints]:
-    """How many pieces each value takes with all below it, and the number of its first.
+    """How many slices each value takes with everything below it, and the index of its first.
 
     One before it (not at the top) and one for its text or its end; a string at the top has quotes of its own.
     """
@@ -187,9 +187,9 @@ def _places(tree: Tree, parent: Ints) -> tuple[Ints, Ints]:
 
 
 def _leading(tree: Tree, parent: Ints, pool: _Pool) -> Ints:
-    """The spans of what stands before each value below the top.
+    """The spans of the separators before each value below the top.
 
-    For a name it is a part of `","name":"{"name":"`: from 0 or 1 (whether the value before is a string) or from the
+    For a name this is a part of `","name":"{"name":"`: from 0 or 1 (whether the value before is a string) or from the
     brace, to the quote (if the value is a string) or before it.
     """
     raw = tree.names.raw

@@ -1,4 +1,4 @@
-"""A nested Arrow array taken apart for `from_arrow`: nodes from the root down, rows and masks at each."""
+"""A nested Arrow array split into nodes for `from_arrow`: nodes from the root down, rows and masks at each."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Kind(Enum):
     LEAF, NULL, STRUCT, LIST, MAP, VARIANT = range(6)
 
 
-# Where less than half of the rows have a value, those are encoded by themselves: lists do so anyway.
+# Where less than half of the rows have a value, only those are encoded: lists do so anyway.
 _LIFTED = (Kind.LEAF, Kind.STRUCT, Kind.VARIANT)
 
 
 @dataclass(frozen=True)
 class Options:
-    """`omit`: null fields of structs are left out. `narrow`: integers take the least width of each."""
+    """`omit`: null fields of structs are left out. `narrow`: each integer takes its least width."""
 
     omit: bool
     narrow: bool
@@ -46,8 +46,8 @@ class Options:
 
 @dataclass(eq=False)
 class Node:
-    """One array of the tree. A row of it is in `present` (a value; None: all are), in `void` (a variant null is
-    written; None: none is), or in neither: nothing is written there.
+    """One array of the tree. A row of it is in `present` (it has a value; None: all have), in `void` (a variant null is
+    written; None: none is), or in neither: nothing is written for it.
 
     `names` are the fields' (structs, in the order of `children`) or all that occur (maps, variants), sorted;
     `splits` bound the elements of lists and maps, `ranks` are places in `names` of each entry of a map. Where few
@@ -72,7 +72,7 @@ class Node:
     rope: Any = None
 
     def tops(self) -> Ints:
-        """The row of the whole column that each row belongs to."""
+        """The row of the complete column that each row belongs to."""
         path = [self]
         while (above := path[-1].parent) is not None:
             path.append(above)
@@ -85,14 +85,14 @@ class Node:
         return rows
 
     def presence(self, child: Node) -> Mask | None:
-        """Where a struct has the field: None for in all its rows."""
+        """The rows in which a struct has the field: None for all its rows."""
         if child.void is not None:
             return None
         there = child.present if child.lifted is None else child.lifted
         return None if there is self.present else there
 
     def uses(self) -> tuple[Ints, Ints]:
-        """Of a map or variant: rows of the whole column, and places in `names` that they use."""
+        """For a map or variant: rows of the complete column, and the positions in `names` that they use."""
         if self.kind is Kind.MAP:
             return self.children[0].tops(), self.ranks
         rows, names = self.rewriter.uses
@@ -200,7 +200,7 @@ def _fields(node: Node, options: Options) -> Iterator[Node]:
 
 
 def _elements(node: Node) -> tuple[Ints, slice | Ints]:
-    """Splits of the elements that are needed, and where they lie among `values`."""
+    """Splits of the elements that are needed, and their positions in `values`."""
     array, type, rows = node.array, node.array.type, len(node.array)
     if pa.types.is_fixed_size_list(type):
         starts = (np.arange(rows) + array.offset) * type.list_size
@@ -247,7 +247,7 @@ def _entries(node: Node, options: Options) -> Node:
         keys = take(keys.dictionary, keys.indices)
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type) or pa.types.is_string_view(keys.type)):
         raise UnsupportedTypeError(
-            f"a map with keys of {keys.type} is no object: names are strings",
+            f"a map with keys of {keys.type} is not an object: names are strings",
             where=node.where or None,
             advice="cast the keys to strings",
         )
@@ -266,7 +266,8 @@ def _entries(node: Node, options: Options) -> Node:
 
 
 def _sorted_entries(node: Node, ranks: Ints) -> Ints | None:
-    """The order by row and name; None if they are in order. Raises InvalidArgumentError for a name twice in a row."""
+    """The order by row and name; None if they are already in order. Raises InvalidArgumentError for a name twice in a
+    row."""
     owner = np.repeat(np.arange(len(node.array)), np.diff(node.splits))
     keys = owner * max(len(node.names), 1) + ranks
     if (np.diff(keys) > 0).all():

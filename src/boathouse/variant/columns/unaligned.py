@@ -1,8 +1,8 @@
 """Reads and writes of k bytes at any position of a byte buffer, whole arrays of positions at once.
 
-numpy indexes a view whose items overlap (stride 1) at about 5 ns an item, whatever its width: byte strings of
+numpy indexes a view whose items overlap (stride 1) at about 5 ns per item, whatever its width: byte strings of
 length n with 2**k <= n < 2**(k+1) are moved as two blocks of 2**k bytes, one from each end. Positions are checked
-by numpy: one beyond the buffer raises IndexError, so callers check against rows first.
+by numpy: one beyond the buffer raises IndexError, so callers check against the rows' bounds first.
 `take` must not be used on these views (numpy copies the whole view before it takes).
 """
 

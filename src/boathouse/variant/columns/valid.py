@@ -30,14 +30,14 @@ def _column(column: Column) -> pa.BooleanArray:
     for _, _, rows, sound in read(column, _contents, Lenient()):
         valid[rows] = sound
     present = np.ones(column.rows, np.bool_) if column.valid is None else column.valid
-    # What the vectorised reading refuses may be odd only, as a primitive type that is not known here.
+    # What the vectorised reading refuses may be merely odd, such as an unknown primitive type.
     for row in np.flatnonzero(present & ~valid):
         valid[row] = _sound(column.metadata_bytes(int(row)), column.value(int(row)))
     return pa.array(valid, mask=~present)
 
 
 def check_scalars(tree: Tree) -> None:
-    """Raises Faulty for what scalars may not hold."""
+    """Raises Faulty for illegal contents of scalars."""
     for kind, which in tree.kinds.items():
         if kind in (DECIMAL4, DECIMAL8, DECIMAL16):
             decimals(tree, which, kind)
@@ -48,9 +48,9 @@ def check_scalars(tree: Tree) -> None:
 
 
 def _contents(tree: Tree) -> bool:
-    """Whether the rows are sure to be sound; Faulty for those that are not."""
+    """Whether the rows are certainly well-formed; Faulty for those that are not."""
     check_scalars(tree)
-    # A name that is not UTF-8 is an error even where no field uses it: such rows are looked at one by one.
+    # A name that is not UTF-8 is an error even where no field uses it: such rows are checked one by one.
     return tree.names.broken is None
 
 

@@ -1,9 +1,9 @@
 """A shredding schema chosen from the values of a column.
 
-A field is shredded that is in one value of ten at least, at most 300 of them and 50 levels deep, as Spark and Iceberg
-do. Its type is the most frequent exact type that it has: of integers and decimals of mixed widths those of the other
-widths stay in `value`, so that every value comes back as it was. For shredding that widens, all integers count as
-int64, and decimals of one scale as decimal8 or decimal16. Variant nulls have no say.
+A field is shredded if at least one value in ten has it, up to 300 fields and 50 levels deep, as Spark and Iceberg do.
+Its type is its most frequent exact type: integers and decimals of other widths stay in `value`, so that every value is
+restored exactly. For shredding that widens, all integers count as int64, and decimals of one scale as decimal8 or
+decimal16. Variant nulls are ignored.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def choose(
     `min_frequency`: the part of the values (of the elements, below an array) that must have a field. `max_fields`:
     how many fields and elements get columns, the most frequent first. `max_depth`: nested typed columns. `widen`: the
     schema is for `shred(..., widen=True)`.
-    A column that nothing can be typed of gives `ShreddingSchema()`. Raises MalformedVariant.
+    A column in which nothing can be typed gives `ShreddingSchema()`. Raises MalformedVariant.
     """
     if not (0 < min_frequency <= 1 and max_fields >= 1 and 0 <= max_depth <= MAX_DEPTH and sample >= 1):
         raise InvalidArgumentError(
             f"min_frequency={min_frequency}, max_fields={max_fields}, max_depth={max_depth}, sample={sample}",
-            advice=f"give a frequency in (0, 1], a field at least, a depth of 0 to {MAX_DEPTH}, a row at least",
+            advice=f"give a frequency in (0, 1], at least one field, a depth of 0 to {MAX_DEPTH}, at least one row",
         )
     nodes = roots(_sampled(to_column(column), sample))
     root = _Branch("", 1.0, len(nodes), 0, nodes)
@@ -86,7 +86,7 @@ def _sampled(column: Column, most: int) -> Column:
         rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
     meta = column.meta.with_codes(column.meta.codes[rows])
     if len(meta) > 2 * most:
-        # Nobody needs to look at dictionaries of rows that are not asked.
+        # Dictionaries of rows outside the sample need not be read.
         used, numbers = np.unique(meta.codes, return_inverse=True)
         if len(used) and used[0] < 0:
             used, numbers = used[1:], numbers - 1
@@ -110,7 +110,7 @@ class _Branch:
 
 
 def _grow(root: _Branch, names: Names, least: float, max_depth: int, widen: bool) -> list[_Branch]:
-    """Gives each branch its kind or type, and the branches below it; returns them all but the root."""
+    """Gives each branch its kind or type, and the branches below it; returns all of them except the root."""
     found: list[_Branch] = []
     waiting = deque([root])
     while waiting:
@@ -143,7 +143,7 @@ def _most_frequent(nodes: Nodes, widen: bool) -> tuple[int | None, DataType | No
         some.sizes()
         keys[decimals] |= nodes.data[some.pos + 1]
     found, counts = np.unique(keys[kinds != ids.NULL], return_counts=True)
-    # Of equally frequent ones the last: the widest integer, the container.
+    # The last of equally frequent ones: the widest integer, the container.
     for key in found[np.argsort(counts, kind="stable")[::-1]].tolist():
         kind, scale = key >> _BITS, key & (1 << _BITS) - 1
         if kind in (OBJECT, ARRAY):
@@ -179,7 +179,7 @@ def _fields(branch: _Branch, objects: Nodes, names: Names, least: float) -> list
         share = branch.share * min(1.0, int(counts[which]) / branch.base)
         text = names.distinct[which].as_py().decode("utf-8", "replace")
         children.append(_Branch(text, share, branch.base, branch.depth + 1, mine))
-    # The order of the columns is that of the names, whatever order the rows came in.
+    # The columns are in the order of the names, whatever the order of the rows.
     return sorted(children, key=lambda child: child.name)
 
 

@@ -1,9 +1,9 @@
-"""Paths read straight from shredded columns: nothing is rebuilt that the path does not reach.
+"""Reads paths directly from shredded columns: nothing is rebuilt that the path does not reach.
 
 At each step of a path the value is either in the typed column that the step leads into, or in the residual `value`,
-never in both (VariantShredding.md, "Objects"): a shredded field is looked for nowhere but in its own columns, an
-element of a shredded array nowhere but in its list. So a file that breaks this (an INVALID row of the specification's
-table) can answer otherwise than its rebuilt values would; the specification allows that.
+never in both (VariantShredding.md, "Objects"): a shredded field is searched only in its own columns, an element of a
+shredded array only in its list. So a file that violates this (an INVALID row of the specification's table) can give
+other results than its rebuilt values would; the specification allows that.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ def get(
     safe: bool = False,
     lenient: Lenient | None = None,
 ) -> pa.Array | pa.ChunkedArray:
-    """What `variant.extract(unshred(shredded), path, type, safe=, lenient=)` gives, from the columns the path needs.
+    """The same as `variant.extract(unshred(shredded), path, type, safe=, lenient=)`, from the columns that the path
+    needs.
 
     `shredded` is struct<metadata, value?, typed_value?>; it may lack the leaves that `parquet.variants.variant_parts`
     does not name.
-    null: null rows, values that are not there, and variant null where `type` is not variant. A cast that fails raises
+    Null are null rows, missing values, and variant null where `type` is not variant. A cast that fails raises
     EvaluationError, with `safe` it gives null. Raises ExpressionError for a path that does not parse, and
     MalformedVariant as `unshred` does, for the columns that are read.
     """
@@ -93,7 +94,7 @@ class _Reader:
     def metadata(self) -> pa.Array:
         at = self.storage.type.get_field_index("metadata")
         if at < 0:
-            # Of primitives alone, which need no names: see `parquet.variants.variant_parts`.
+            # Primitives only, which need no names: see `parquet.variants.variant_parts`.
             return pa.repeat(pa.scalar(EMPTY_METADATA, pa.binary()), len(self.array))
         return self.storage.field(at)
 
@@ -112,7 +113,7 @@ class _Reader:
         return self._found(group, mask, required)
 
     def _residual(self, value: pa.Array | None, mask: Mask | None, steps: Any) -> pa.Array:
-        """The path below values as they stand."""
+        """The path below values that are not shredded further."""
         if value is None:
             return pa.nulls(len(self.array), to_arrow_type(self.type))
         mask = both(mask, valid(value))
@@ -140,7 +141,7 @@ class _Reader:
         return column if isinstance(self.type, VariantType) else self._extract(column, ())
 
     def _straight(self, typed: pa.Array, held: DataType) -> pa.Array | None:
-        """The typed column in the type that is wanted, where that is sure to be the variant's own cast."""
+        """The typed column as the requested type, where that is certain to equal the cast of the variant."""
         wanted = self.type
         target = to_arrow_type(wanted)
         if held == wanted:
@@ -211,7 +212,7 @@ def _valid(array: pa.Array) -> Mask:
 
 
 def _member(typed: pa.Array | None, step: str | int) -> tuple[pa.StructArray, Mask | None] | None:
-    """The group that a step leads into, and for which instances it is there; None if `value` has what it names."""
+    """The group that a step leads into, and the instances that have it; None if `value` holds what the step names."""
     if typed is None:
         return None
     typed = plain(typed)

@@ -1,4 +1,4 @@
-"""Masks and selections of instances: None stands for all of them, so that uniform columns cost nothing."""
+"""Masks and selections of instances: None means all of them, so that uniform columns cost nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def places(mask: Mask | None) -> Ints | None:
 
 
 def pick(values: Any, at: Ints | None) -> Any:
-    """`values` at positions; numbers that hold for all stay what they are."""
+    """`values` at positions; a single number for all stays as it is."""
     return values if at is None or isinstance(values, int) else values[at]
 
 
@@ -69,7 +69,7 @@ def uniform(values: Ints) -> Sizes:
 
 
 def groups(keys: Ints, count: int) -> list[Ints]:
-    """The positions of each key 0 to count - 1, rising; other keys are left out."""
+    """The positions of each key 0 to count - 1, ascending; other keys are left out."""
     small = keys.astype(np.int16 if count < 1 << 15 else np.int32)
     order = np.argsort(small, kind="stable")
     edges = np.searchsorted(small[order], np.arange(count + 1))

@@ -1,6 +1,6 @@
-"""Partially shredded objects: the fields of `value` put among the shredded ones, in the order of names.
+"""Partially shredded objects: merges the fields of `value` with the shredded ones, in the order of names.
 
-(VariantShredding.md, "Objects": a shredded field found in `value` as well is dropped there, typed_value wins.)
+(VariantShredding.md, "Objects": a shredded field that is also in `value` is dropped there, typed_value wins.)
 """
 
 from __future__ import annotations

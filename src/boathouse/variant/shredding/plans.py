@@ -1,7 +1,7 @@
 """How the pairs of a shredded column become bytes: first the size of every value, then each byte written once.
 
 A plan covers `count` instances of one pair. `size` is the bytes of each (0: the value is missing), `mask` says which
-are there. `write` puts each at its position. Sizes are summed bottom-up and positions handed top-down, so that a
+are present. `write` writes each at its position. Sizes are summed bottom-up and positions handed top-down, so that a
 nested value is never copied from level to level.
 """
 
@@ -20,7 +20,7 @@ from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick, places, s
 
 
 class Part(Protocol):
-    """Those instances `at` (None: all) of a pair that are held in one way."""
+    """The instances `at` (None: all) of a pair that are stored in one way."""
 
     @property
     def at(self) -> Ints | None: ...
@@ -69,7 +69,7 @@ class Plan:
 
 
 def together(count: int, parts: list[Part]) -> Plan:
-    """The plan of instances that are held in several ways, each in one at most."""
+    """The plan of instances that are stored in several ways, each instance in at most one."""
     parts = [part for part in parts if part.at is None or len(part.at)]
     if not count:
         return Plan(0, 0, None, ())
@@ -277,7 +277,7 @@ class Buffer:
         self._done += count
         end = int(offsets[-1])
         if end > len(self._data):
-            # As much as all rows will need if they go on like this, and some more.
+            # As much as all rows need if the rest are like these, and some more.
             room = end * self._rows // max(self._done, 1) + (end >> 3 if self._done < self._rows else 0)
             grown = np.empty(max(end, room), np.uint8)
             grown[:start] = self._data[:start]

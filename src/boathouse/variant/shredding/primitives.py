@@ -1,4 +1,4 @@
-"""Typed columns of primitives as encoded bytes: one record of fixed width an item, or header and text.
+"""Typed columns of primitives as encoded bytes: one record of fixed width per item, or a header and a string.
 
 (VariantShredding.md, "Shredded Value Types"; VariantEncoding.md, "Encoding types")
 """
@@ -35,7 +35,7 @@ from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a typed column's primitive is encoded: its id, and numpy's type of its content (None: text, boolean)."""
+    """How a typed column's primitive is encoded: its id, and numpy's type of its content (None: string, boolean)."""
 
     id: int
     dtype: str | None = None
@@ -77,7 +77,7 @@ def _decimal(precision: int) -> tuple[int, str]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Below extension and dictionary layers. Raises ArrowIndexError for an index beyond its dictionary."""
+    """The array below extension and dictionary layers. Raises ArrowIndexError for an index beyond its dictionary."""
     while isinstance(array, pa.ExtensionArray | pa.DictionaryArray):
         array = array.storage if isinstance(array, pa.ExtensionArray) else spread(array)
     return array

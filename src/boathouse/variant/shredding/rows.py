@@ -1,4 +1,4 @@
-"""What all parts of one operation on a column share: its metadata, and the rows found malformed."""
+"""The state shared by all parts of one operation on a column: its metadata, and the malformed rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Rows:
         self.bad: Mask | None = None
 
     def piece(self, start: int, stop: int) -> Rows:
-        """Rows start to stop (exclusive), with what is known of their dictionaries."""
+        """Rows start to stop (exclusive), with what is known about their dictionaries."""
         meta = self.meta
         out = Rows(meta.slice(start, stop), self.lenient, self.first_row + start)
         if meta.distinct:
@@ -66,7 +66,7 @@ class Rows:
 
     @contextmanager
     def located(self, nodes: Nodes, row: Ints) -> Iterator[None]:
-        """Errors about `nodes` name the rows of this column: `row[k]` for row k of theirs."""
+        """Makes errors about `nodes` name the rows of this column: `row[k]` for row k of theirs."""
         try:
             yield
         except MalformedVariant as error:
@@ -78,7 +78,7 @@ class Rows:
 
 
 class _Faults(Faults):
-    """Of nodes that are numbered by themselves: types of a later specification are told by the rows they lie in."""
+    """For nodes with numbers of their own: reports types of a later specification with the rows of this column."""
 
     def __init__(self, row: Ints, lenient: Lenient | None) -> None:
         super().__init__(len(row), lenient)
@@ -89,16 +89,16 @@ class _Faults(Faults):
 
 
 def sizes_of(nodes: Nodes) -> Ints:
-    """`nodes.sizes()`, and 0 for malformed ones of which there is nothing to copy (in lenient reading)."""
+    """`nodes.sizes()`, and 0 for malformed ones, of which nothing can be copied (in lenient reading)."""
     sizes = nodes.sizes()
     return sizes if nodes.faults.bad is None else np.where(nodes.pos + sizes <= nodes.end, sizes, 0)
 
 
 class Names:
-    """Names in the dictionaries of a column, all looked at in one go: ids of a name, their order by UTF-8 bytes.
+    """Names in the dictionaries of a column, all read at once: ids of a name, their order by UTF-8 bytes.
 
-    A name is counted through all dictionaries: place `first[code] + id`. `_flat` gives the number of the name at each
-    place, an index of `distinct`.
+    Names are numbered across all dictionaries: `first[code] + id`. `_flat` gives for each such number the name's index
+    in `distinct`.
     """
 
     def __init__(self, meta: Dictionaries) -> None:
@@ -115,7 +115,7 @@ class Names:
         if not len(start):
             return pa.array([], pa.large_binary()), np.zeros(0, np.int32)
         offsets = splits_of(end - start)
-        # The names of one dictionary lie side by side.
+        # The names of one dictionary are adjacent.
         last = np.cumsum(counts)
         first = last - counts
         data = np.empty(int(offsets[-1]), np.uint8)

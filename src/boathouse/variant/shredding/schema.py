@@ -1,9 +1,9 @@
-"""Shredding schemas: which parts of a variant column lie in typed Parquet columns (VariantShredding.md).
+"""Shredding schemas: which parts of a variant column are in typed Parquet columns (VariantShredding.md).
 
-A schema is a tree, never a list of dotted paths: names of fields may hold dots or be empty. One node stands for one
+A schema is a tree, never a list of dotted paths: names of fields may hold dots or be empty. One node represents one
 pair `value`, `typed_value`:
 
-    ShreddingSchema()                                       value alone: any variant
+    ShreddingSchema()                                       value only: any variant
     ShreddingSchema(INT64)                                  a primitive, of exactly this Variant type
     ShreddingSchema(ShreddedArray(element))                 a 3-level list, its element a required group
     ShreddingSchema(ShreddedObject((("a", node), ...)))     a group of required groups
@@ -57,10 +57,10 @@ class ShreddedObject:
         for name in names:
             utf8(name)
         if not names:
-            raise SchemaError("an object is shredded into one field at least: Parquet has no empty groups")
+            raise SchemaError("an object is shredded into at least one field: Parquet has no empty groups")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise SchemaError(f"the field `{twice}` is twice in a shredded object")
+            raise SchemaError(f"the field `{twice}` occurs twice in a shredded object")
 
     def field(self, name: str) -> ShreddingSchema | None:
         """The node of the field of exactly this name."""
@@ -85,7 +85,7 @@ class ShreddingSchema:
     typed: DataType | ShreddedObject | ShreddedArray | None = None
     has_value: bool = True
     depth: int = field(init=False, repr=False, compare=False, default=0)
-    """How many objects and arrays are nested in it."""
+    """How many levels of objects and arrays are nested in it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.typed, DataType):
@@ -94,7 +94,9 @@ class ShreddingSchema:
             raise SchemaError("a shredded value needs one of the columns `value` and `typed_value`")
         elif self.typed is not None:
             if not isinstance(self.typed, ShreddedArray | ShreddedObject):
-                raise SchemaError(f"{self.typed!r} is no typed column", advice="parse texts with shredding_schema()")
+                raise SchemaError(
+                    f"{self.typed!r} is not a typed column", advice="parse a string with shredding_schema()"
+                )
             below = (
                 [self.typed.element]
                 if isinstance(self.typed, ShreddedArray)
@@ -104,7 +106,7 @@ class ShreddingSchema:
             _check_depth(self.depth, "$")
 
     def __str__(self) -> str:
-        """Spark's type text, `variant` where nothing is typed."""
+        """The type in Spark's SQL syntax, `variant` where nothing is typed."""
         return str(self.data_type)
 
     @property
@@ -143,11 +145,11 @@ class ShreddingSchema:
 
 
 def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> ShreddingSchema:
-    """A schema from a schema, a type, Spark's text of one (`struct<id:bigint,tags:array<string>>`), or the Arrow type
+    """A schema from a schema, a type, Spark's SQL of one (`struct<id:bigint,tags:array<string>>`), or the Arrow type
     of a shredded Parquet group (`struct<metadata, value, typed_value>`).
 
-    In types and texts `variant` and `void` mean: not typed. Raises UnsupportedTypeError naming the place and the
-    type, SchemaError for what is no shredding schema.
+    In types and SQL `variant` and `void` mean: not typed. Raises UnsupportedTypeError naming the path and the type,
+    SchemaError for what is not a shredding schema.
     """
     if isinstance(source, ShreddingSchema):
         return source
@@ -157,13 +159,13 @@ def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> 
         return from_data_type(source)
     if not isinstance(source, pa.DataType):
         raise InvalidArgumentError(
-            f"{source!r} is no shredding schema", advice="pass a type, or its text: struct<id:bigint>"
+            f"{source!r} is not a shredding schema", advice="pass a type, or its SQL: struct<id:bigint>"
         )
     return from_storage(source)
 
 
 def from_data_type(type: DataType, where: str = "$", depth: int = 0) -> ShreddingSchema:
-    """The schema that types all of `type`; see `shredding_schema`."""
+    """The schema that types everything in `type`; see `shredding_schema`."""
     _check_depth(depth, where)
     match type:
         case VariantType() | NullType():
@@ -181,12 +183,12 @@ def from_storage(type: pa.DataType) -> ShreddingSchema:
     storage = type.storage_type if isinstance(type, pa.BaseExtensionType) else type
     children = _group(storage, "$", {"metadata", "value", "typed_value"})
     if "metadata" not in children:
-        raise SchemaError(f"{type} is no variant: it has no `metadata`")
+        raise SchemaError(f"{type} is not a variant: it has no `metadata`")
     return _from_group(children, "$", 0)
 
 
 def storage_type(schema: ShreddingSchema) -> pa.DataType:
-    """The Arrow struct that a column shredded by `schema` is held in and written from.
+    """The Arrow struct that holds a column shredded by `schema`, and from which it is written.
 
     `metadata` required; `value` required only where nothing is typed; groups of fields and of elements required.
     """
@@ -244,7 +246,7 @@ def _group(type: pa.DataType, where: str, names: set[str]) -> dict[str, pa.Field
         raise SchemaError(f"{where} is {type}, not a group of {' and '.join(sorted(names))}")
     children = {f.name: f for f in type}
     if len(children) < len(list(type)) or not children.keys() <= names:
-        raise SchemaError(f"{where} is {type}: a group of a variant holds {' and '.join(sorted(names))} alone")
+        raise SchemaError(f"{where} is {type}: a group of a variant holds only {' and '.join(sorted(names))}")
     return children
 
 
@@ -256,7 +258,7 @@ def _is_binary(type: pa.DataType) -> bool:
 
 
 def _primitive(type: pa.DataType, where: str) -> DataType:
-    """The primitive that a leaf read from Parquet stands for, not yet checked."""
+    """The primitive type of a leaf read from Parquet, not yet checked."""
     t = pa.types
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name != "arrow.uuid":
@@ -301,7 +303,7 @@ def _check_primitive(type: DataType, where: str) -> DataType:
 
 
 def _refusal(type: object, where: str) -> str:
-    return f"{f'{where}: ' if where else ''}{type} is no type of a shredded column"
+    return f"{f'{where}: ' if where else ''}{type} is not a type of a shredded column"
 
 
 def _check_depth(depth: int, where: str) -> None:

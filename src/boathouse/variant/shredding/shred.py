@@ -1,10 +1,10 @@
-"""Variant columns taken apart by a shredding schema (VariantShredding.md, "Value Shredding").
+"""Shreds variant columns by a shredding schema (VariantShredding.md, "Value Shredding").
 
-A value goes to `typed_value` where it is of exactly the column's type, so that it comes back as it was: an int16 stays
-in `value` beside a column of int32, a decimal4 beside one of decimal8 or of another scale. Strings are the exception
-that nobody can tell: the short and the long form are one type. Every `value` keeps the ids of the row's metadata,
-which passes unchanged. Who asks for it (`widen`) gets numbers of one class together, their widths forgotten: those of
-values that came from JSON say nothing.
+A value goes to `typed_value` where it is of exactly the column's type, so that it is restored exactly: an int16 stays
+in `value` beside a column of int32, a decimal4 beside one of decimal8 or of another scale. Strings are an exception
+without consequence: the short and the long form are one type. Every `value` keeps the ids of the row's metadata, which
+is passed on unchanged. `widen` stores numbers of one class together without their widths, which mean nothing in values
+that came from JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from boathouse.variant.shredding.schema import (
 from boathouse.variant.shredding.typed import decode
 
 STEP = 1 << 14
-"""Rows taken apart at once."""
+"""Rows shredded at once."""
 
 
 def shred(
@@ -46,10 +46,11 @@ def shred(
 ) -> pa.StructArray | pa.ChunkedArray:
     """`column` (variants in any Arrow layout) as `storage_type(schema)`: struct<metadata, value, typed_value>.
 
-    An array gives an array, a chunked one a chunked one. Null rows stay null; malformed rows raise MalformedVariant,
-    or become null and are counted in `lenient`. `schema` as `shredding_schema` takes it; InvalidArgumentError if it
-    lacks a `value` column for something that does not fit `typed_value`. With `widen`, columns of integers take
-    narrower ones too, and columns of decimals narrower ones of their scale: what comes back is equal, and wider.
+    An array gives an array, a chunked array a chunked array. Null rows stay null; malformed rows raise
+    MalformedVariant, or become null and are counted in `lenient`. `schema` as `shredding_schema` accepts it;
+    InvalidArgumentError if it lacks a `value` column for a value that does not fit `typed_value`. With `widen`, columns
+    of integers also take narrower integers, and columns of decimals narrower ones of their scale: restored values are
+    equal, but wider.
     """
     wanted = shredding_schema(schema)
     parts = [_shred(part, wanted, lenient, widen) for part in chunks(column)]
@@ -85,14 +86,14 @@ def _shred(column: Column, schema: ShreddingSchema, lenient: Lenient | None, wid
         return parts[0]
     try:
         return pa.concat_arrays(parts)
-    except pa.ArrowInvalid:  # 32-bit offsets are what Parquet's readers and writers have
+    except pa.ArrowInvalid:  # Parquet readers and writers use 32-bit offsets
         raise InvalidArgumentError(
             f"{column.rows:,} rows have more than 2 GiB in one column", advice="shred fewer rows at once: pass chunks"
         ) from None
 
 
 def struct_array(type: pa.DataType, children: list[pa.Array], valid: Mask | None) -> pa.StructArray:
-    """A struct of children that may be null where it is; nothing of Arrow's own checks of that."""
+    """A struct whose children may be null where it is, without Arrow's checks."""
     count = len(children[0])
     bits = None
     nulls = 0
@@ -175,7 +176,7 @@ class _Shredder:
         return value, struct_array(type, children, _there(owners, count))
 
     def _residuals(self, objects: Nodes, below: Children, mine: Ints, index: Ints, count: int) -> pa.Array:
-        """Objects of the fields that have no column, null where there are none."""
+        """Objects of the fields without a column, null where there are none."""
         if not len(mine):
             return pa.nulls(count, pa.binary())
         owners, owner = np.unique(below.owner[mine], return_inverse=True)
@@ -225,7 +226,7 @@ def _there(index: Ints, count: int) -> Mask | None:
 
 
 def _either(a: pa.Array, b: pa.Array) -> pa.Array:
-    """The one that is not null, of two of which one is at most."""
+    """The non-null one of two arrays, of which at most one is not null in each row."""
     if a.null_count == len(a):
         return b
     return pa.compute.coalesce(a, b)

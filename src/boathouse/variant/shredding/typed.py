@@ -1,4 +1,4 @@
-"""Encoded primitives into the typed column of exactly their type, or of a wider one of the same class."""
+"""Converts encoded primitives to the typed column of exactly their type, or of a wider one of the same class."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def decode(
 
     A decimal fits by its width, scale and precision; a string must be UTF-8; a time of day must be one. With `widen`,
     narrower integers fit too, and narrower decimals of the same scale.
-    MalformedVariant for nodes cut short or of bytes that are no text.
+    MalformedVariant for nodes that are cut short or not UTF-8.
     """
     kind = kind_of(type)
     fits = (kinds == ids.TRUE) | (kinds == ids.FALSE) if isinstance(type, BooleanType) else kinds == kind.id
     if widen and isinstance(type, IntegerType | DecimalType):
-        # The ids of integers, and of decimals, stand in the order of their widths.
+        # The ids of integers, and of decimals, are in the order of their widths.
         narrowest = ids.INT8 if isinstance(type, IntegerType) else ids.DECIMAL4
         fits = (kinds >= narrowest) & (kinds <= kind.id)
     if isinstance(type, StringType | BinaryType):
@@ -59,7 +59,7 @@ def decode(
     some = nodes.take(mine)
     sizes = some.sizes()
     if some.faults.bad is not None:
-        # Malformed ones have nothing to be read; their rows are noted.
+        # Malformed ones cannot be read; their rows are recorded.
         whole = some.pos + sizes <= some.end
         whole &= sizes == SIZE[kinds[mine] << 2]
         fits[mine[~whole]] = False
@@ -72,7 +72,7 @@ def decode(
 
 
 def _contents(type: DataType, kind: Kind, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
-    """What Arrow's buffer holds for each node, and which nodes fit (None: all)."""
+    """The content of Arrow's buffer for each node, and which nodes fit (None: all)."""
     if isinstance(type, DecimalType):
         return _decimals(type, nodes, kinds)
     if isinstance(type, IntegerType):
@@ -130,7 +130,7 @@ def _texts(type: DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
 
 
 def _checked(binary: pa.Array, nodes: Nodes, index: Ints, count: int) -> pa.Array:
-    """Strings of which some are not UTF-8: MalformedVariant for the first; in lenient reading they become empty."""
+    """Strings, some of which are not UTF-8: MalformedVariant for the first; in lenient reading they become empty."""
     raw = binary.to_pylist()
     good = np.array([is_utf8(raw[i]) for i in index.tolist()], np.bool_)
     nodes.check(good, "a string is not UTF-8")

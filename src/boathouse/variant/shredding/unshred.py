@@ -1,12 +1,12 @@
 """Whole variants from shredded columns (VariantShredding.md, "Reconstructing a Shredded Variant").
 
-How the rows are read that the specification calls invalid, and those it leaves open:
-- `value` and `typed_value` both there where no object is shredded: MalformedVariant.
-- `typed_value` an object, `value` there and no object: MalformedVariant.
-- a shredded field in the `value` of its object: dropped, `typed_value` wins (also where it says: missing).
-- an object in `value` where objects are shredded and `typed_value` is null: the value as it stands.
+How rows are read that the specification calls invalid or leaves open:
+- `value` and `typed_value` are both present and no object is shredded: MalformedVariant.
+- `typed_value` is an object, `value` is present and not an object: MalformedVariant.
+- a shredded field in the `value` of its object: dropped, `typed_value` wins (even if the field is missing there).
+- an object in `value` where objects are shredded and `typed_value` is null: the value, unchanged.
 - both null: a missing field of an object; at the top and in arrays variant null, `00`.
-- a field's or an element's group that is null itself: as if both were null.
+- the group of a field or an element is null: as if both were null.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from boathouse.variant.shredding.rows import Rows, sizes_of
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, from_storage
 
 CELLS = 1 << 21
-"""Values planned at once: fewer, and the calls cost more than the bytes; more, and the cache no longer holds them."""
-CONFLICT = "`value` and `typed_value` are both there, and the value is no shredded object"
+"""Values planned at once: with fewer, the calls cost more than the bytes; with more, they do not fit into the cache."""
+CONFLICT = "`value` and `typed_value` are both present, and the value is not a shredded object"
 _LIMIT = (1 << 31) - 1
 
 
 def unshred(shredded: Any, *, lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
     """The column `struct<metadata: binary, value: binary>` of a shredded one (`struct<metadata, value?, typed_value?>`,
-    children by name, as pyarrow reads it, or what exports one); chunked in, chunked out. A column that is not shredded
-    passes unchanged.
+    children by name, as pyarrow reads it, or an object that exports one); chunked if the input is. A column that is not
+    shredded is returned unchanged.
 
-    Types are exact: an int32 column gives int32. Null rows stay null; rows with nothing in them are variant null.
+    Types are exact: an int32 column gives int32. Null rows stay null; empty rows are variant null.
     Malformed rows raise MalformedVariant with their row, or become null and are counted in `lenient`.
-    Raises SchemaError and UnsupportedTypeError for columns that are no shredded variants.
+    Raises SchemaError and UnsupportedTypeError for columns that are not shredded variants.
     """
     shredded = imported(shredded, "pass a column of struct<metadata, value, typed_value>")
     if isinstance(shredded, pa.ChunkedArray):
@@ -130,9 +130,9 @@ def children_of(group: pa.StructArray) -> dict[str, pa.Array]:
 def plan_pair(
     rows: Rows, schema: ShreddingSchema, group: dict[str, pa.Array], row: Ints, scope: Mask | None, required: bool
 ) -> Plan:
-    """The plan of one pair of columns: an instance for each of `row`, those outside `scope` left out.
+    """The plan of one pair of columns: an instance for each of `row`, without those outside `scope`.
 
-    What is there but missing is variant null if `required`.
+    Missing instances are variant null if `required`.
     """
     count = len(row)
     typed = both(valid(group["typed_value"]), scope) if schema.typed is not None else np.zeros(count, np.bool_)
@@ -162,7 +162,7 @@ def plan_pair(
 
 
 def _slices(rows: Rows, values: Ragged, row: Ints, at: Ints | None) -> Slices:
-    """Values as they stand, without what may follow them in their slot."""
+    """Values that are not shredded, without bytes that may follow them in their slot."""
     index = np.arange(len(row)) if at is None else at
     nodes = rows.nodes(values, index, row[index])
     with rows.located(nodes, row[index]):
@@ -213,9 +213,9 @@ def _objects(
     nodes = rows.nodes(values, source, row[owners])
     with rows.located(nodes, row[owners]):
         kinds = nodes.kinds()
-    rows.refuse(kinds != OBJECT, row[owners], "`value` is no object beside a shredded object")
+    rows.refuse(kinds != OBJECT, row[owners], "`value` is not an object beside a shredded object")
     good = kinds == OBJECT
-    if rows.bad is not None:  # a field whose name is not in the metadata has no place among the others
+    if rows.bad is not None:  # a field whose name is not in the metadata cannot be ordered among the others
         good &= ~rows.bad[row[owners]]
     owners, source = owners[good], source[good]
     mixed_entries = merge(rows, owners, row[owners], values, source, fields, [name for name, _ in ordered])
@@ -251,7 +251,7 @@ def _arrays(rows: Rows, typed: ShreddedArray, array: pa.Array, row: Ints, at: In
     below = np.repeat(row, counts)
     scope = valid(elements)
     if scope is not None:
-        # The element's group itself is null: nothing in it counts.
+        # The element's group is null: its contents are ignored.
         elements = _without(elements, scope)
     plan = plan_pair(rows, typed.element, children_of(elements), below, None, required=True)
     return Arrays(at, splits, plan)
