@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.errors import CorruptTableError
+from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.iceberg import avro, documents, manifests
 
 DATA = pa.table(
@@ -143,9 +143,27 @@ def test_a_column_named_as_a_partition_field_is_refused(make):
     table, eyes = make(DATA, partition_by=["bucket(4, id)"])
     name = eyes.document()["partition-specs"][0]["fields"][0]["name"]
     before = sorted(Path(eyes.root).rglob("*"))
-    with pytest.raises(CorruptTableError, match=name):
-        table.add_column(name, "int")
+    named = DATA.append_column(name, DATA["s"])
+    for write in (
+        lambda t: t.add_column(name, "int"),
+        lambda t: t.append(named, merge_schema=True),
+        lambda t: t.overwrite(named, overwrite_schema=True),
+    ):
+        with pytest.raises(InvalidArgumentError, match=name):
+            write(table)
     assert sorted(Path(eyes.root).rglob("*")) == before
+
+
+def test_a_column_that_partitions_does_not_become_another_one_of_its_name(make):
+    """An older spec would be of a column that left, under the name of one that came."""
+    table, eyes = make(DATA, partition_by=["p"])
+    texts = DATA.set_column(1, "p", pa.array(["x"] * 9))
+    before = sorted(Path(eyes.root).rglob("*"))
+    with pytest.raises(InvalidArgumentError, match="`p`"):
+        table.overwrite(texts, overwrite_schema=True, partition_by=[])
+    assert sorted(Path(eyes.root).rglob("*")) == before
+    table.overwrite(texts.rename_columns(["id", "q", "x", "s"]), overwrite_schema=True, partition_by=["q"])
+    assert agreed(eyes).num_rows == 9
 
 
 DAMAGE = {

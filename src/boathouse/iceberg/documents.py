@@ -94,10 +94,25 @@ def set_schema(document: Json, schema: Schema) -> None:
         if known["fields"] == wanted:
             document["current-schema-id"] = known["schema-id"]
             return
+    check_names(document, schema)
     id = max(int(s["schema-id"]) for s in document["schemas"]) + 1
     document["schemas"] = [*document["schemas"], schema_json(schema, id)]
     document["current-schema-id"] = id
     _settle_ids(document)
+
+
+def check_names(document: Json, schema: Schema) -> None:
+    """Raises InvalidArgumentError for a column called as a partition field of another, even one of an older spec:
+    Java looks each spec up in the current schema by name, and then does not open the table."""
+    names = {".".join(path): id for id, (path, _) in by_id(schema).items()}
+    for spec in document["partition-specs"]:
+        for field in spec["fields"]:
+            if names.get(field["name"], field.get("source-id")) != field.get("source-id"):
+                raise InvalidArgumentError(
+                    f"a column cannot be called `{field['name']}`, as a field of partition spec {spec['spec-id']} "
+                    "is, which was made of another column",
+                    advice="give the column another name",
+                )
 
 
 def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> None:

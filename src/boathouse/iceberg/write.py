@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.iceberg.documents import check_names
 from boathouse.iceberg.manifests import ADDED, Entry, partition_row
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, bind_spec
@@ -52,6 +53,7 @@ def create(
     metadata = snapshot.metadata
     ids = Ids(highest_column_id(metadata.document))
     schema = merged_ids(create.schema, metadata.schema, ids)
+    check_names(metadata.document, schema)
     return schema, new_spec(metadata, create, schema)
 
 
