@@ -120,11 +120,11 @@ def test_columns_are_added_inside_of_structs(uri, format):
     table.add_column("S.t.`d.e`", "string")
     assert bh.open(uri).to_arrow().to_pylist() == [{"s": {"a": 1, "t": {"b": 2, "d.e": None}, "c": None}}]
     for taken in ("s.c", "s.A", "s.t.b"):
-        with pytest.raises(InvalidArgumentError, match="has it already"):
+        with pytest.raises(InvalidArgumentError, match="already exists in the table"):
             table.add_column(taken, "int")
-    with pytest.raises(InvalidArgumentError, match=r"`s\.a` is bigint, so it has no members.*backticks"):
+    with pytest.raises(InvalidArgumentError, match=r"`s\.a` is bigint, so it has no fields.*backticks"):
         table.add_column("s.a.x", "int")
-    with pytest.raises(BoathouseError, match="no member `nope`"):
+    with pytest.raises(BoathouseError, match="no field `nope`"):
         table.add_column("s.nope.x", "int")
 
 
@@ -135,7 +135,7 @@ def test_a_dot_in_a_name_of_its_own(uri, format):
     table.add_column("`s.c`", "int")
     table.add_column("x.y", "int")
     assert [f.name for f in bh.open(uri).schema] == ["s", "s.c", "x.y"]
-    with pytest.raises(InvalidArgumentError, match="has it already"):
+    with pytest.raises(InvalidArgumentError, match="already exists in the table"):
         table.add_column("x.y", "int")
 
 

@@ -162,12 +162,12 @@ def test_fits(values, given_type, type, expected):
         ([1], pa.uint64(), INT64, "narrowing may lose"),
         ([1], pa.int64(), DOUBLE, "does not hold every such integer"),
         ([1.0], pa.float64(), FLOAT, "narrowing loses digits"),
-        ([1.0], pa.float64(), DecimalType(10, 2), "is double and the table has"),
+        ([1.0], pa.float64(), DecimalType(10, 2), "is double, but the table has"),
         ([1], pa.int64(), DecimalType(10, 2), "too few digits"),
         ([Decimal("1.55")], pa.decimal128(5, 2), DecimalType(5, 1), "too few digits"),
-        (["1"], pa.string(), INT32, "is string and the table has int"),
-        ([1], pa.int32(), STRING, "is int and the table has string"),
-        ([NOON.replace(tzinfo=None)], pa.timestamp("us"), TIMESTAMP, "say which zone"),
+        (["1"], pa.string(), INT32, "is string, but the table has int"),
+        ([1], pa.int32(), STRING, "is int, but the table has string"),
+        ([NOON.replace(tzinfo=None)], pa.timestamp("us"), TIMESTAMP, "declare its zone"),
         ([NOON], pa.timestamp("us", "UTC"), TIMESTAMP_NTZ, "wall clock has no zone"),
         ([1], pa.timestamp("ns", "UTC"), TIMESTAMP, "would lose data: 1"),
         ([2**62], pa.timestamp("s", "UTC"), TIMESTAMP, "does not fit"),
@@ -213,7 +213,7 @@ def test_names_match_by_case_unless_ambiguous():
     both = Schema((Field("a", INT32), Field("A", INT32)))
     out = conform(pa.table({"A": pa.array([1], pa.int32()), "a": pa.array([2], pa.int32())}), both)
     assert out.to_pylist() == [{"a": 2, "A": 1}]
-    with pytest.raises(SchemaMismatchError, match=r"there 2 times \(ID, Id\)"):
+    with pytest.raises(SchemaMismatchError, match=r"occurs 2 times \(ID, Id\)"):
         conform(pa.table({"ID": pa.array([1], pa.int32()), "Id": pa.array([2], pa.int32())}), schema(id=INT32))
 
 

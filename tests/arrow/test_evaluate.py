@@ -71,7 +71,7 @@ def test_values_that_raise_are_computed_only_where_needed():
     assert evaluate(parse("(10 / x) / nullif(x, 0)"), batch).to_pylist() == [None, 2.5, None]
     with pytest.raises(EvaluationError, match=r"division by zero in .*x"):
         evaluate(parse("10 / x"), batch)
-    with pytest.raises(EvaluationError, match="'x' is no int"):
+    with pytest.raises(EvaluationError, match="'x' is not a valid int"):
         evaluate(parse("CAST(s AS INT)"), batch)
 
 

@@ -55,8 +55,8 @@ def test_info_loads_no_parser_no_engine_no_pandas(process, lake, table):
     [
         ("nowhere", [], 3, "does not exist"),
         ("note.txt", [], 3, "single file"),
-        ("deep/er/delta/_delta_log", [], 3, "lies inside the delta table"),
-        (".", [], 3, "tables lie below it: iceberg, lance"),
+        ("deep/er/delta/_delta_log", [], 3, "is inside the delta table"),
+        (".", [], 3, "there are tables below it: iceberg, lance"),
         ("lance", ["--format", "delta"], 3, "this is a Lance table, not a Delta one"),
         ("lance", ["--version", "77"], 3, "77"),
         ("lance", ["--format", "hudi"], 2, "hudi"),

@@ -249,7 +249,7 @@ def test_pyspark_builds_nothing_above_16_mib(tmp_path: Path) -> None:
         types.VariantVal.parseJson(text)
     large = Variant.from_json(text)
     path = tmp_path / "large.parquet"
-    with pytest.warns(UserWarning, match=r"`v` holds a variant of 16,777,221 bytes: pyspark"):
+    with pytest.warns(UserWarning, match=r"`v` contains a variant of 16,777,221 bytes: pyspark"):
         bh.write_parquet(pa.table({"v": storage(large)}), path, variants=["v"])
     assert read(path) == [large]
 

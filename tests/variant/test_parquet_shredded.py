@@ -628,7 +628,7 @@ def test_values_beyond_sparks_limits_are_warned_of(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(parquet_files, "PYSPARK_LIMIT", 100)
     monkeypatch.setattr(parquet_files, "SPARK_LIMIT", 1000)
     path = tmp_path / "f.parquet"
-    for size, match in ((500, r"`v` holds a variant of 505 bytes: pyspark's own"), (2000, "Spark cannot read it")):
+    for size, match in ((500, r"`v` contains a variant of 505 bytes: pyspark's own"), (2000, "Spark cannot read it")):
         with pytest.warns(UserWarning, match=match) as seen:
             write(path, ["x", "x" * size, None, "x" * size])
         assert len(seen) == 1

@@ -288,7 +288,7 @@ def test_a_file_that_is_listed_and_never_there_is_corrupt(tmp_path, monkeypatch)
         return real(self, key)
 
     monkeypatch.setattr(LocalStorage, "get", get)
-    with pytest.raises(CorruptTableError, match="is listed and cannot be read"):
+    with pytest.raises(CorruptTableError, match="is listed but cannot be read"):
         bh.open(str(path))
 
 

@@ -54,7 +54,7 @@ def test_nothing_is_created_over_remains(tmp_path, format, remains):
         lambda m=m: bh.write(ROWS, uri, format=format, mode=m) for m in ("error", "append", "overwrite", "ignore")
     ]
     for attempt in (*attempts, lambda: bh.create(uri, ROWS.schema, format=format)):
-        with pytest.raises(CorruptTableError, match=r"part of an? [A-Z][a-z]+ table is here already") as caught:
+        with pytest.raises(CorruptTableError, match=r"part of an? [A-Z][a-z]+ table already exists here") as caught:
             attempt()
         assert caught.value.where == f"file://{tmp_path}/{REMAINS[remains]}" and "remove" in caught.value.advice
     assert listed(tmp_path) == before

@@ -1,1 +1,1 @@
-"""The front door: Table, open, create, write; the only place that chooses an engine."""
+"""The public API: Table, open, create, write; the only place that chooses an engine."""

@@ -1,4 +1,4 @@
-"""What the public face asks of its arguments, and the path that its errors name."""
+"""Checks of the arguments of the public API, and the path in its errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _HasUri(Protocol):
 
 @contextmanager
 def errors_at(where: object) -> Iterator[None]:
-    """Errors raised inside that name no path name this one."""
+    """Adds this path to errors from the block that have none."""
     try:
         yield
     except BoathouseError as error:
@@ -32,7 +32,7 @@ def errors_at(where: object) -> Iterator[None]:
 
 
 def located(method: Callable[P, R]) -> Callable[P, R]:
-    """A method of something with a `uri`, which its errors name."""
+    """A method of an object with a `uri`, which its errors name."""
 
     @wraps(method)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -44,13 +44,13 @@ def located(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def names(name: str, value: Sequence[str]) -> list[str]:
-    """A sequence of texts, each once. Raises InvalidArgumentError."""
+    """A sequence of distinct strings. Raises InvalidArgumentError."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         text = repr([value]) if isinstance(value, str) else "for example ['id', 'day']"
         raise InvalidArgumentError(f"{name}={value!r} is not a list of names", advice=f"pass a list: {text}")
     for item in value:
         if not isinstance(item, str):
-            raise InvalidArgumentError(f"{name}={value!r}: {item!r} is not a name", advice="pass names as text")
+            raise InvalidArgumentError(f"{name}={value!r}: {item!r} is not a name", advice="pass names as strings")
     twice = Names(value).repeated()
     if twice is not None:
         raise InvalidArgumentError(f"{name}={value!r}: {twice!r} is named twice", advice="name it once")
@@ -58,24 +58,24 @@ def names(name: str, value: Sequence[str]) -> list[str]:
 
 
 def texts(name: str, value: Mapping[str, Any] | None, nulls: bool = False) -> dict[str, Any]:
-    """A mapping of texts to texts; None is none of them. `nulls`: values may be None. InvalidArgumentError."""
+    """A mapping of strings to strings; None is an empty one. `nulls`: values may be None. InvalidArgumentError."""
     if value is None and not nulls:
         return {}
     if not isinstance(value, Mapping):
         raise InvalidArgumentError(f"{name}={value!r} is not a dict", advice="pass a dict of strings to strings")
     for key, text in value.items():
         if not isinstance(key, str) or not key or not (isinstance(text, str) or (nulls and text is None)):
-            raise InvalidArgumentError(f"{name}: {key!r}: {text!r} is not text", advice="pass strings")
+            raise InvalidArgumentError(f"{name}: {key!r}: {text!r} is not a string", advice="pass strings")
     return dict(value)
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False, and nothing that only looks like it. Raises InvalidArgumentError."""
+    """True or False, and nothing else. Raises InvalidArgumentError."""
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name}={value!r} is neither True nor False", advice="pass True or False")
     return value
 
 
 def time_zone(name: str | None) -> str | None:
-    """`timezone=` as it was given; None where it was not. Raises InvalidArgumentError for one that is not known."""
+    """`timezone=` as given, or None. Raises InvalidArgumentError for an unknown time zone."""
     return None if name is None else zones.zone(name).name

@@ -48,7 +48,7 @@ def create(
     """Creates an empty table.
 
     `schema` is a boathouse Schema, an Arrow schema, a Spark StructType or DDL text (`id bigint, day date`).
-    The table gets the lowest protocol that holds it. `timezone` is what conditions on it are meant in, as in `open`.
+    The table gets the lowest protocol that supports it. `timezone` is the zone of conditions on it, as in `open`.
     Raises AlreadyExistsError, UnsupportedTypeError, UnsupportedFeatureError.
     """
     with errors_at(path_text(uri)):
@@ -63,7 +63,7 @@ def create(
         table = CreateTable(logical, partitions, texts("properties", properties), profile)
         given = write_options(options)
         if given.dry_run:
-            raise InvalidArgumentError("an empty table is not created dry", advice="leave dry_run out")
+            raise InvalidArgumentError("creating an empty table has no dry run", advice="leave dry_run out")
         _check_free(location, stores)
         made, _ = _create.create(table_format, location, stores, table, given)
         snapshot = made or _create.opened(table_format, location, stores)
@@ -71,7 +71,7 @@ def create(
 
 
 def _check_free(location: Location, stores: Stores) -> None:
-    """Two tables under one root would be one too many for whoever opens it. Raises AlreadyExistsError."""
+    """Refuses a second table of another format under one root. Raises AlreadyExistsError."""
     check_read_only(str(location))
     if formats_at(location, stores):
         raise already_there(location)
@@ -93,12 +93,12 @@ def write(
     allow_mixed_writers: bool = False,
     **options: Any,
 ) -> WriteResult:
-    """Writes data to a table, creating it where there is none (then in `format`, `delta` by default).
+    """Writes data to a table, creating it if there is none (then in `format`, `delta` by default).
 
     `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
-    for which it is true; `timezone` is the zone it is meant in, where the data are not a Spark DataFrame (then it is
-    the session's). `allow_mixed_writers` is that of `open`. Raises AlreadyExistsError (mode error), and what append
-    and overwrite raise.
+    for which it is true; `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the
+    session's). `allow_mixed_writers` is that of `open`. Raises AlreadyExistsError (mode error), and what append and
+    overwrite raise.
     """
     with errors_at(path_text(uri)):
         if mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
@@ -120,13 +120,13 @@ def write(
                     raise
                 if mode != "ignore" and isinstance(rel, Batches) and rel.once:
                     raise CommitConflictError(
-                        "a table was created here meanwhile, and these rows can be read only once",
-                        advice="run the write again with the rows read anew",
+                        "a table was created here concurrently, and these rows can be read only once",
+                        advice="run the write again with a new reader of the rows",
                     ) from error
         if mode in ("error", "errorifexists"):
             raise already_there(location)
         if mode == "ignore":
-            return WriteResult("write", None, skipped="there is a table already")
+            return WriteResult("write", None, skipped="a table already exists")
         table = open_table(
             uri,
             format=format,
@@ -178,12 +178,12 @@ def _check_partitioning(table: Table, partition_by: str | Sequence[str]) -> None
         raise AlreadyExistsError(
             f"the table is partitioned by {[f'{t}({s[0]})' for s, t in have] or 'nothing'}, not by {partition_by}",
             where=table.uri,
-            advice="leave partition_by out, or overwrite with overwrite_schema=True",
+            advice="leave out partition_by, or overwrite with overwrite_schema=True",
         )
 
 
 def as_schema(schema: Any) -> Schema:
-    """A Schema from what users have. Raises InvalidArgumentError."""
+    """A Schema from any schema that users pass. Raises InvalidArgumentError."""
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str):

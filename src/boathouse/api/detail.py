@@ -1,4 +1,4 @@
-"""What `detail`, `files` and a table's repr show."""
+"""The contents of `detail`, `files` and a table's repr."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def files_table(handle: Handle) -> pa.Table:
 
 
 def sizes(handle: Handle) -> dict[str, Any]:
-    """Counts over all files: files, bytes, rows (null if some file does not say), deleted, small files."""
+    """Counts over all files: files, bytes, rows (null if some file does not record them), deleted, small files."""
     files = size = rows = deleted = small = 0
     known = True
     for batch in handle.snapshot.files():
@@ -57,7 +57,7 @@ def sizes(handle: Handle) -> dict[str, Any]:
 
 
 def detail(handle: Handle) -> dict[str, Any]:
-    """Everything that `info` shows, as plain values."""
+    """The contents of `info`, as plain values."""
     s = handle.snapshot
     return {
         "format": s.format,
@@ -75,7 +75,7 @@ def detail(handle: Handle) -> dict[str, Any]:
 
 
 def summary_lines(handle: Handle) -> list[str]:
-    """A few lines for a repr; reads no file list."""
+    """A few lines for a repr; does not read the list of files."""
     s = handle.snapshot
     lines = [f"{s.format} table {handle.location}", f"  version {s.version}, {iso(s.timestamp_ms)}"]
     by = partition_text(s.partitioning.current)

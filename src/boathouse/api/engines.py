@@ -1,4 +1,4 @@
-"""The data chooses the engine: a DataFrame runs on its Spark session, Arrow runs in process."""
+"""The data determines the engine: a DataFrame runs on its Spark session, Arrow data in process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def is_dataframe(data: object) -> bool:
 def engine_for(data: object = None, spark: Any = None) -> Engine:
     """The engine of `data`; without data Spark if a session is given, else the local one.
 
-    Data may bring its own as the attribute `boathouse_engine` (rows that tasks of Spark have written already do).
+    Data may have its own as the attribute `boathouse_engine` (as do rows that Spark's tasks have already written).
     """
     if data is not None:
-        # First, since a Connect DataFrame answers any attribute with a Column.
+        # First, since a Connect DataFrame returns a Column for any attribute.
         if is_dataframe(data):
             return spark_engine(data.sparkSession)  # type: ignore[attr-defined]
         own: Engine = getattr(data, "boathouse_engine", LOCAL)
@@ -40,17 +40,17 @@ def spark_engine(spark: Any) -> Engine:
 
 
 def zone_of(engine: Engine, timezone: str | None, spark: Any) -> str | None:
-    """The time zone that conditions are meant in on an engine, for a table opened with `timezone=` and `spark=`.
+    """The time zone of conditions on an engine, for a table opened with `timezone=` and `spark=`.
 
     On Spark the session's; in process `timezone`, else the session's if there is one, else UTC. Raises
-    InvalidArgumentError where Spark's session has another zone than the one asked for.
+    InvalidArgumentError if Spark's session has another zone than the requested one.
     """
     if engine.name != "spark":
         return timezone or (engine if spark is None else spark_engine(spark)).timezone
     zone = engine.timezone
     if timezone is not None and zone is not None and not zones.zone(timezone).same_as(zones.zone(zone)):
         raise InvalidArgumentError(
-            f"timezone={timezone!r}, but the Spark session means conditions in {zone!r}",
+            f"timezone={timezone!r}, but the time zone of the Spark session is {zone!r}",
             advice=f"leave timezone= out, or set spark.sql.session.timeZone to {timezone}",
         )
     return zone

@@ -1,4 +1,4 @@
-"""What a scan reads and skips, and why, for people and as a dict."""
+"""What a scan reads and skips, and why, as text and as a dict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boathouse.table.plan import ScanPlan
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`skipped` counts the units that each test ruled out; `path` says how Spark would read the others."""
+    """`skipped` counts the units that each filter ruled out; `path` is the scan strategy on Spark for the others."""
 
     format: str
     version: int

@@ -1,4 +1,4 @@
-"""What lies at a path: which formats, or what else, said so that the reader knows what to type."""
+"""Detects the formats at a path; errors say what else was found there, and what to do."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from boathouse.table.format import TableFormat
 from boathouse.table.location import Location
 
 _COMMIT_MS = 3_600_000
-"""No commit takes longer between its first file and its last."""
+"""The longest assumed time between the first and the last file of a commit."""
 _ICEBERG = re.compile(r".*(\.metadata\.json.*|\.puffin|\.stats|\.crc)|version-hint.*")
-"""`metadata` is a name that folders of other things have, too."""
+"""Other software uses the folder name `metadata` too."""
 
 
 def locate(uri: str) -> Location:
-    """The location that a user's path means; a `*.metadata.json` names that one document."""
+    """The location of a user's path; a `*.metadata.json` names that one document."""
     whole = absolute(uri)
     if whole.endswith(".metadata.json") or whole.endswith(".metadata.json.gz"):
         return Location(parent(parent(whole)), metadata=whole)
@@ -42,28 +42,30 @@ def _marked(name: str, location: Location, stores: Stores) -> bool:
 
 
 def require_free(location: Location, stores: Stores) -> None:
-    """Raises CorruptTableError where a table lies in part: files of one, and none that names a version.
+    """Raises CorruptTableError for a partial table: it has files, but none that defines a version.
 
-    It may be a copy under way, or all that is left of a table: what is created over it would be mixed with it.
+    It may be an unfinished copy, or the remains of a table: a new table would be mixed with it.
     """
     for name, mark in registry.MARKS.items():
         storage, key = stores.resolve(join(location.uri, mark))
         for info in storage.list(key):
             if _is_remains(name, info.key[len(key) + 1 :], entropy.current().now_ms() - info.modified_ms):
                 raise CorruptTableError(
-                    f"part of {_a(name)} table is here already: {mark}/ has files, but holds no version",
+                    f"part of {_a(name)} table already exists here: {mark}/ has files, but no version",
                     where=storage.uri(info.key),
                     advice=f"let the copy finish or restore what is missing; remove {mark}/ to create another table",
                 )
 
 
 def _is_remains(format: str, name: str, age_ms: int) -> bool:
-    """Whether a file tells of a table that was there, not of a commit that was begun."""
+    """Whether a file shows that a table existed, rather than that a commit was started."""
     if name.endswith(".tmp") or "/.tmp/" in f"/{name}" or ".manifest-" in name:
         return False
     if format != "iceberg":
         return True
-    if name.endswith(".avro"):  # manifests are put before the first version: another writer may be creating the table
+    if name.endswith(
+        ".avro"
+    ):  # manifests are written before the first version: another writer may be creating the table
         return age_ms > _COMMIT_MS
     return _ICEBERG.fullmatch(name) is not None
 
@@ -95,7 +97,7 @@ def choose(location: Location, stores: Stores, format: str | None) -> TableForma
 
 
 def not_found(location: Location, stores: Stores) -> TableNotFoundError:
-    """The error for a place without a table, saying what is there instead."""
+    """The error for a location without a table, naming what was found instead."""
     storage, key = stores.resolve(location.uri)
     try:
         folders, files = storage.list_dir(key)
@@ -113,22 +115,22 @@ def _describe(
 ) -> tuple[str, str | None]:
     above = _table_above(location, stores)
     if above is not None:
-        return f"this lies inside the {above[0]} table at {above[1]}", f"open {above[1]}"
+        return f"this is inside the {above[0]} table at {above[1]}", f"open {above[1]}"
     if single:
         return "this is a single file", "pass the folder of the table"
     if not folders and not files:
         return "the path does not exist, or is an empty folder", "check the path, or create a table there"
     if ".hoodie" in folders:
         return "this is a Hudi table", "boathouse reads Delta, Iceberg and Lance"
-    marks = [f"{mark}/ is there but holds no version" for mark in registry.MARKS.values() if mark in folders]
+    marks = [f"{mark}/ exists but contains no version" for mark in registry.MARKS.values() if mark in folders]
     if marks:
-        return "; ".join(marks), "the table may have been written only in part, or emptied"
+        return "; ".join(marks), "the table may be incomplete, or its files were removed"
     if any(f.endswith(".parquet") for f in files) or any("=" in f for f in folders):
         return "a folder of Parquet files without table metadata", "read it with spark.read.parquet or pyarrow"
     below = [f for f in folders if formats_at(Location(join(location.uri, f)), stores)][:3]
     if below:
-        return f"tables lie below it: {', '.join(below)}", "open one of them, or use `boathouse inventory`"
-    advice = "check the path" + (", or look below it with `boathouse inventory`" if folders else "")
+        return f"there are tables below it: {', '.join(below)}", "open one of them, or use `boathouse inventory`"
+    advice = "check the path" + (", or search below it with `boathouse inventory`" if folders else "")
     return f"found {_some('folder', folders)}{' and ' if folders and files else ''}{_some('file', files)}", advice
 
 
@@ -141,7 +143,7 @@ def _some(what: str, names: list[str]) -> str:
 
 
 def _table_above(location: Location, stores: Stores) -> tuple[str, str] | None:
-    """A table that the path lies inside of, at most four levels up."""
+    """A table that contains the path, at most four levels up."""
     uri = location.uri
     for _ in range(4):
         up = parent(uri)

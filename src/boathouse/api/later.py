@@ -1,4 +1,4 @@
-"""Methods of a table that are not offered yet: called, they say so by name."""
+"""Methods of a table that are not offered yet: calling one raises an error with its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from boathouse.errors import UnsupportedFeatureError
 
 
 class Later:
-    """What the README lists as not offered yet. A method that comes leaves this class."""
+    """The methods that the README lists as not offered yet. A method that is implemented is removed from this class."""
 
     @property
     def uri(self) -> str:

@@ -1,4 +1,4 @@
-"""Tables by their names in Spark's metastore."""
+"""Looks up tables by name in Spark's metastore."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from boathouse.storage import Stores
 
 
 def named_or_path(uri: Any, spark: Any, storage_options: Mapping[str, str] | None) -> str:
-    """The path of the table: `uri` itself if it is no name or a table lies there, else where Spark says it is.
+    """The path of the table: `uri` itself if it is not a name or there is a table at it, else its location in Spark's
+    metastore.
 
     Raises TableNotFoundError, and UnsupportedFeatureError for a view.
     """
@@ -25,7 +26,7 @@ def named_or_path(uri: Any, spark: Any, storage_options: Mapping[str, str] | Non
     found = names.look_up(session(spark), text)
     if found is None:
         raise TableNotFoundError(
-            f"no table lies at the path {text!r}, and Spark knows none of this name",
+            f"there is no table at the path {text!r}, and none with this name in Spark's metastore",
             where=locate(text).uri,
             advice="check the name, or pass the path",
         )

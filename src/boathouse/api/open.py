@@ -28,18 +28,18 @@ def open(
     allow_foreign_paths: bool = False,
     verify: bool = True,
 ) -> Table:
-    """Opens a table by path, its format detected; pinned to a version if `version` or `timestamp` is given.
+    """Opens a table by path, and detects its format; pinned to a version if `version` or `timestamp` is given.
 
-    With `spark`, `uri` may be a name in Spark's metastore (`sales.orders`); a table at a path of that name goes first.
-    `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is ISO text or a datetime: the newest
-    version not after it. `ref` is a branch or tag. `timezone` is the zone that conditions, and a `timestamp` without
-    an offset, are meant in: without it the session's with `spark`, else UTC (docs/functions.md). With `spark`,
-    operations without data run there. `allow_mixed_writers` lets this handle write although a library that cannot
-    put-if-absent here was seen to write too (docs/writers.md). A file in a store of another kind than the table's (a
-    local one, named by a table in a bucket) is refused with ForeignPathError unless `allow_foreign_paths`. With
-    `verify=False`, a table whose recorded totals disagree with its lists of files is read as the lists say.
-    Raises TableNotFoundError (saying what is at the path), VersionNotFoundError, InvalidArgumentError,
-    AmbiguousFormatError, CorruptTableError, UnsupportedFeatureError.
+    With `spark`, `uri` may be a name in Spark's metastore (`sales.orders`); a table at a path of that name takes
+    precedence. `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is an ISO string or a
+    datetime: the newest version not after it. `ref` is a branch or tag. `timezone` is the zone of conditions, and of a
+    `timestamp` without an offset: by default the session's with `spark`, else UTC (docs/functions.md). With `spark`,
+    operations without data run there. `allow_mixed_writers` lets this handle write although a library that does not
+    put-if-absent here was found to write too (docs/writers.md). A file in a store of another kind than the table's (a
+    local file of a table in a bucket) is refused with ForeignPathError unless `allow_foreign_paths`. With
+    `verify=False`, a table whose recorded totals disagree with its lists of files is read by the lists. Raises
+    TableNotFoundError (naming what is at the path), VersionNotFoundError, InvalidArgumentError, AmbiguousFormatError,
+    CorruptTableError, UnsupportedFeatureError.
     """
     place = uri if spark is None else named_or_path(uri, spark, storage_options)
     named = time_zone(timezone)

@@ -1,4 +1,4 @@
-"""The handle behind `boathouse.open`: which table, which version. It loads no engine and no operation."""
+"""The handle behind `boathouse.open`: which table, which version. It imports neither engines nor operations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_handle(
     allow_foreign_paths: bool = False,
     verify: bool = True,
 ) -> Handle:
-    """What `boathouse.open` opens; it says what the arguments mean and what is raised."""
+    """The implementation of `boathouse.open`, which documents the arguments and errors."""
     with errors_at(path_text(uri)):
         at = _version(version, timestamp, ref, zone)
         location = replace(locate(path_text(uri)), verify=flag("verify", verify))
@@ -61,15 +61,15 @@ def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str 
 
 
 def path_text(uri: object) -> str:
-    """A path as text, `~` being the user's home; os.PathLike is taken. Raises InvalidArgumentError."""
+    """A path as a string, with `~` for the user's home; os.PathLike is accepted. Raises InvalidArgumentError."""
     text = uri.__fspath__() if hasattr(uri, "__fspath__") else uri
     if not isinstance(text, str) or not text.strip():
-        raise InvalidArgumentError(f"{uri!r} is not a path", advice="pass a path or URI as text")
+        raise InvalidArgumentError(f"{uri!r} is not a path", advice="pass a path or URI as a string")
     return os.path.expanduser(text)
 
 
 def timestamp_ms(value: str | dt.datetime, zone: str = "UTC") -> int:
-    """Milliseconds since the epoch; without an offset `zone` is meant."""
+    """Milliseconds since the epoch; a value without an offset is in `zone`."""
     if isinstance(value, str):
         try:
             value = dt.datetime.fromisoformat(value.strip())
@@ -78,7 +78,7 @@ def timestamp_ms(value: str | dt.datetime, zone: str = "UTC") -> int:
                 f"timestamp {value!r} is not a time", advice="write it as 2026-11-20T10:00:00Z"
             ) from error
     if not isinstance(value, dt.datetime):
-        raise InvalidArgumentError(f"timestamp {value!r} is not a time", advice="pass ISO text or a datetime")
+        raise InvalidArgumentError(f"timestamp {value!r} is not a time", advice="pass an ISO string or a datetime")
     millisecond = dt.timedelta(milliseconds=1)
     if value.tzinfo is None:
         return zones.zone(zone).instant((value - dt.datetime(1970, 1, 1)) // millisecond, 1000)

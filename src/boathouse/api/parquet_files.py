@@ -1,4 +1,4 @@
-"""read_parquet, write_parquet: Parquet files that are no table's, with variant columns in any layout."""
+"""read_parquet, write_parquet: Parquet files outside of tables, with variant columns in any layout."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ choose = Late("boathouse.variant.shredding.choose")
 
 Shred = Mapping[str, Any] | Literal["auto"] | None
 PYSPARK_LIMIT, SPARK_LIMIT = 16 << 20, 128 << 20
-"""The bytes of a value that pyspark's own functions, and Spark itself, take at most."""
+"""The largest value in bytes that pyspark's own functions, and Spark itself, accept."""
 _SAMPLE_ROWS = 64 * 1024
 _BATCH_ROWS = 256 * 1024
-"""A path into shredded variants costs 0.1 ms a batch, however few its rows."""
+"""A path into shredded variants costs 0.1 ms per batch, however few rows it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ def read_parquet(
 ) -> pa.Table:
     """The rows of a Parquet file, of several, or of all the `.parquet` files in a folder, as one Arrow table.
 
-    `columns` are names, or new columns by name with the expression of each: of a shredded variant, an expression such
-    as `variant_get(v, '$.a.b', 'int')` reads the columns of the file that it needs, and no others. `where` keeps the
-    rows for which it is true; row groups are left out by their statistics, those of shredded values too. Groups with
-    the VARIANT annotation come as variants, and so do the columns that `variants` names (`v`, `items.element`).
-    The files may be shredded differently; a column that one of them lacks is null there.
+    `columns` are names, or new columns by name with the expression of each: on a shredded variant, an expression such
+    as `variant_get(v, '$.a.b', 'int')` reads only the columns of the file that it needs. `where` keeps the rows for
+    which it is true; row groups are pruned by their statistics, including those of shredded values. Groups with the
+    VARIANT annotation are read as variants, and so are the columns in `variants` (`v`, `items.element`). The files may
+    be shredded differently; a column that a file lacks is null in its rows.
 
-    Raises NotFoundError, CorruptTableError, SchemaMismatchError (files that do not go together), ColumnNotFoundError,
+    Raises NotFoundError, CorruptTableError, SchemaMismatchError (files with incompatible schemas), ColumnNotFoundError,
     ExpressionError, EvaluationError, MalformedVariant.
     """
     given: list[Any] = list(path) if isinstance(path, list | tuple) else [path]
@@ -98,7 +98,7 @@ def read_parquet(
 
 
 class _Opened:
-    """Opens files, the last one of which stays open: a single file is opened once."""
+    """Opens files and keeps the last one open: a single file is opened once."""
 
     def __init__(self, files: DataFiles) -> None:
         self._files = files
@@ -123,7 +123,7 @@ class _Opened:
 
 
 def _files_at(path: str, stores: Stores) -> list[str]:
-    """The file at the path, or the Parquet files below it in the order of their names, hidden ones left out."""
+    """The file at the path, or the Parquet files below it in the order of their names, without hidden ones."""
     storage, key = stores.resolve(path)
     if storage.exists(key):
         return [storage.uri(key)]
@@ -139,7 +139,7 @@ def _files_at(path: str, stores: Stores) -> list[str]:
             )  # fmt: skip
         found.append(storage.uri(info.key))
     if not found:
-        raise NotFoundError("no Parquet file is there", where=storage.uri(key))
+        raise NotFoundError("there are no Parquet files", where=storage.uri(key))
     return found
 
 
@@ -158,7 +158,7 @@ def _united(schemas: Mapping[str, Schema]) -> Schema:
             fields[f.name] = replace(known, type=_nullable(known.type))
             if fields[f.name].type != _nullable(f.type):
                 raise SchemaMismatchError(
-                    f"`{f.name}` is {known.type} in {first}, and {f.type} here",
+                    f"`{f.name}` is {known.type} in {first}, but {f.type} here",
                     where=uri,
                     advice="read the files one by one, or name the variants among their columns with variants=",
                 )
@@ -167,7 +167,7 @@ def _united(schemas: Mapping[str, Schema]) -> Schema:
 
 
 def _nullable(type: DataType) -> DataType:
-    """The type with all that is below it nullable: writers differ in what they say of that."""
+    """The type with everything below it nullable: writers differ in nullability."""
     match type:
         case StructType(fields):
             return StructType(tuple(_below(f) for f in fields))
@@ -207,7 +207,7 @@ def _field(output: _Output, schema: Schema) -> Field:
 
 
 def _sources(schema: Schema, outputs: list[Expr], where: Expr | None) -> list[SourceColumn]:
-    """The columns to read, those variants in part of which only some paths are wanted."""
+    """The columns to read; variants of which only some paths are needed are read in part."""
     every = outputs if where is None else [*outputs, where]
     read = {path[0] for e in every for path in expr_columns(e)}
     only = variant_paths(every)
@@ -241,18 +241,18 @@ def write_parquet(
     row_group_rows: int = 1 << 20,
     storage_options: Mapping[str, str] | None = None,
 ) -> FileSummary:
-    """Writes one Parquet file of anything that speaks Arrow; variant columns get the annotation VARIANT(1).
+    """Writes one Parquet file from anything that exports Arrow data; variant columns get the annotation VARIANT(1).
 
-    The file is there when it is whole; a file of that name is replaced then, and kept if the writing fails.
-    Variants are the columns marked so (what `boathouse.variant`, `read_parquet`, DuckDB and polars hand out is), and
-    those that `variants` names. `shred` says how they are shredded: not at all (None), as the first rows suggest
-    ("auto"), or by column, with the type of what is to be typed (`{"v": "struct<id:bigint,tags:array<string>>"}`;
-    "auto" and None again for one column). A column inside others is named by its path: `items.element.v`.
-    Values keep their exact types whatever the schema: a typed column of bigint takes int64 alone. With `widen` it takes
-    narrower integers too (of decimals: narrower ones of its scale), and their widths are forgotten. That is what data
-    that was JSON needs, where widths say nothing, to be shredded well. Warns about values larger than Spark reads.
+    The file appears when it is complete; it then replaces a file of that name, which is kept if writing fails. Variants
+    are the columns marked as such (those from `boathouse.variant`, `read_parquet`, DuckDB and polars are), and those in
+    `variants`. `shred` controls shredding: none (None), chosen from the first rows ("auto"), or by column, with the
+    type to shred by (`{"v": "struct<id:bigint,tags:array<string>>"}`; "auto" and None are possible for a column too). A
+    nested column is named by its path: `items.element.v`. Values keep their exact types whatever the schema: a typed
+    column of bigint takes only int64. With `widen` it also takes narrower integers (for decimals: narrower ones of its
+    scale), and their widths are lost. Data from JSON, where widths have no meaning, needs this to be shredded well.
+    Warns about values larger than Spark can read.
 
-    Raises InvalidArgumentError, UnsupportedTypeError, SchemaError (no shredding schema), StorageError.
+    Raises InvalidArgumentError, UnsupportedTypeError, SchemaError (not a shredding schema), StorageError.
     """
     options = ParquetOptions(compression=compression, row_group_rows=row_group_rows, row_group_bytes=512 << 20)
     uri = path_text(path)
@@ -288,7 +288,7 @@ def _marked(rows: Batches, variants: Sequence[str]) -> Batches:
         if i < 0:
             raise ColumnNotFoundError(f"no column `{name}`", advice=f"the data has {', '.join(schema.names)}")
         if not is_variant_storage(schema.field(i).type):
-            raise SchemaMismatchError(f"`{name}` is {schema.field(i).type}, no struct<metadata, value>")
+            raise SchemaMismatchError(f"`{name}` is {schema.field(i).type}, not a struct<metadata, value>")
         schema = schema.set(i, schema.field(i).with_metadata({MARK: b"variant"}))
     if not variants:
         return rows
@@ -296,7 +296,7 @@ def _marked(rows: Batches, variants: Sequence[str]) -> Batches:
 
 
 def _wanted(shred: Shred, leaves: Mapping[Place, SchemaLeaf]) -> dict[Place, Any]:
-    """What `shred` asks for each variant: a schema, or "auto"."""
+    """The value of `shred` for each variant: a schema, or "auto"."""
     if shred is None:
         return {}
     if shred == "auto":
@@ -317,7 +317,7 @@ def _wanted(shred: Shred, leaves: Mapping[Place, SchemaLeaf]) -> dict[Place, Any
 def _shredding(
     wanted: Mapping[Place, Any], leaves: Mapping[Place, SchemaLeaf], batches: Iterator[pa.RecordBatch], widen: bool
 ) -> tuple[Iterator[pa.RecordBatch], dict[Place, Any]]:
-    """The batches again, and the schemas: those that are to be chosen are, from the first rows."""
+    """The batches, and the schemas: "auto" ones are chosen from the first rows."""
     out = {place: how if how == "auto" else shredding_schema.shredding_schema(how) for place, how in wanted.items()}
     unsure = [place for place, how in out.items() if isinstance(how, str)]
     if not unsure:
@@ -339,4 +339,4 @@ def _warn_of_large(batch: pa.RecordBatch, leaves: Mapping[Place, SchemaLeaf], wa
             continue
         warned.add(place)
         who = "Spark cannot read it" if largest > SPARK_LIMIT else "pyspark's own functions cannot read it (Spark can)"
-        warnings.warn(f"`{'.'.join(place)}` holds a variant of {largest:,} bytes: {who}", UserWarning, stacklevel=4)
+        warnings.warn(f"`{'.'.join(place)}` contains a variant of {largest:,} bytes: {who}", UserWarning, stacklevel=4)

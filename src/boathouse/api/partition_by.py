@@ -1,4 +1,4 @@
-"""`partition_by=` as users write it: column names, or transforms such as `month(ts)` and `bucket(16, id)`."""
+"""Parses `partition_by=`: column names, or transforms such as `month(ts)` and `bucket(16, id)`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _field(text: str, schema: Schema, id: int) -> PartitionField:
             advice="write a column, year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)",
         )
     if number is not None and not 0 < int(number) < 2**31:
-        raise InvalidArgumentError(f"{text!r}: {number} is out of range", advice="write a number from 1 on")
+        raise InvalidArgumentError(f"{text!r}: {number} is out of range", advice="write a number of 1 or more")
     source, path = _resolve(match[3], schema)
     transform = Transform(name, None if number is None else int(number))  # type: ignore[arg-type]
     label = ".".join(path) if name == "identity" else f"{'.'.join(path)}_{_suffix(name)}"
@@ -50,7 +50,7 @@ def _suffix(name: str) -> str:
 
 
 def _resolve(text: str, schema: Schema) -> tuple[Field, tuple[str, ...]]:
-    """A column by its name, which may hold dots, else a path through structs."""
+    """A column by its name, which may contain dots, else a path through structs."""
     head, *rest = (text,) if text in schema.names else steps(text)
     field = schema.field(head)
     path = [field.name]

@@ -1,4 +1,4 @@
-"""A scan: columns and a predicate over one version, run when asked for rows."""
+"""A scan: columns and a predicate over one version, run when rows are requested."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from boathouse.table.plan import ScanPlan
 
 
 class Scan:
-    """Rows of one version of a table: nothing is read before one of the methods is called."""
+    """The rows of one version of a table; nothing is read before a method is called."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Scan:
             self._where = self._bound(LOCAL)
 
     def _bound(self, engine: Engine) -> Expr | None:
-        """The predicate in the time zone that it is meant in on this engine."""
+        """The predicate, bound to its time zone on this engine."""
         if self._parsed is None:
             return None
         zone = zone_of(engine, self._timezone, self._spark)
@@ -89,13 +89,14 @@ class Scan:
 
     @located
     def to_spark(self, spark: Any = None) -> Any:
-        """A Spark DataFrame that reads natively where that is safe; `explain()` says which way and why."""
+        """A Spark DataFrame, with native reads where that is safe; `explain()` names the scan strategy and the
+        reason."""
         engine = spark_engine(session(self._spark if spark is None else spark))
         return engine.scan(self.plan(engine))
 
     @located
     def count(self) -> int:
-        """How many rows; from metadata alone where there is no predicate and every file tells."""
+        """The number of rows; from metadata alone if there is no predicate and every file records it."""
         h = self._handle
         if self._where is None:
             rows = h.format.plan(h.snapshot, h.stores, [], None, ("_pos",), LOCAL.map).rows
@@ -115,6 +116,6 @@ class Scan:
         return f"scan of {h.format.name} table {h.location}, version {h.snapshot.version}: {columns}{where}"
 
     def explain(self) -> Explanation:
-        """Which units are read, which are skipped and by which test; on Spark also which way they are read."""
+        """Which units are read, and which are skipped by which filter; on Spark also the scan strategy."""
         spark = self._spark
         return Explanation.of(self.plan(), None if spark is None else spark_engine(spark))

@@ -1,4 +1,4 @@
-"""A table, pinned to the version it read; its own writes move it."""
+"""A table, pinned to the version it has read; its own writes move it to the new version."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ History = list[HistoryEntry]
 
 
 class Table(Later):
-    """One table of any format. Opened by `boathouse.open` or made by `boathouse.create`.
+    """One table of any format. Opened by `boathouse.open` or created by `boathouse.create`.
 
-    Writes take `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always rebase on the
-    newest version, and raise CommitConflictError, CommitUnknownError, SchemaMismatchError, ReadOnlyError.
+    Writes accept `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always start from the newest
+    version, and raise CommitConflictError, CommitUnknownError, SchemaMismatchError, ReadOnlyError.
     """
 
     def __init__(self, handle: Handle, spark: Any = None, timezone: str | None = None) -> None:
@@ -56,7 +56,7 @@ class Table(Later):
 
     @property
     def version(self) -> Version:
-        """The format's own number of the version that is read (Iceberg: the snapshot id)."""
+        """The format's own number of this version (Iceberg: the snapshot id)."""
         return self._handle.snapshot.version
 
     @property
@@ -73,7 +73,7 @@ class Table(Later):
 
     @located
     def history(self, limit: int | None = None) -> History:
-        """Commits up to this version, newest first, as far as the table keeps them."""
+        """Commits up to this version, newest first, as far as the table retains them."""
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidArgumentError(
                 f"limit={limit!r} is not a number of commits", advice="pass for example limit=10"
@@ -118,7 +118,8 @@ class Table(Later):
     def append(self, data: Any, merge_schema: bool = False, **options: Any) -> WriteResult:
         """Adds every row of the data; `merge_schema` adds columns that the table lacks and widens types.
 
-        New columns may lie inside structs; int becomes bigint, float double, decimals longer, where the format can.
+        New columns may be inside structs; int becomes bigint, float double, decimals get more digits, if the format
+        supports it.
         """
         engine = engine_for(data)
         flag("merge_schema", merge_schema)
@@ -169,10 +170,10 @@ class Table(Later):
 
     @located
     def add_column(self, name: str, type: Any, **options: Any) -> WriteResult:
-        """Adds a nullable column, null in the rows that are there; `type` is Spark SQL text or a DataType."""
+        """Adds a nullable column, null in existing rows; `type` is Spark SQL text or a DataType."""
         found = parse_type(type) if isinstance(type, str) else type
         if not isinstance(name, str) or not name:
-            raise InvalidArgumentError(f"{name!r} is not the name of a column", advice="pass the name as text")
+            raise InvalidArgumentError(f"{name!r} is not the name of a column", advice="pass the name as a string")
         if not isinstance(found, DataType):
             raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
         column = (name, found)
@@ -186,7 +187,7 @@ class Table(Later):
 
     @located
     def find_write(self, write_id: str) -> Version | None:
-        """The version that a write made, by its write id; settles a CommitUnknownError."""
+        """The version that a write created, by its write id; resolves a CommitUnknownError."""
         if not isinstance(write_id, str) or not write_id:
             raise InvalidArgumentError(f"{write_id!r} is not a write id", advice="pass WriteResult.write_id")
         h = self._handle
@@ -201,7 +202,7 @@ class Table(Later):
         return self
 
     def _zoned(self, engine: Engine, where: str | Expr | None) -> Handle:
-        """The handle with the time zone that a condition is meant in on this engine."""
+        """The handle with the time zone of conditions on this engine."""
         if where is None:
             return self._handle
         return replace(self._handle, zone=zone_of(engine, self._timezone, self._spark))
@@ -224,5 +225,5 @@ def write_options(options: Mapping[str, Any]) -> WriteOptions:
     known = WriteOptions.__slots__
     for name in options:
         if name not in known:
-            raise InvalidArgumentError(f"there is no option {name!r}", advice=f"the options are {', '.join(known)}")
+            raise InvalidArgumentError(f"unknown option {name!r}", advice=f"the options are {', '.join(known)}")
     return WriteOptions(**options)

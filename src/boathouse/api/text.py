@@ -1,4 +1,4 @@
-"""Sizes and times as people read them; needs neither Arrow nor a table."""
+"""Human-readable sizes and times; needs neither Arrow nor a table."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Arrow: schemas, casts, comparisons and expressions with Spark's meaning."""
+"""Arrow: schemas, casts, comparisons and expressions with Spark's semantics."""

@@ -43,7 +43,7 @@ def apply(op: str, a: Value, b: Value, result: DataType) -> Value:
 
 
 def refuse_zero(left: pa.Array, right: pa.Array) -> None:
-    """Raises EvaluationError where a value is divided by zero: for floats too, as Spark's ANSI mode does."""
+    """Raises EvaluationError where a value is divided by zero, for floats too, as in Spark's ANSI mode."""
     zero = pc.equal(right, pa.scalar(0, right.type))
     if pc.any(pc.and_(zero, pc.is_valid(left))).as_py():
         raise EvaluationError("division by zero")
@@ -126,9 +126,9 @@ def _exactly(op: str, x: Decimal, y: Decimal, result: DecimalType) -> Decimal:
 
 
 def _divide(left: pa.Array, right: pa.Array, result: DecimalType) -> pa.Array | None:
-    """The quotient by Arrow's truncating division with a digit to spare; None if that needs over 76 digits."""
+    """The quotient by Arrow's truncating division with one extra digit; None if that needs more than 76 digits."""
     (p1, s1), (p2, s2) = ((t.precision, t.scale) for t in (left.type, right.type))
-    # Arrow's result has scale max(4, s1 + p2 - s2 + 1): the dividend's scale is raised until a digit is left over.
+    # Arrow's result has scale max(4, s1 + p2 - s2 + 1): the dividend's scale is raised until there is one extra digit.
     raised = max(result.scale - p2 + s2, s1)
     scale = max(4, raised + p2 - s2 + 1)
     if p1 - s1 + s2 + scale > 76 or p1 + raised - s1 > 76:
@@ -145,7 +145,7 @@ def _natural(op: str, a: pa.DataType, b: pa.DataType) -> int:
 
 
 def rescale(a: pa.Array, to: DecimalType, safe: bool = False) -> pa.Array:
-    """Decimals rounded half up to the scale of `to`; what does not fit raises, or is null if `safe`."""
+    """Decimals rounded half up to the scale of `to`; a value that does not fit raises, or is null if `safe`."""
     arrow = to_arrow_type(to)
     if a.type.scale > to.scale:
         # Room for the carry of 9.99 -> 10.0.

@@ -1,4 +1,4 @@
-"""CAST with Spark's ANSI meaning over arrays; `conform` fits user data to a table's schema."""
+"""CAST over arrays with Spark's ANSI semantics; see `conform` for casting user data to a table's schema."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from boathouse.types import (
 
 __all__ = ["cast", "conform"]
 
-# Seconds since the epoch at the start of the years 1 and 10000: what Arrow prints as Spark does.
+# Seconds since the epoch at the start of the years 1 and 10000: in between, Arrow prints as Spark does.
 _YEAR_1 = -62_135_596_800
 _YEAR_10000 = 253_402_300_800
 
 
 def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zone: Zone | None = None) -> pa.Array:
-    """CAST(array AS to); `safe` is TRY_CAST: null where CAST raises. `zone` is needed as `expr.zoned` says.
+    """CAST(array AS to); `safe` is TRY_CAST: null where CAST raises. `zone` is needed where `expr.zoned` says so.
 
-    Raises EvaluationError on overflow and malformed text.
+    Raises EvaluationError on overflow and malformed strings.
     """
     arrow = to_arrow_type(to)
     if source == to:
@@ -162,7 +162,7 @@ def _to_decimal(array: pa.Array, source: DataType, to: DecimalType, safe: bool) 
         return rescale(array.cast(pa.decimal256(source.precision, source.scale)), to, safe)
 
     def one(v: float) -> Decimal | None:
-        # Spark goes through the double's shortest text.
+        # Spark uses the double's shortest string.
         out = text.fit_decimal(Decimal(repr(float(v))), to.precision, to.scale)
         if out is None and not safe:
             raise EvaluationError(f"{v} does not fit {to}")
@@ -172,7 +172,7 @@ def _to_decimal(array: pa.Array, source: DataType, to: DecimalType, safe: bool) 
 
 
 def _clocks(array: pa.Array, source: TimestampType, zone: Zone) -> pa.Array:
-    """Instants as the wall clocks of a zone."""
+    """The wall clocks of instants in a zone."""
     arrow = to_arrow_type(replace(source, utc=False))
     if zone.utc:
         return array.view(arrow)
@@ -184,7 +184,7 @@ def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bo
     target = text.UNITS_PER_SECOND[to.unit]
     if isinstance(source, DateType):
         days, mask = integers(array)
-        # Beside a zone one day less: midnight may be a day away from UTC's.
+        # With a zone one day less: midnight may be up to a day from UTC's.
         limit = (2**63 - 1) // (86_400 * target) - (zone is not None)
         bad = (days > limit) | (days < -limit - (zone is None))
         days = np.where(bad, 0, days)
@@ -213,7 +213,7 @@ def _from_text(array: pa.Array, to: DataType, safe: bool, zone: Zone | None) -> 
         if literal is None:
             if safe:
                 return None
-            raise EvaluationError(f"{word!r} is no {to}")
+            raise EvaluationError(f"{word!r} is not a valid {to}")
         return literal.value
 
     arrow = to_arrow_type(to)
@@ -233,7 +233,7 @@ def _to_text(array: pa.Array, source: DataType) -> pa.Array:
             return per_distinct(lambda v: text.format_float(v, bits), array, string)
         case DecimalType(_, scale):
             if scale <= 6:
-                # Arrow prints small numbers with an exponent, which takes more places than six.
+                # Arrow prints numbers with more than six decimal places with an exponent.
                 return array.cast(string)
             return per_distinct(lambda v: text.format_decimal(v, scale), array, string)
         case DateType():

@@ -1,4 +1,5 @@
-"""User data made to fit a table's schema: names matched, order fixed, safe casts only, every misfit listed."""
+"""Casts user data to a table's schema: resolves columns by name, reorders them, allows safe casts only, lists every
+mismatch."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from boathouse.types import (
 )
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
-_NAIVE = "say which zone it is in: cast it to a timestamp with a zone"
+_NAIVE = "declare its zone: cast it to a timestamp with a zone"
 
 
 def conform(data: pa.RecordBatch | pa.Table, schema: Schema, where: str | None = None) -> pa.RecordBatch | pa.Table:
@@ -75,7 +76,7 @@ def _conform_batch(batch: pa.RecordBatch, schema: Schema, where: str | None) -> 
 
 
 def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[Field, ...]) -> dict[int, Sequence[int]]:
-    """For each wanted field the given columns that could be it: an exact name wins over one of another case."""
+    """For each field the given columns that match it: an exact name takes precedence over one in another case."""
     out: dict[int, Sequence[int]] = {}
     names = Names(f.name for f, _ in columns)
     wanted = Names(f.name for f in fields)
@@ -95,7 +96,7 @@ def _members(
     problems: list[str],
     present: pa.Array | None,
 ) -> list[pa.Array]:
-    """One array a field; `present` says in which rows the parent is not null (None: in all)."""
+    """One array per field; `present` marks the rows in which the parent is not null (None: all)."""
     matches = _match(columns, fields)
     used = {j for hits in matches.values() for j in hits}
     for j, (field, _) in enumerate(columns):
@@ -106,7 +107,7 @@ def _members(
         path = f"{parent}{f.name}"
         hits = matches[i]
         if len(hits) > 1:
-            problems.append(f"`{path}` is there {len(hits)} times ({', '.join(columns[j][0].name for j in hits)})")
+            problems.append(f"`{path}` occurs {len(hits)} times ({', '.join(columns[j][0].name for j in hits)})")
         if len(hits) == 1:
             field, array = columns[hits[0]]
             arrays.append(_fit(array, field, f, path, problems, present))
@@ -157,17 +158,17 @@ def _convert(array: pa.Array, source: DataType, to: DataType, path: str, problem
             return _variant(array, source, path, problems)
     advice = _refusal(source, to)
     if advice is not None:
-        problems.append(f"`{path}` is {source} and the table has {to}{f': {advice}' if advice else ''}")
+        problems.append(f"`{path}` is {source}, but the table has {to}{f': {advice}' if advice else ''}")
         return array
     try:
         return _scalar(array, source, to, arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        problems.append(f"`{path}` ({source}) holds a value that does not fit {to}: {str(error).splitlines()[0]}")
+        problems.append(f"`{path}` ({source}) contains a value that does not fit {to}: {str(error).splitlines()[0]}")
         return array
 
 
 def _refusal(source: DataType, to: DataType) -> str | None:
-    """None if `source` fits `to` without loss (values checked later); else why not."""
+    """None if `source` fits `to` without loss (values are checked later); otherwise the reason."""
     match source, to:
         case _ if source == to:
             return None
@@ -214,10 +215,10 @@ def _struct(array: pa.Array, fields: tuple[Field, ...], path: str, problems: lis
     present = _valid(array)
     made = _members(columns, fields, len(array), f"{path}.", problems, present)
     arrow = [to_arrow_field(f) for f in fields]
-    if problems or not fields:  # without members there is nothing to fit, and no length but the array's own
+    if problems or not fields:  # without fields there is nothing to cast, and only the array has the length
         return array
     if not made:
-        # Without members the count of rows is nowhere but here.
+        # Without fields, only the struct array has the number of rows.
         return array
     return pa.StructArray.from_arrays(made, fields=arrow, mask=None if present is None else pc.invert(present))
 
@@ -240,7 +241,7 @@ def _vector(array: pa.Array, element: Field, size: int, path: str, problems: lis
     if problems:
         return array
     if mask is not None:
-        # A fixed-size list keeps room for null rows: spread the elements over all rows.
+        # A fixed-size list has elements for null rows too: distribute the elements over all rows.
         there = np.repeat(pc.is_valid(array).to_numpy(zero_copy_only=False), size)
         inner = take(inner, pa.array(np.cumsum(there) - 1, mask=~there))
     return pa.FixedSizeListArray.from_arrays(inner, type=pa.list_(to_arrow_field(element), size), mask=mask)
@@ -258,7 +259,7 @@ def _map(array: pa.Array, key: Field, value: Field, arrow: pa.DataType, path: st
 def _variant(array: pa.Array, source: DataType, path: str, problems: list[str]) -> pa.Array:
     names = [f.name for f in array.type] if pa.types.is_struct(array.type) else []
     if sorted(names) != ["metadata", "value"]:
-        problems.append(f"`{path}` is {source} and the table has variant")
+        problems.append(f"`{path}` is {source}, but the table has variant")
         return array
     parts = [unwrapped(array.field(names.index(n))).cast(pa.binary()) for n in ("metadata", "value")]
     fields = [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]

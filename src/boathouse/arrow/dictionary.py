@@ -1,4 +1,4 @@
-"""Dictionaries spread out to a value a row."""
+"""Decodes dictionary arrays to one value per row."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _NUMBERS = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}
 _SHARED_ROWS = 1 << 17
 _MOST_RUNS = 1 << 12
 _RUN_BYTES = 1 << 18
-"""The runs of a small dictionary have to stay in a core's cache."""
+"""The expanded runs of a small dictionary must stay in a core's cache."""
 _ROWS_PER_RUN = 16
-"""To make a run costs as much as to take this many rows."""
+"""Building a run costs as much as taking this number of rows."""
 
 
 def spread(array: pa.DictionaryArray) -> pa.Array:
-    """The values of a dictionary array row by row, in the read pool. Raises ArrowIndexError for a wild index."""
+    """The values of a dictionary array row by row, in the read pool. Raises ArrowIndexError for an out-of-range
+    index."""
     return next(pieces(array, max(len(array), 1)))
 
 
 def pieces(array: pa.DictionaryArray, rows: int) -> Iterator[pa.Array]:
-    """What `spread` gives, in arrays of at most `rows` rows: pieces that fit a core's cache take half the time."""
+    """The result of `spread`, in arrays of at most `rows` rows: chunks that fit into a core's cache are faster."""
     values, indices = array.dictionary, array.indices
     way = _way(values, indices, rows)
     for at in range(0, max(len(indices), 1), rows):
@@ -39,7 +40,7 @@ def pieces(array: pa.DictionaryArray, rows: int) -> Iterator[pa.Array]:
 
 
 class _Way(Protocol):
-    """How values of one dictionary are taken."""
+    """How values are taken from one dictionary."""
 
     def take(self, indices: pa.Array) -> pa.Array: ...
 
@@ -60,9 +61,11 @@ def _way(values: pa.Array, indices: pa.Array, rows: int) -> _Way:
 
 
 def require_bounds(indices: pa.Array, count: int) -> None:
-    """Raises ArrowIndexError for an index that is not below `count`; Arrow looks at none as it reads them."""
+    """Raises ArrowIndexError for an index that is not below `count`; Arrow does not check indexes when it reads
+    them."""
     if pa.types.is_int32(indices.type) and len(indices):
-        # A negative one is a large one. What stands in null rows may be anything, and is looked at closer then.
+        # As unsigned, a negative index is a large one. Null rows may hold anything, so they are excluded if the check
+        # fails.
         found = np.frombuffer(indices.buffers()[1], np.uint32, len(indices), 4 * indices.offset)
         if found.max() < count:
             return
@@ -82,7 +85,7 @@ class _Any:
 
 @dataclass(frozen=True, slots=True)
 class _OneWidth:
-    """Texts that are all equally long, as flags and codes are: they are taken as numbers."""
+    """Strings of one length, such as flags and codes: they are taken as numbers."""
 
     values: pa.Array
     width: int
@@ -99,24 +102,25 @@ class _OneWidth:
 
 @lru_cache(maxsize=len(_NUMBERS))
 def _starts(width: int, rows: int) -> pa.Buffer:
-    """Offsets of values of one width, which arrays share."""
+    """Offsets of values of one width, shared between arrays."""
     return pa.py_buffer(np.arange(0, (rows + 1) * width, width, dtype=np.int32))
 
 
 @dataclass(frozen=True, slots=True)
 class _Few:
-    """Texts of a small dictionary: runs of two or four rows are taken at once out of all the runs there can be."""
+    """Strings of a small dictionary: the codes of two or four rows are packed into one code, which indexes a table of
+    all combinations."""
 
     type: pa.DataType
     null: int
-    """The code of the last value, which is empty and stands for nulls where there are any."""
+    """The code of the last value, which is empty and represents nulls, if there are any."""
     runs: pa.Array
     lengths: pa.Array
-    """Of the values of each run: int32 side by side."""
+    """The lengths of the values of each run, as adjacent int32."""
     bits: int
-    """Of a row's code."""
+    """The number of bits of a row's code."""
     together: int
-    """Rows in a run."""
+    """The number of rows in a run."""
 
     def take(self, indices: pa.Array) -> pa.Array:
         rows = len(indices)
@@ -129,11 +133,11 @@ class _Few:
         np.cumsum(np.frombuffer(lengths.buffers()[1], np.int32, rows), dtype=np.int32, out=ends[1:])
         validity = None
         if indices.null_count:
-            validity = pa.concat_arrays([indices.is_valid()]).buffers()[1]  # not that of a slice, with its offset
+            validity = pa.concat_arrays([indices.is_valid()]).buffers()[1]  # not a slice's bitmap, which has an offset
         return pa.Array.from_buffers(self.type, rows, [validity, offsets, data])
 
     def _codes(self, indices: pa.Array) -> npt.NDArray[np.uint8]:
-        """A byte a row, filled up to whole runs."""
+        """One byte per row, padded to whole runs."""
         codes = _scratch(-(-len(indices) // self.together) * self.together)
         codes[len(indices) :] = 0
         if indices.null_count:
@@ -143,12 +147,12 @@ class _Few:
 
 
 def _few(values: pa.Array, lengths: Codes, indices: pa.Array) -> _Few | None:
-    """The dictionary's runs; None where they are too many, or too long, for that to pay."""
+    """The dictionary's runs; None if they are too many, or too long, to pay."""
     nulls = indices.null_count > 0
     bits = max((len(values) + nulls - 1).bit_length(), 1)
     for together in (4, 2):
         count = 1 << (bits * together)
-        size = together * (count >> bits) * int(lengths.sum())  # each value as often in each place
+        size = together * (count >> bits) * int(lengths.sum())  # each value equally often in each position
         if count <= _MOST_RUNS and len(indices) >= _ROWS_PER_RUN * count and size <= _RUN_BYTES:
             _, offsets, data = values.buffers()
             first = int(np.frombuffer(offsets, np.int32, 1, 4 * values.offset)[0])
@@ -159,12 +163,12 @@ def _few(values: pa.Array, lengths: Codes, indices: pa.Array) -> _Few | None:
 
 @lru_cache(maxsize=64)
 def _runs(lengths: bytes, text: bytes, utf8: bool, bits: int, together: int) -> _Few:
-    """All the runs of these values: the row groups and files of a table mostly have the same few."""
+    """All the runs of these values, cached: the row groups and files of a table mostly have the same few."""
     type = pa.string() if utf8 else pa.binary()
     sizes = np.frombuffer(lengths, np.int32)
     ends = np.cumsum(np.append(np.int32(0), sizes), dtype=np.int32)
     values = pa.Array.from_buffers(type, len(sizes), [None, pa.py_buffer(ends), pa.py_buffer(text)])
-    # A code that stands for no value gives the last one; nobody asks for it.
+    # A code without a value gives the last one; it is never used.
     codes = np.minimum(np.arange(1 << bits), len(sizes) - 1)
     runs, each = values.take(pa.array(codes)), sizes[codes].reshape(-1, 1)
     empty = pa.scalar("" if utf8 else b"", type)
@@ -177,7 +181,7 @@ def _runs(lengths: bytes, text: bytes, utf8: bool, bits: int, together: int) -> 
 
 
 def _packed(codes: npt.NDArray[np.uint8], bits: int, together: int) -> Codes:
-    """The codes of a run side by side in one number, the first lowest; they are overwritten."""
+    """The codes of a run packed into one number, the first lowest; the input is overwritten."""
     low = (1 << bits) - 1
     runs: Codes = codes.view(np.uint16 if together == 2 else np.uint32)
     moved = _scratch(len(codes)).view(runs.dtype)
@@ -196,5 +200,6 @@ def _packed(codes: npt.NDArray[np.uint8], bits: int, together: int) -> Codes:
 
 
 def _scratch(size: int) -> npt.NDArray[np.uint8]:
-    """Bytes to work in, which the read pool has at hand: the system would have to clear them first."""
+    """A work buffer from the read pool, which reuses freed memory: new memory from the system has to be cleared
+    first."""
     return np.frombuffer(pa.allocate_buffer(size, read_pool()), np.uint8)

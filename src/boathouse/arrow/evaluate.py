@@ -1,6 +1,6 @@
-"""Bound expressions over record batches: whole-column kernels, Spark's meaning, ANSI errors.
+"""Evaluates bound expressions over record batches: whole-column kernels, Spark's semantics, ANSI errors.
 
-A value that can raise is computed only for rows that need it: behind AND, OR, CASE and COALESCE, as Spark does.
+A value that can raise is computed only for the rows that need it in AND, OR, CASE and COALESCE, as in Spark.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from boathouse.types import DataType, FloatType, VariantType
 
 
 def evaluate(expr: Expr, batch: pa.RecordBatch | pa.Table) -> pa.Array:
-    """One value a row. An unbound `expr` is bound to the batch's own schema first.
+    """One value per row. An unbound `expr` is bound to the batch's own schema first.
 
     Raises EvaluationError (overflow, division by zero, a cast that fails) naming the expression.
     """
@@ -76,7 +76,7 @@ def select(batch: pa.RecordBatch, expr: Expr) -> pa.RecordBatch:
 
 
 def fold_constants(expr: Expr) -> Expr:
-    """`expr` with every part that reads no column replaced by its value, where it has one without error."""
+    """`expr` with every part that reads no column replaced by its value, if computing it raises no error."""
     return simplify(_fold(expr))
 
 
@@ -94,7 +94,8 @@ def _fold(e: Expr) -> Expr:
 
 @cache
 def _no_columns() -> pa.RecordBatch:
-    """A batch for expressions that read no column; made late, because the first array loads pandas where it is."""
+    """A batch for expressions that read no column; created lazily, because the first array imports pandas if it is
+    installed."""
     return pa.RecordBatch.from_pylist([], pa.schema([]))
 
 
@@ -111,13 +112,13 @@ def _run(e: Expr, batch: pa.RecordBatch) -> Value:
     except (pa.ArrowInvalid, OverflowError) as error:
         raise EvaluationError(f"{str(error).splitlines()[0]} in {e}") from error
     except pa.ArrowIndexError as error:
-        # Of a dictionary that was read: its indices are looked at no earlier than here.
-        raise CorruptTableError(f"broken data: {error} in {e}") from error
+        # From a dictionary that was read: its indexes are first checked here.
+        raise CorruptTableError(f"corrupt data: {error} in {e}") from error
 
 
 @lru_cache(4096)
 def can_raise(e: Expr) -> bool:
-    """Whether some value of the right types makes `e` fail."""
+    """Whether `e` can fail for values of the right types."""
     match e:
         case Arithmetic(op):
             own = op in ("/", "%", "div") or not isinstance(e.type, FloatType)
@@ -141,7 +142,7 @@ def _column(e: Column, batch: pa.RecordBatch) -> pa.Array:
     array = batch.column(_position(e.path[0], batch.schema.names) if at < 0 else at)
     for name in e.path[1:]:
         if not pa.types.is_struct(array.type):
-            raise ColumnNotFoundError(f"no member {e} in the batch")
+            raise ColumnNotFoundError(f"no field {e} in the batch")
         array = pc.struct_field(array, [_position(name, [f.name for f in array.type])])
     return plain(array, _type(e))
 
@@ -156,7 +157,7 @@ def _position(name: str, names: list[str]) -> int:
 
 
 def plain(array: pa.Array, type: DataType) -> pa.Array:
-    """`array` in the layout of `to_arrow_type(type)`: dictionaries, large and view layouts undone."""
+    """`array` in the layout of `to_arrow_type(type)`: without dictionaries, large and view layouts."""
     want = to_arrow_type(type)
     if array.type == want:
         return array
@@ -175,7 +176,7 @@ def _comparison(e: Comparison, batch: pa.RecordBatch) -> Value:
 
 
 def _pair(first: Expr, second: Expr, batch: pa.RecordBatch) -> tuple[Value, Value]:
-    """Both operands; one that can raise is not computed where the first is null, as in Spark."""
+    """Both operands; the second is not computed where the first is null if it can raise, as in Spark."""
     value = _run(first, batch)
     if not can_raise(second):
         return value, _run(second, batch)
@@ -272,7 +273,7 @@ def _cast(e: Cast, batch: pa.RecordBatch) -> Value:
 
 def _arithmetic(e: Arithmetic, batch: pa.RecordBatch) -> Value:
     if e.op in ("/", "%", "div"):
-        # Spark looks at the divisor first.
+        # Spark evaluates the divisor first.
         right, left = _pair(e.right, e.left, batch)
     else:
         left, right = _pair(e.left, e.right, batch)

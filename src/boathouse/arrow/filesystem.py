@@ -1,7 +1,7 @@
 """Data files as Arrow's own file objects, by URI: on executors and in process.
 
 `NativeFiles` is picklable and goes through `pyarrow.fs`; `StorageFiles` goes through `Storage` and stays in its
-process. `data_files(stores)` takes the first for every URI that it reaches, else the second.
+process. `data_files(stores)` uses the first for every URI that it can reach, else the second.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _FILE = "file://"
 
 
 class OutputFiles(Protocol):
-    """Makes data files. URIs are raw text (see `boathouse.storage.uris`); errors are those of storage."""
+    """Makes data files. URIs are raw (see `boathouse.storage.uris`); errors are those of `storage`."""
 
     def open_output(self, uri: str) -> pa.NativeFile:
-        """A file to be written from its beginning, with its folders made; complete once closed. What is there is
-        overwritten: names of data files are unique."""
+        """A new file to write to, with its folders created; complete once closed. An existing file is overwritten:
+        names of data files are unique."""
         ...
 
     def delete(self, uri: str) -> None:
-        """Removes a file; one that is not there is fine."""
+        """Removes a file; a missing file is ignored."""
         ...
 
 
@@ -65,9 +65,9 @@ class DataFiles(OutputFiles, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NativeFiles:
-    """Data files through `pyarrow.fs`. Picklable; each process opens its file systems once, when first used.
+    """Data files through `pyarrow.fs`. Picklable; each process opens its file systems once, on first use.
 
-    UnsupportedFeatureError for memory:// and for options that Arrow's clients do not take (see `not_native`).
+    UnsupportedFeatureError for memory:// and for options that Arrow's clients do not support (see `not_native`).
     """
 
     options: StorageOptions
@@ -75,7 +75,8 @@ class NativeFiles:
     def open_input(self, uri: str) -> pa.NativeFile:
         uri = absolute(uri)
         if uri.startswith(_FILE):
-            # Memory mapping scans no faster, and a file that another process cuts short would end ours by SIGBUS.
+            # Memory mapping is not faster for scans, and a file truncated by another process would kill ours with
+            # SIGBUS.
             return _typed(uri, self.options, lambda: pa.OSFile(uri[len(_FILE) :], memory_pool=read_pool()))
         system, path = self._system(uri)
         return _typed(uri, self.options, lambda: system.open_input_file(path))
@@ -92,7 +93,7 @@ class NativeFiles:
         system, path = self._system(uri)
         info = _typed(uri, self.options, lambda: system.get_file_info(path))
         if info.type is not fs.FileType.File:
-            raise NotFoundError("No file is there.", where=uri)
+            raise NotFoundError("The file does not exist.", where=uri)
         return int(info.size)
 
     def delete(self, uri: str) -> None:
@@ -135,16 +136,16 @@ def _typed(uri: str, options: StorageOptions, request: Callable[[], Any]) -> Any
     except BoathouseError:
         raise
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        failure = NotFoundError("No file is there.", where=uri)
+        failure = NotFoundError("The file does not exist.", where=uri)
     except (OSError, pa.ArrowException) as error:
         text = scrub(str(error), options.secrets())
         lost = isinstance(error, TimeoutError | ConnectionError) or "curlCode" in text or "HTTP status 5" in text
         failure = (UndecidedError if lost else StorageError)(f"The file cannot be opened: {text}", where=uri)
-    raise failure  # outside the handlers: a chained error would show the client's own text
+    raise failure  # outside the handlers: a chained error would show the client's own message
 
 
 def not_native(options: StorageOptions, scheme: str, authority: str = "") -> str | None:
-    """Why Arrow's file system for `scheme` cannot do what the options ask; None if it can."""
+    """Why Arrow's file system for `scheme` does not support the options; None if it does."""
     if scheme in ("file", "s3"):
         return None
     asked = {name for name, _ in options.items}
@@ -154,10 +155,10 @@ def not_native(options: StorageOptions, scheme: str, authority: str = "") -> str
         refused = asked & {"bearer_token", "proxy_url", "anonymous"}
         endpoint = options.get("endpoint")
         if endpoint is not None and _azure_hosts(endpoint, _azure_account(options, authority)) is None:
-            return "Arrow's client takes no endpoint without the account in it"
+            return "Arrow's client supports no endpoint without the account in it"
     else:
-        return f"{scheme}:// lives in the process that made it"
-    return f"Arrow's client takes no {' or '.join(sorted(refused))}" if refused else None
+        return f"{scheme}:// exists only in the process that created it"
+    return f"Arrow's client does not support {' or '.join(sorted(refused))}" if refused else None
 
 
 @lru_cache(maxsize=64)
@@ -212,9 +213,9 @@ def _azure_account(options: StorageOptions, authority: str) -> str:
 
 
 def _azure_hosts(endpoint: str, account: str) -> tuple[str, str] | None:
-    """The hosts of the blob and the dfs service as Arrow wants them, which puts the account before or behind them.
+    """The hosts of the blob and the dfs service as Arrow expects them, which adds the account before or after them.
 
-    None for an endpoint that names no account: Arrow cannot address that.
+    None for an endpoint without an account: Arrow cannot address it.
     """
     host, _, path = endpoint.rpartition("://")[2].rstrip("/").partition("/")
     if path:
@@ -226,7 +227,7 @@ def _azure_hosts(endpoint: str, account: str) -> tuple[str, str] | None:
 def _azure(options: StorageOptions, authority: str) -> Any:
     account, domain = _azure_account(options, authority), authority.partition("@")[2].partition(".dfs.")[2]
     if not account:
-        raise InvalidArgumentError("The Azure account is not known.", where=authority, advice="give account_name")
+        raise InvalidArgumentError("The Azure account is unknown.", where=authority, advice="give account_name")
     endpoint = options.get("endpoint") or ""
     scheme = endpoint.rpartition("://")[0]
     given_hosts = _azure_hosts(endpoint, account)
@@ -273,7 +274,7 @@ class StorageFiles:
 
 
 class WholeFile:
-    """The one file `uri`, which gets its name at the end of a `with` block; after an error, what had it keeps it."""
+    """The file `uri`, which appears at the end of a `with` block; after an error, an existing file stays unchanged."""
 
     def __init__(self, stores: Stores, uri: str) -> None:
         storage, key = stores.resolve(uri)
@@ -284,7 +285,7 @@ class WholeFile:
         return pa.PythonFile(_Unnamed(self._writer), mode="w")
 
     def delete(self, uri: str) -> None:
-        """Does nothing: a file without a name is gone when the block is left by an error."""
+        """Does nothing: the file is discarded when the block is left by an error."""
 
     def __enter__(self) -> Self:
         return self
@@ -294,7 +295,7 @@ class WholeFile:
 
 
 class _Unnamed(io.RawIOBase):
-    """What a writer takes, without an end: to close a writer is to publish its object."""
+    """A file object for a writer, without `close`: closing the writer would publish the object."""
 
     def __init__(self, writer: Writer) -> None:
         super().__init__()
@@ -311,7 +312,7 @@ class _Unnamed(io.RawIOBase):
 
 
 class _Reader(io.RawIOBase):
-    """An object read by ranges: one request a read, after one for the size."""
+    """An object read by ranges: one request per read, after one for the size."""
 
     def __init__(self, storage: Storage, key: str) -> None:
         super().__init__()
@@ -350,7 +351,7 @@ class _Reader(io.RawIOBase):
 
 
 class ChosenFiles:
-    """For each URI, Arrow's own file system where it can, else the storage; deletes go through the storage.
+    """For each URI, Arrow's own file system if it supports it, else the storage; deletes go through the storage.
 
     Pickles as `NativeFiles`, unless a storage is wrapped (UnsupportedFeatureError).
     """
@@ -369,8 +370,8 @@ class ChosenFiles:
         return self._by_storage
 
     def check(self, uris: pa.Array | pa.ChunkedArray) -> None:
-        """Raises ForeignPathError for the first that the stores refuse: once pickled, or read by another engine,
-        nobody asks them."""
+        """Raises ForeignPathError for the first URI that the stores refuse: they are not consulted after pickling, or
+        when another engine reads."""
         if self.stores.home is None:
             return
         own = pc.starts_with(uris, self.stores.home.partition("://")[0] + "://")
@@ -397,5 +398,5 @@ class ChosenFiles:
 
 
 def data_files(stores: Stores) -> DataFiles:
-    """Data files with the options of `stores`, for use in this process; pickled, they arrive as `NativeFiles`."""
+    """Data files with the options of `stores`, for use in this process; unpickled, they are `NativeFiles`."""
     return ChosenFiles(stores)

@@ -1,4 +1,4 @@
-"""The kernels behind expr.functions.FUNCTIONS, one a name: `kernel(args, result type[, zone]) -> array`.
+"""The kernels of expr.functions.FUNCTIONS, one per name: `kernel(args, result type[, zone]) -> array`.
 
 At least one argument is an array, all have the types that `bind` coerced them to.
 """
@@ -38,7 +38,7 @@ def _null(args: list[Value], type: DataType) -> pa.Array:
 
 
 def like(value: Value, pattern: Value, escape: str, ignore_case: bool) -> Value:
-    """LIKE; a pattern that ends in the escape character, or escapes an ordinary one, is an error as in Spark."""
+    """LIKE; a pattern that ends in the escape character, or escapes an ordinary one, is an error, as in Spark."""
     if isinstance(pattern, pa.Scalar):
         if not pattern.is_valid:
             return pa.nulls(len(value), pa.bool_())
@@ -198,5 +198,5 @@ KERNELS: dict[str, Kernel] = {
     **variants.KERNELS,
 }
 
-# Those whose result may depend on a time zone; it is None where it does not.
+# Functions whose result may depend on a time zone; `zone` is None if it does not.
 ZONED: dict[str, ZonedKernel] = {**times.ZONED, **variants.ZONED}

@@ -1,4 +1,4 @@
-"""Bounds of an expression's values in each file: of a column, or of a monotonic cast of one."""
+"""Bounds of an expression's values in each file, for a column or a monotonic cast of one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from boathouse.types import DataType, DateType, DecimalType, FloatType, IntegerT
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Per file: every value that is neither null nor NaN lies in [lower, upper] (null: no limit known).
+    """Per file: every value that is neither null nor NaN is in [lower, upper] (null: unknown).
 
     `has_null`, `has_nan`, `has_number` (neither) and `has_value` (not null) err on the side of True; `exact` is
     True only where both bounds are attained.
@@ -39,7 +39,7 @@ class Interval:
 
 
 def interval(e: Expr, member: Callable[[Column], pa.StructArray | None], rows: pa.Array) -> Interval | None:
-    """The interval of `e`; None where nothing is known about it."""
+    """The interval of `e`; None if nothing is known about it."""
     if isinstance(e, Column):
         stats = member(e)
         return None if stats is None or e.type is None else _of_stats(stats, e.type, rows)
@@ -50,7 +50,7 @@ def interval(e: Expr, member: Callable[[Column], pa.StructArray | None], rows: p
 
 
 def _monotonic(source: DataType, to: DataType) -> bool:
-    """Whether x <= y implies CAST(x) <= CAST(y), NaN staying NaN."""
+    """Whether x <= y implies CAST(x) <= CAST(y), with NaN unchanged."""
     match source, to:
         case (IntegerType() | DecimalType(), IntegerType() | FloatType() | DecimalType()):
             return True
@@ -73,14 +73,14 @@ def _cast(inner: Interval, source: DataType, to: DataType, zone: Zone | None) ->
 
 
 def _turns_back(source: DataType, to: DataType, zone: Zone) -> bool:
-    """Whether a greater value can become a smaller one: an instant after a clock was set back, a skipped clock."""
+    """Whether a greater value can become a smaller one: an instant after a clock was set back, a skipped wall clock."""
     if isinstance(source, DateType) or zone.fixed:
         return False
     return zone.dates_fall if isinstance(to, DateType) else True
 
 
 def _moved(bounds: pa.Array, days: int) -> pa.Array:
-    """Bounds some days off; null, which sets no limit, beyond the type."""
+    """Bounds shifted by some days; null, which means no limit, beyond the type's range."""
     values, mask = integers(bounds)
     step = days if pa.types.is_date32(bounds.type) else days * 86_400 * UNITS_PER_SECOND[bounds.type.unit]
     limit = 2**31 - 1 if pa.types.is_date32(bounds.type) else 2**63 - 1
@@ -131,11 +131,11 @@ def _bound(array: pa.Array | None, type: DataType, arrow: pa.DataType, count: in
     if bound.type != arrow:
         return pa.nulls(count, arrow)
     if isinstance(type, FloatType):
-        # Some writers put NaN into bounds: it says nothing about the other values.
+        # Some writers store NaN in bounds: it does not bound the other values.
         return pc.if_else(pc.is_nan(bound), pa.scalar(None, arrow), bound)
     return bound
 
 
 def true_of(values: pa.Array) -> Bools:
-    """A boolean array as numpy, null being False."""
+    """A boolean array as numpy, null as False."""
     return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)

@@ -1,6 +1,6 @@
-"""Comparisons with Spark's meaning where Arrow's differs: NaN equals NaN and is the greatest, -0.0 equals 0.0.
+"""Comparisons with Spark's semantics where Arrow's differ: NaN equals NaN and is the greatest, -0.0 equals 0.0.
 
-Strings and binaries compare by unsigned bytes and timestamps as instants in both, so those cost one kernel.
+Strings and binaries are compared by unsigned bytes and timestamps as instants in both, so they take one kernel.
 Arguments are arrays or scalars of one Arrow type; results have Arrow's nulls.
 """
 
@@ -29,7 +29,7 @@ def compare(op: str, a: Value, b: Value) -> Value:
     if op == "<=>":
         return _null_safe_equal(a, b)
     if pa.types.is_null(a.type):
-        # Arrow compares no nulls without a type.
+        # Arrow cannot compare nulls of the null type.
         a, b = (x.cast(pa.bool_()) for x in (a, b))
     if not pa.types.is_floating(a.type):
         return _PLAIN[op](a, b)
@@ -43,7 +43,7 @@ def compare(op: str, a: Value, b: Value) -> Value:
 
 def _float_with_scalar(op: str, a: Value, b: pa.Scalar) -> Value:
     if not b.is_valid or not math.isnan(b.as_py()):
-        # `NaN > b` is true and Arrow says false, so the complement is asked for.
+        # `NaN > b` is true but false in Arrow, so the complement is computed.
         if op == ">":
             return pc.invert(pc.less_equal(a, b))
         if op == ">=":
@@ -82,12 +82,12 @@ def _null_safe_equal(a: Value, b: Value) -> Value:
 
 
 def is_in(a: Value, options: pa.Array, has_null: bool) -> Value:
-    """`a IN (options)`; `options` hold no null, `has_null` says that the list did."""
+    """`a IN (options)`; `options` contain no null, `has_null` says that the list did."""
     if pa.types.is_floating(a.type):
-        # Hashing tells -0.0 from 0.0; adding 0.0 makes them one.
+        # Hashing distinguishes -0.0 from 0.0; adding 0.0 makes them equal.
         a, options = (pc.add(x, pa.scalar(0.0, x.type)) for x in (a, options))
     found = pc.is_in(a, value_set=options)
-    # A null is "not in" for Arrow and null for SQL; so is a miss when the list holds a null.
+    # A null is "not in" for Arrow and null for SQL; so is a miss if the list contains a null.
     unknown = pc.invert(found) if has_null else pc.is_null(a)
     return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 

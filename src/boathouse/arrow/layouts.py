@@ -1,4 +1,4 @@
-"""Lists of every layout as the ordinary list, by our own offsets: Arrow's casts of list views give broken arrays."""
+"""Lists of every layout as the ordinary list, with our own offsets: Arrow's casts of list views give corrupt arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_list_view(type: pa.DataType) -> bool:
 def plain_list(array: pa.Array) -> pa.Array:
     """Large lists, list views and fixed-size lists as the ordinary list; lists and maps as they are.
 
-    Raises ArrowInvalid where the offsets lie outside the elements, or need more than 32 bits.
+    Raises ArrowInvalid if the offsets are outside the elements, or need more than 32 bits.
     """
     if pa.types.is_list(array.type) or pa.types.is_map(array.type):
         return array
@@ -41,7 +41,7 @@ def plain_list(array: pa.Array) -> pa.Array:
 
 
 def laid_out(array: pa.Array) -> tuple[pa.Array, list[pa.Array], pa.Array | None]:
-    """The offsets (32 bits), the elements end to end (of a map its keys and its items) and the null mask.
+    """The offsets (32 bits), the concatenated elements (for a map its keys and its items) and the null mask.
 
     Of a list of any layout. Null rows have no elements. Raises ArrowInvalid as `plain_list` does.
     """
@@ -53,14 +53,14 @@ def laid_out(array: pa.Array) -> tuple[pa.Array, list[pa.Array], pa.Array | None
     filled = counts != 0
     at, long = starts[filled], counts[filled]
     if len(at) and (min(long.min(), at.min()) < 0 or (at + long).max() > len(children[0])):
-        raise pa.ArrowInvalid(f"a {array.type} whose offsets lie outside its {len(children[0]):,} elements")
+        raise pa.ArrowInvalid(f"a {array.type} whose offsets are outside its {len(children[0]):,} elements")
     offsets = pa.array(np.concatenate(([0], np.cumsum(counts)))).cast(pa.int32())
     mask = None if missing is None else pa.array(missing)
     return offsets, _picked(children, at, long), mask
 
 
 def _picked(children: list[pa.Array], at: Ints, long: Ints) -> list[pa.Array]:
-    """Of each child the runs of elements from `at` on, as long as `long`."""
+    """For each child the runs of elements from `at` on, of the lengths `long`."""
     if not len(at):
         return [c.slice(0, 0) for c in children]
     if (at[1:] == at[:-1] + long[:-1]).all():
@@ -82,11 +82,11 @@ def _extents(array: pa.Array) -> tuple[Ints, Ints]:
 
 
 def members(array: pa.StructArray) -> list[pa.Array]:
-    """The members of a struct, null where the struct is."""
+    """The fields of a struct, null where the struct is."""
     children = [array.field(i) for i in range(array.type.num_fields)]
     if not array.null_count:
         return children
-    # Arrow puts a null bitmap on run ends, which they may not have, and has none for extension types.
+    # Arrow adds a null bitmap to run ends, where it is not allowed, and does not support extension types.
     plain = [unwrapped(c) for c in children]
     fields = [f.with_type(c.type) for f, c in zip(array.type, plain)]
     whole = pa.StructArray.from_arrays(plain, fields=fields, mask=pc.is_null(array))

@@ -1,4 +1,4 @@
-"""Literals to Arrow scalars and arrays, and back: physical values (days, micros) need a view."""
+"""Converts literals to Arrow scalars and arrays, and back: physical values (days, micros) need a view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from boathouse.types import NULL, DataType
 
 
 def storage(type: pa.DataType) -> pa.DataType:
-    """The integers that a temporal type is made of; any other type is its own storage."""
+    """The integer type that stores a temporal type; any other type is its own storage."""
     if pa.types.is_date32(type) or pa.types.is_time32(type):
         return pa.int32()
     temporal = pa.types.is_timestamp(type) or pa.types.is_time64(type) or pa.types.is_duration(type)
@@ -28,7 +28,7 @@ def to_array(values: tuple[Literal, ...], type: pa.DataType) -> pa.Array:
 
 def to_scalar(literal: Literal) -> pa.Scalar:
     """The literal as an Arrow scalar of its type."""
-    # -0.0 and 0.0 are one key of the cache and two values.
+    # -0.0 and 0.0 are one key of the cache but two values.
     return _scalar(literal) if isinstance(literal.value, float) else _cached(literal)
 
 

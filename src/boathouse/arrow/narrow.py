@@ -1,4 +1,5 @@
-"""Texts with offsets of 64 bits as texts with offsets of 32, at any depth; the bytes themselves are shared."""
+"""Casts large_string and large_binary (64-bit offsets) to string and binary (32-bit offsets), at any depth; the bytes
+are shared."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
 def narrowed(table: pa.Table, but: Container[str] = ()) -> pa.Table:
-    """The table with string and binary in place of their large kinds, in all columns `but` these.
+    """The table with string and binary instead of their large variants, except in the columns `but`.
 
     Raises ArrowInvalid for 2 GiB in one array.
     """
@@ -28,7 +29,7 @@ def narrowed(table: pa.Table, but: Container[str] = ()) -> pa.Table:
 
 
 def narrow_type(type: pa.DataType) -> pa.DataType | None:
-    """The type with string and binary in place of their large kinds; None if it has none of them."""
+    """The type with string and binary instead of their large variants; None if it has neither."""
     if not type.num_fields:
         return _NARROW.get(type)
     map = pa.types.is_map(type)

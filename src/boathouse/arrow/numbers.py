@@ -1,4 +1,4 @@
-"""Rounding, powers and signs with Spark's meaning."""
+"""Rounding, powers and signs with Spark's semantics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boathouse.types import DataType, DecimalType, FloatType, IntegerType
 
 
 def whole(array: pa.Array, type: DataType, up: bool) -> pa.Array:
-    """CEIL or FLOOR. A double beyond BIGINT is an overflow; NaN is 0, as Java's conversion makes it."""
+    """CEIL or FLOOR. A double beyond BIGINT is an overflow; NaN is 0, as in Java's conversion."""
     kernel = pc.ceil if up else pc.floor
     if pa.types.is_integer(array.type):
         return array.cast(pa.int64())
@@ -35,7 +35,7 @@ def whole(array: pa.Array, type: DataType, up: bool) -> pa.Array:
 
 
 def round_(args: list[Value], type: DataType) -> Value:
-    """ROUND half up at a constant number of digits; doubles are rounded by their shortest text, as in Spark."""
+    """ROUND half up at a constant number of digits; doubles are rounded by their shortest string, as in Spark."""
     array = args[0]
     arrow = to_arrow_type(type)
     if len(args) > 1 and not args[1].is_valid:
@@ -70,7 +70,7 @@ def _round_decimal(value: Decimal, digits: int, type: DecimalType) -> Decimal:
 def _round_float(value: float, digits: int, bits: int) -> float:
     if not math.isfinite(value):
         return value
-    # Adding 0.0 makes -0.0 positive, which a BigDecimal has not.
+    # Adding 0.0 makes -0.0 positive: a BigDecimal has no negative zero.
     text = repr(value) if bits == 64 else str(np.float32(value))
     exact = Decimal(text)
     _, _, exponent = exact.as_tuple()
@@ -82,7 +82,7 @@ def _round_float(value: float, digits: int, bits: int) -> float:
 
 
 def _at_wide(value: Decimal, digits: int) -> Decimal:
-    """Half up without a context's limit on digits: doubles reach 10**308."""
+    """Half up, without the limit of a decimal context:  doubles reach 10**308."""
     if value.adjusted() < -digits - 1:
         return Decimal(0)
     shifted = value.scaleb(digits, context=WIDE)

@@ -1,8 +1,8 @@
-"""Which files can hold, or hold only, rows that satisfy a condition: decided from statistics, all files at once.
+"""Decides from statistics which files may contain, or contain only, rows that satisfy a condition; all files at once.
 
-For every node three vectors are computed over the files: whether some row may make it true, false, null. They
-err on the side of True, so `may_match` never loses a row and `must_match` never over-claims; NOT, AND and OR
-follow by three-valued logic. NaN lies outside bounds and counts as the greatest value.
+For every node three vectors are computed over the files: whether it may be true, false or null for some row. They err
+on the side of True, so `may_match` (inclusive) never loses a row and `must_match` (strict) never over-claims; NOT, AND
+and OR follow by three-valued logic. NaN is outside bounds and counts as the greatest value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TRIED = 64
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Per file: may some row be true, false, null."""
+    """Per file: whether some row may be true, false, null."""
 
     true: Bools
     false: Bools
@@ -68,12 +68,12 @@ class Pruner:
         self.columns = tuple(tuple(c) for c in columns)
 
     def may_match(self, stats: pa.StructArray, rows: pa.Array) -> pa.BooleanArray:
-        """False only for files where surely no row satisfies the condition."""
+        """False only for files in which certainly no row satisfies the condition."""
         files = _Files(self.columns, stats, rows)
         return pa.array(_judge(self.expr, files).true & ~files.empty)
 
     def must_match(self, stats: pa.StructArray, rows: pa.Array) -> pa.BooleanArray:
-        """True only for files where surely every row satisfies the condition."""
+        """True only for files in which certainly every row satisfies the condition."""
         files = _Files(self.columns, stats, rows)
         out = _judge(self.expr, files)
         return pa.array((~out.false & ~out.null) | files.empty)
@@ -93,7 +93,7 @@ class Pruner:
 
 
 class _Files:
-    """The statistics of one batch of files, taken apart on demand."""
+    """The statistics of one batch of files, decoded on demand."""
 
     def __init__(self, columns: tuple[Path, ...], stats: pa.StructArray, rows: pa.Array) -> None:
         self.columns = columns
@@ -117,7 +117,7 @@ class _Files:
         return self._seen[e]
 
     def member(self, column: Column) -> pa.StructArray | None:
-        """The statistics of a column; None if they were not asked for."""
+        """The statistics of a column; None if they were not requested."""
         if column.path not in self.columns:
             return None
         name = str(self.columns.index(column.path))
@@ -212,7 +212,7 @@ def _against_nan(op: str, known: Interval, files: _Files) -> tuple[Bools, Bools]
 
 
 def _against_number(op: str, known: Interval, right: Literal) -> tuple[Bools, Bools]:
-    """(may be true, may be false) of values that lie in the bounds, NaN beside them being greater than all."""
+    """(may be true, may be false) of values within the bounds; a NaN is greater than all of them."""
     value = literals.to_array((right,), known.lower.type)[0]
     if op in ("=", "<=>"):
         below = true_of(kernels.compare(">", known.lower, value))
@@ -227,7 +227,7 @@ def _against_number(op: str, known: Interval, right: Literal) -> tuple[Bools, Bo
 
 
 def _in(value: Expr, options: list[Literal], files: _Files) -> Outcomes:
-    """An IN list: true if an option lies in the bounds; an option NULL makes every miss null."""
+    """An IN list: may be true if an option is within the bounds; an option NULL makes every miss null."""
     given = [o for o in options if o.value is not None]
     holds_null = len(given) < len(options)
     known = files.interval(value)
@@ -235,7 +235,7 @@ def _in(value: Expr, options: list[Literal], files: _Files) -> Outcomes:
         return _unknown(files)
     true = _any_within(known, given) & known.has_number
     always = files.no
-    # A long list is certain of a file only by chance: its options are not tried one by one.
+    # A long list rarely decides a file: its options are not tried one by one.
     for o in given[:_TRIED]:
         nan = isinstance(o.value, float) and math.isnan(o.value)
         one_true, one_false = _against_nan("=", known, files) if nan else _against_number("=", known, o)
@@ -247,7 +247,7 @@ def _in(value: Expr, options: list[Literal], files: _Files) -> Outcomes:
 
 
 def _any_within(known: Interval, given: list[Literal]) -> Bools:
-    """Whether one of the literals lies in [lower, upper]; an unknown bound does not limit."""
+    """Whether one of the literals is in [lower, upper]; an unknown bound does not limit."""
     numbers = [o for o in given if not (isinstance(o.value, float) and math.isnan(o.value))]
     if not numbers:
         return np.zeros(len(known.lower), np.bool_)
@@ -258,13 +258,13 @@ def _any_within(known: Interval, given: list[Literal]) -> Bools:
 
 
 def _physical(bounds: pa.Array) -> list[Any]:
-    """The bounds as literals hold them: days and micros are integers."""
+    """The bounds as physical values, as in literals: days and micros are integers."""
     storage = literals.storage(bounds.type)
     return bounds.view(storage).to_pylist() if storage != bounds.type else bounds.to_pylist()
 
 
 def _prefix(value: Expr, prefix: str, whole: bool, files: _Files) -> Outcomes:
-    """Text that begins with `prefix`; `whole` if that is the entire condition, so that it can also be certain."""
+    """Strings that begin with `prefix`; `whole` if that is the entire condition, so that it can also hold strictly."""
     known = files.interval(value)
     if known is None or not pa.types.is_string(known.lower.type):
         return _unknown(files)

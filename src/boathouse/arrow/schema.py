@@ -1,11 +1,10 @@
-"""Arrow schemas from and to `boathouse.types.Schema`.
+"""Converts Arrow schemas from and to `boathouse.types.Schema`.
 
-What Arrow has no type for travels as its storage with the field metadata key `boathouse:type`:
-UUID is `fixed_size_binary(16)` marked `uuid` (the `arrow.uuid` extension is read, not made: Spark and older
-readers refuse it), VARIANT is `struct<metadata: binary, value: binary>` marked `variant`, and also
-by the keys of the extension type `arrow.parquet.variant`, which others know; either mark is read. The type itself is
-registered nowhere.
-Field ids travel as `PARQUET:field_id` when asked for.
+Types that Arrow lacks are represented by their storage, with the field metadata key `boathouse:type`:
+UUID is `fixed_size_binary(16)` marked `uuid` (the `arrow.uuid` extension is read but not produced: Spark and older
+readers refuse it), VARIANT is `struct<metadata: binary, value: binary>` marked `variant`, and also by the keys of the
+extension type `arrow.parquet.variant`, for other libraries; either mark is read. The extension type itself is never
+registered. Field ids are stored as `PARQUET:field_id` if requested.
 """
 
 from __future__ import annotations
@@ -54,17 +53,17 @@ VARIANT_MARKS = {
     EXTENSION_NAME: VARIANT_EXTENSION.encode(),
     b"ARROW:extension:metadata": b"",
 }
-_VARIANT_EXTENSIONS = (VARIANT_EXTENSION, "parquet.variant")  # the name that it has now, and before 2025
+_VARIANT_EXTENSIONS = (VARIANT_EXTENSION, "parquet.variant")  # the current name, and that before 2025
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 
 def to_arrow(schema: Schema, field_ids: bool = False) -> pa.Schema:
-    """The Arrow schema that `schema`'s data is held in."""
+    """The Arrow schema of `schema`'s data."""
     return pa.schema([to_arrow_field(f, field_ids) for f in schema])
 
 
 def to_arrow_field(field: Field, field_ids: bool = False) -> pa.Field:
-    """One field with its marks: field id (if asked for) and the type marks of this module."""
+    """One field with its marks: field id (if requested) and the type marks of this module."""
     metadata: dict[bytes, bytes] = {}
     if field_ids and field.id is not None:
         metadata[FIELD_ID] = str(field.id).encode()
@@ -76,7 +75,7 @@ def to_arrow_field(field: Field, field_ids: bool = False) -> pa.Field:
 
 
 def to_arrow_type(type: DataType, field_ids: bool = False) -> pa.DataType:
-    """The Arrow type that values of `type` are held in. Raises UnsupportedTypeError."""
+    """The Arrow type of values of `type`. Raises UnsupportedTypeError."""
     match type:
         case NullType():
             return pa.null()
@@ -148,7 +147,7 @@ def from_arrow_field(field: pa.Field, where: str = "") -> Field:
 
 
 def is_variant_field(field: pa.Field) -> bool:
-    """Whether a field says that it holds variants: by our mark, by Spark's, by the extension's name or its type."""
+    """Whether a field is marked as variants: by our mark, by Spark's, by the extension name or its type."""
     metadata, type = field.metadata or {}, field.type
     if isinstance(type, pa.BaseExtensionType):
         return type.extension_name in _VARIANT_EXTENSIONS
@@ -168,7 +167,7 @@ def is_variant_storage(type: pa.DataType) -> bool:
 
 
 def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:
-    """The plain type of an Arrow type; `where` is the column that errors name."""
+    """The plain type of an Arrow type; `where` is the column's name in errors."""
     t = pa.types
     if isinstance(type, pa.BaseExtensionType):
         known = {"arrow.uuid": UUID, "arrow.bool8": BOOLEAN}.get(type.extension_name)
@@ -219,7 +218,7 @@ def _nested_from_arrow(type: pa.DataType, where: str) -> DataType:
     if t.is_list(type) or t.is_large_list(type) or t.is_list_view(type) or t.is_large_list_view(type):
         return ListType(from_arrow_field(type.value_field, where))
     raise UnsupportedTypeError(
-        f"column `{where}` has the Arrow type {type}, which no table format holds",
+        f"column `{where}` has the Arrow type {type}, which no table format supports",
         where=where or None,
         advice="cast it to a plain type first",
     )

@@ -1,4 +1,4 @@
-"""Rows picked out of any Arrow array: what `take` of Arrow has no kernel for is taken apart here."""
+"""Takes rows of any Arrow array, including the types for which Arrow's `take` has no kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from boathouse.errors import UnsupportedTypeError
 
 
 def take(array: pa.Array, places: npt.NDArray[np.int64] | pa.Array) -> pa.Array:
-    """The rows at `places` (null where a place is null). Raises UnsupportedTypeError for what it cannot pick from."""
+    """The rows at `places` (null where a place is null). Raises UnsupportedTypeError for unsupported arrays."""
     found = pa.array(places)
     try:
         return array.take(found)
@@ -50,11 +50,11 @@ def _apart(array: pa.Array, places: pa.Array) -> pa.Array:
         return _fixed(array, places)
     if t.is_list(type) or t.is_large_list(type) or t.is_map(type):
         return _lists(array, places)
-    raise UnsupportedTypeError(f"rows cannot be picked from {type}", advice="decode run ends and cast views first")
+    raise UnsupportedTypeError(f"rows cannot be taken from {type}", advice="decode run ends and cast views first")
 
 
 def _rows(places: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The places, 0 where they are null, and where that is."""
+    """The places, 0 where they are null, and the null mask."""
     rows = np.asarray(places.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     return rows, np.asarray(places.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
@@ -77,7 +77,7 @@ def _lists(array: pa.Array, places: pa.Array) -> pa.Array:
     type = array.type
     rows, missing = _rows(places)
     edges = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
-    # One more for place 0 of an array without rows, which only null places stand for.
+    # One more, for place 0 of an array without rows, which only null places refer to.
     counts = np.where(missing, 0, np.append(np.diff(edges), 0)[rows])
     owner, slot = ragged(counts)
     inside = edges[rows[owner]] + slot

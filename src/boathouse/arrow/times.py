@@ -1,4 +1,4 @@
-"""Date and time functions over physical integers; TIMESTAMP is taken apart on the wall clock of a zone."""
+"""Date and time functions over physical integers; TIMESTAMP is split into fields on the wall clock of a zone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DATE_UNITS = {
     "month": "month", "mon": "month", "mm": "month", "week": "week",
 }  # fmt: skip
 _TIME_UNITS = {"day": 86_400, "dd": 86_400, "hour": 3600, "minute": 60}
-# How many a second has: no zone's offset is finer.
+# Units per second: no zone's offset is finer.
 _PARTS = {"second": 1, "millisecond": 1_000, "microsecond": 1_000_000}
 
 
@@ -80,7 +80,7 @@ def _date_less(args: list[Value], type: DataType) -> Value:
 
 
 def _trunc(args: list[Value], type: DataType) -> Value:
-    """TRUNC of a date: null for a unit that is none, as in Spark."""
+    """TRUNC of a date: null for an invalid unit, as in Spark."""
     unit = _DATE_UNITS.get(str(args[1].as_py()).lower())
     array = as_array(args[0], 1)
     if unit is None:

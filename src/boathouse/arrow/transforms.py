@@ -1,4 +1,4 @@
-"""Iceberg's partition transforms of whole arrays (spec, "Partition Transforms" and Appendix B)."""
+"""Iceberg's partition transforms over whole arrays (spec, "Partition Transforms" and Appendix B)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from boathouse.types import (
 def transform(array: pa.Array, transform: Transform, source: DataType) -> pa.Array:
     """The partition values of a column of type `source`, in `transform.result(source)`'s Arrow type; null of null.
 
-    Raises UnsupportedFeatureError for an unknown transform or one that `source` has not, and EvaluationError where
-    a truncated number falls below its type's range.
+    Raises UnsupportedFeatureError for a transform that is unknown or not defined for `source`, and EvaluationError if a
+    truncated number is below its type's range.
     """
     transforms.check(transform, source)
     array = plain(array, source)
@@ -50,7 +50,7 @@ def transform(array: pa.Array, transform: Transform, source: DataType) -> pa.Arr
 
 
 def hash_array(array: pa.Array, source: DataType) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
-    """The 32-bit hash of each value; what stands at nulls means nothing."""
+    """The 32-bit hash of each value; undefined for nulls."""
     match source:
         case IntegerType() | DateType():
             return hash_longs(integers(array)[0])
@@ -72,7 +72,8 @@ def hash_array(array: pa.Array, source: DataType) -> np.ndarray[tuple[int, ...],
 
 
 def _float_bits(array: pa.Array) -> Ints:
-    """The bits of each value as a double, with one NaN and one zero: hashed by the specification, never bucketed."""
+    """The bits of each value as a double, with one NaN and one zero: the specification defines the hash, but no bucket
+    transform."""
     values = np.array(array.fill_null(0.0).to_numpy(zero_copy_only=False), np.float64)
     values[values == 0] = 0.0
     values[np.isnan(values)] = np.nan
@@ -80,7 +81,7 @@ def _float_bits(array: pa.Array) -> Ints:
 
 
 def _bytes(array: pa.Array) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.uint8]], Ints]:
-    """The bytes of a string or binary array and where each value starts."""
+    """The bytes of a string or binary array and the start of each value."""
     if pa.types.is_fixed_size_binary(array.type):
         width, (_, data) = array.type.byte_width, array.buffers()
         offsets = (np.arange(len(array) + 1, dtype=np.int64) + array.offset) * width
@@ -95,7 +96,7 @@ def _truncate(array: pa.Array, width: int, source: DataType) -> pa.Array:
     arrow = to_arrow_type(source)
     if isinstance(source, IntegerType):
         values, mask = integers(array)
-        # In int64 a value below the minimum wraps around to the top: it shows as greater than its source.
+        # In int64 a value below the minimum wraps around: it is then greater than its source.
         out = values - values % width
         low = -(2 ** (source.bits - 1))
         _in_range(values, (out > values) | (out < low), mask, width, source)

@@ -1,4 +1,5 @@
-"""Whether the texts of an array are UTF-8: what Arrow reads from a file it takes on trust, and fails at in Python."""
+"""Checks that the strings of an array are UTF-8: Arrow does not validate what it reads from a file, and then fails in
+Python."""
 
 from __future__ import annotations
 
@@ -14,17 +15,18 @@ _OFFSETS: dict[pa.DataType, Any] = {pa.string(): np.int32, pa.large_string(): np
 
 
 def require_utf8(array: pa.Array | pa.ChunkedArray, where: str, what: str = "a column") -> None:
-    """Raises CorruptTableError for a text at any depth that is not UTF-8; plain ASCII costs one pass over the bytes."""
+    """Raises CorruptTableError for a string at any depth that is not UTF-8; plain ASCII costs one pass over the
+    bytes."""
     if isinstance(array, pa.ChunkedArray):
         for chunk in array.chunks:
             require_utf8(chunk, where, what)
         return
     if has_text(array.type) and not _sound(array):
-        raise CorruptTableError(f"{what} holds text that is not UTF-8", where=where)
+        raise CorruptTableError(f"{what} contains a string that is not UTF-8", where=where)
 
 
 def has_text(type: pa.DataType) -> bool:
-    """Whether values of the type hold text."""
+    """Whether values of the type contain strings."""
     if pa.types.is_dictionary(type):
         return has_text(type.value_type)
     if isinstance(type, pa.BaseExtensionType):

@@ -1,7 +1,7 @@
 """The kernels of the functions on variants.
 
-The work is done by `boathouse.variant`, which stands above this package because it is made of Arrow arrays; so it is
-named here, and loaded when a variant is first met.
+They are implemented in `boathouse.variant`, which is above this package in the import layers because it works on Arrow
+arrays; so it is named here, and imported when a variant first occurs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ZonedKernel = Callable[[list[Value], DataType, Zone | None], Value]
 
 
 def _is_shredded(array: pa.Array) -> bool:
-    """Whether variants are as a shredded file has them: a path into them need not put the values together."""
+    """Whether variants have the layout of a shredded file: a path into them does not need whole values."""
     return bool(pa.types.is_struct(array.type) and array.type.get_field_index("typed_value") >= 0)
 
 
@@ -52,12 +52,12 @@ def _get(safe: bool) -> ZonedKernel:
     return run
 
 
-# Headers of primitive values (VariantEncoding.md, "Encoding types") that a zone stands between and another type.
+# Headers of primitive values (VariantEncoding.md, "Encoding types") whose cast to another type depends on a zone.
 _DATE, _INSTANT, _CLOCK, _LONG_TEXT = 11 << 2, (12 << 2, 18 << 2), (13 << 2, 19 << 2), 16 << 2
 
 
 def _in_zone(found: pa.Array, type: DataType, safe: bool, zone: Zone) -> pa.Array:
-    """Scalars cast to a type of time or to text: by way of their own type where the zone comes in."""
+    """Scalars cast to a temporal type or to STRING: through their own type where the zone matters."""
     column = layout.column(found)
     there = column.start < column.end
     if column.valid is not None:
@@ -82,7 +82,7 @@ def _in_zone(found: pa.Array, type: DataType, safe: bool, zone: Zone) -> pa.Arra
 
 
 def _only(array: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
-    """The rows that are chosen, null elsewhere."""
+    """The chosen rows, null elsewhere."""
     return array.take(pa.array(np.arange(len(array)), mask=~rows))
 
 

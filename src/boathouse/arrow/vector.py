@@ -1,4 +1,4 @@
-"""Between Arrow arrays and numpy: values with the null rows apart, and loops over distinct values."""
+"""Conversions between Arrow arrays and numpy: values separate from nulls, and loops over distinct values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_array(value: Value, rows: int) -> pa.Array:
 
 
 def decoded(array: pa.DictionaryArray) -> pa.Array:
-    """The values of a dictionary array. Views are made plain first: pyarrow takes none by their index."""
+    """The values of a dictionary array. Views are cast to plain types first: pyarrow cannot take them by index."""
     words = array.dictionary
     if pa.types.is_string_view(words.type) or pa.types.is_binary_view(words.type):
         words = words.cast(pa.string() if pa.types.is_string_view(words.type) else pa.binary())
@@ -76,7 +76,7 @@ def either(*masks: Bools | None) -> Bools | None:
 
 
 def ragged(counts: Ints) -> tuple[Ints, Ints]:
-    """For groups of `counts` items laid end to end: the group of each item, and its number in the group."""
+    """For concatenated groups of `counts` items: the group of each item, and its number in the group."""
     total = int(counts.sum())
     owner = np.repeat(np.arange(len(counts)), counts)
     slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -84,7 +84,7 @@ def ragged(counts: Ints) -> tuple[Ints, Ints]:
 
 
 def per_distinct(fn: Callable[[Any], Any], array: pa.Array, type: pa.DataType) -> pa.Array:
-    """`fn` of each value, called once a distinct value; null stays null and None becomes null."""
+    """`fn` of each value, called once per distinct value; null stays null and None becomes null."""
     coded = array.dictionary_encode()
     results = pa.array([fn(v) for v in coded.dictionary.to_pylist()], type)
     return results.take(coded.indices)

@@ -1,4 +1,4 @@
-"""Add columns: new nullable columns at the end of the table or of a struct, null in the rows that are there."""
+"""Add columns: new nullable columns at the end of the table or of a struct, null in existing rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_columns(
     columns: Sequence[tuple[str, DataType]],
     options: WriteOptions = WriteOptions(),
 ) -> tuple[Snapshot, WriteResult]:
-    """Adds columns, or members of structs (`s.c`). Raises InvalidArgumentError for a name that is there already."""
+    """Adds columns, or fields of structs (`s.c`). Raises InvalidArgumentError for a name that already exists."""
     write_id = new_write_id()
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
@@ -32,7 +32,7 @@ def add_columns(
             there = {(e.parent, e.name.lower()) for e in edits}
             taken = {n.lower() for n in _members(edit.parent, snapshot.schema)}
             if not name or edit.name.lower() in taken or (edit.parent, edit.name.lower()) in there:
-                why = "the table has it already" if name else "it has no name"
+                why = "it already exists in the table" if name else "it has no name"
                 raise InvalidArgumentError(
                     f"cannot add column `{name}`: {why}", where=str(handle.location), advice="choose another name"
                 )
@@ -45,14 +45,14 @@ def add_columns(
 
 
 def _edit(name: str, type: DataType, schema: Schema) -> AddColumn:
-    """`a.b` is a member of `a` where the table has such a column, else a column whose name has a dot."""
+    """`a.b` is a field of `a` if the table has such a column, else a column whose name has a dot."""
     path = (name,) if name in schema.names else steps(name)
     if len(path) > 1 and not schema.places.at(path[0]):
         path = (name,)
     parent, found = resolve_path(path[:-1], schema)
     if not isinstance(found, StructType):
         raise InvalidArgumentError(
-            f"cannot add column `{name}`: `{'.'.join(parent)}` is {found}, so it has no members",
+            f"cannot add column `{name}`: `{'.'.join(parent)}` is {found}, so it has no fields",
             advice="write a name that has dots of its own in backticks",
         )
     return AddColumn(path[-1], type, parent)

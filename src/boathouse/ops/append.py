@@ -24,7 +24,7 @@ def append(
     """Writes the rows and commits them; columns are matched by name, missing nullable ones are null.
 
     `merge_schema` adds the columns that the table lacks, and widens types, in the same commit. Raises
-    SchemaMismatchError before anything is written where the data cannot fit.
+    SchemaMismatchError before anything is written if the data cannot fit.
     """
     handle.check_open()
     write_id = new_write_id()
@@ -52,7 +52,7 @@ def append(
 def _again(
     previous: Planned, snapshot: Snapshot, context: WriteContext, edits: tuple[SchemaEdit, ...]
 ) -> Planned | None:
-    """The files written before, on the new head: right as long as they would be written the same way."""
+    """The files already written, for the new head: valid as long as they would be written the same way."""
     before, change = previous.context, previous.change
     if before is None or change is None or (before.schema, before.spec) != (context.schema, context.spec):
         return None

@@ -1,4 +1,4 @@
-"""What every write begins with: how its files are written, and a change with what all changes carry."""
+"""The start of every write: its write context, and a change with the parts that all changes have."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sized(context: WriteContext, options: WriteOptions) -> WriteContext:
 
 
 def spread_of(context: WriteContext) -> Spread:
-    """One partition's rows meet in one worker; without partitions rows stay where they are."""
+    """One partition's rows meet in one worker; without partitions rows are not moved."""
     by: Literal["none", "partition"] = "partition" if context.spec.fields else "none"
     return Spread(by)
 
@@ -47,7 +47,7 @@ def base_change(
     options: WriteOptions,
     edits: tuple[Edit, ...],
 ) -> Change:
-    """A change with what every write carries."""
+    """A change with the parts that every write has."""
     return Change(
         format=handle.format.name,
         location=handle.location,

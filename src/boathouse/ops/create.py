@@ -1,4 +1,4 @@
-"""Create: a table comes to be, empty or with its first rows, in one commit."""
+"""Create: a new table, empty or with its first rows, in one commit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def create(
 ) -> tuple[Snapshot | None, WriteResult]:
     """Creates the table, with the rows of `data` if given (then its schema is `table.schema`).
 
-    The snapshot is None where the store did not show it after the commit. Raises AlreadyExistsError,
+    The snapshot is None if it could not be read after the commit. Raises AlreadyExistsError,
     UnsupportedTypeError and UnsupportedFeatureError before anything is written.
     """
     check_read_only(str(location))
@@ -75,21 +75,22 @@ def create(
 
 
 def opened(format: TableFormat, location: Location, stores: Stores) -> Snapshot:
-    """A table that was just created. Where it cannot be read now, the StorageError says that it is there."""
+    """A table that was just created. If it cannot be read now, the StorageError says that it exists."""
     try:
         return format.load(location, stores)
     except Exception as error:
         raise StorageError(
             f"the table was created, but could not be read again: {error}",
             where=str(location),
-            advice="open it once the store answers; do not create it again",
+            advice="open it once the store responds; do not create it again",
         ) from error
 
 
 def _commit(
     format: TableFormat, change: Change, stores: Stores, outcomes: pa.Table | None, context: WriteContext
 ) -> Committed:
-    """Commits; data files go where nothing can have landed. Raises AlreadyExistsError, CommitUnknownError."""
+    """Commits; data files are removed if nothing can have been committed. Raises AlreadyExistsError,
+    CommitUnknownError."""
     try:
         outcome = commit(format, change, stores)
     except BoathouseError:
@@ -98,9 +99,9 @@ def _commit(
         raise
     if isinstance(outcome, Unknown):
         raise CommitUnknownError(
-            "the table may or may not have been created: the store did not answer",
+            "the table may or may not have been created: the store did not respond",
             where=str(change.location),
-            advice="look again once the store answers",
+            advice="try to open it once the store responds",
         )
     if not isinstance(outcome, Committed):
         if outcomes is not None:
@@ -111,7 +112,7 @@ def _commit(
 
 def already_there(location: Location) -> AlreadyExistsError:
     return AlreadyExistsError(
-        "there is a table already",
+        "a table already exists",
         where=str(location),
         advice="open it, or write with mode='append' or mode='overwrite'",
     )

@@ -1,4 +1,4 @@
-"""Delete: rows for which a predicate is true leave the table."""
+"""Delete: removes the rows for which a predicate is true."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from boathouse.table.format import Snapshot
 def delete(
     handle: Handle, where: str | Expr | None, engine: Engine, options: WriteOptions = WriteOptions()
 ) -> tuple[Snapshot, WriteResult]:
-    """Deletes the rows for which `where` is true (None: all rows); nothing is committed if there is none.
+    """Deletes the rows for which `where` is true (None: all rows); nothing is committed if there are none.
 
-    Raises ExpressionError, and EvaluationError where the predicate fails on a row.
+    Raises ExpressionError, and EvaluationError if the predicate fails on a row.
     """
     handle.check_open()
     predicate = TRUE if where is None else parse(where) if isinstance(where, str) else where

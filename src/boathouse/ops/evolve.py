@@ -1,4 +1,5 @@
-"""What a table's schema lacks for some data: the edits that a write makes in the commit of its rows."""
+"""Schema evolution: the edits that a write makes, in the commit of its rows, for columns and types that the table
+lacks."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ SchemaEdit = AddColumn | SetType
 
 
 def evolution(table: Schema, data: Schema) -> tuple[SchemaEdit, ...]:
-    """Fields that only the data has, at any depth of structs, and types that the data has wider."""
+    """Fields that only the data has, at any depth of structs, and types that are wider in the data."""
     return tuple(_edits(table.fields, data.fields, ()))
 
 
 def evolved(handle: Handle, snapshot: Snapshot, edits: Sequence[SchemaEdit]) -> Snapshot:
-    """The snapshot under the schema that it will have. Raises UnsupportedFeatureError for what the format cannot."""
+    """The snapshot under its future schema. Raises UnsupportedFeatureError for edits that the format does not
+    support."""
     return handle.format.evolve(snapshot, edits) if edits else snapshot
 
 

@@ -1,4 +1,4 @@
-"""What every operation works on: an opened table, or a place where one will be."""
+"""The handle that every operation works on: an opened table, or a location where one will be created."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boathouse.table.location import Location
 class Handle:
     """A table at one of its versions. `pinned` handles were opened at a version and refuse writes.
 
-    `zone` is the time zone that conditions are meant in; None where nobody knows it.
+    `zone` is the time zone of conditions; None if it is unknown.
     """
 
     location: Location
@@ -53,10 +53,10 @@ def check_read_only(where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What every write takes: a message and metadata for the history, an application transaction, a dry run.
+    """The options of every write: a message and metadata for the history, an application transaction, a dry run.
 
     `txn` is (application id, version): a write whose version the table already has from this application
-    is skipped, so that a job may be run again.
+    is skipped, so that a job can be run again safely.
     """
 
     message: str | None = None
@@ -67,7 +67,7 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         if self.message is not None and not isinstance(self.message, str):
-            raise InvalidArgumentError(f"message={self.message!r} is not text", advice="pass a text")
+            raise InvalidArgumentError(f"message={self.message!r} is not a string", advice="pass a string")
         if self.txn is not None and not _is_txn(self.txn):
             raise InvalidArgumentError(
                 f"txn={self.txn!r} is not (application id, version)", advice="pass for example txn=('etl', 7)"
@@ -79,7 +79,7 @@ class WriteOptions:
         for key, value in self.metadata.items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise InvalidArgumentError(
-                    f"metadata {key!r}: {value!r} is not text", advice="pass a dict of strings to strings"
+                    f"metadata {key!r}: {value!r} is not a string", advice="pass a dict of strings to strings"
                 )
         if not isinstance(self.dry_run, bool):
             raise InvalidArgumentError(
@@ -93,7 +93,7 @@ class WriteOptions:
 
 
 def _is_txn(txn: object) -> bool:
-    """A pair of a text and a version that fits 64 bits with a sign, as Delta stores it."""
+    """Whether it is a pair of a string and a version that fits a signed 64-bit integer, as Delta stores it."""
     if not isinstance(txn, tuple | list) or len(txn) != 2:
         return False
     app, version = txn

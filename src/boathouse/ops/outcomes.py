@@ -1,4 +1,4 @@
-"""What became of a write: errors of tasks are raised in the user's process, with their types."""
+"""The results of a write: errors of tasks are raised in the user's process, with their types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def data_files(outcomes: pa.Table) -> pa.Table:
 
 
 def deletions(outcomes: pa.Table) -> pa.Table:
-    """The OUTCOMES rows that say which unit lost which rows."""
+    """The OUTCOMES rows with the deleted rows of each unit."""
     return outcomes.filter(pc.equal(outcomes.column("kind"), DELETE_FILE))
 
 

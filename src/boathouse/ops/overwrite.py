@@ -1,4 +1,4 @@
-"""Overwrite: the data takes the place of every row, or of the rows for which a predicate is true."""
+"""Overwrite: the data replaces every row, or the rows for which a predicate is true."""
 
 from __future__ import annotations
 
@@ -132,7 +132,8 @@ def _overwrite_where(
 
 
 def _live(handle: Handle, engine: Engine, snapshot: Snapshot) -> tuple[int, int]:
-    """Files and rows of the snapshot; deletes are resolved only where some file does not say how many it lost."""
+    """The number of files and rows of the snapshot; deletes are resolved only if some file does not record their
+    number."""
     files = rows = 0
     for batch in snapshot.files():
         if batch.column("rows").null_count or batch.column("deleted").null_count:

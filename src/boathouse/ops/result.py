@@ -1,4 +1,4 @@
-"""What a write did: a small value with a readable repr and an HTML one."""
+"""The result of a write: a small value with a readable repr and an HTML one."""
 
 from __future__ import annotations
 
@@ -58,4 +58,4 @@ class WriteResult:
 
 
 FIGURES = ("rows_added", "rows_deleted", "rows_copied", "files_added", "files_removed")
-"""What is counted of every write that touches rows."""
+"""The metrics of every write that changes rows."""

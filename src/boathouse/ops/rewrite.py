@@ -1,5 +1,5 @@
-"""Takes the rows that a predicate holds for out of a table: whole units by their metadata where that is
-certain, the others by reading them."""
+"""Removes the rows that match a predicate: whole units by their metadata where statistics prove it, the others by
+reading them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from boathouse.table.tasks import WriteContext
 
 @dataclass(frozen=True, slots=True)
 class TakenOut:
-    """`removed` are FILES rows of units that go; `outcomes` are files with the rows that stay, and deletions."""
+    """`removed` are FILES rows of removed units; `outcomes` are files with the remaining rows, and deletions."""
 
     removed: pa.Table
     changed: pa.Table
@@ -33,7 +33,7 @@ class TakenOut:
     rows_by_metadata: int
 
     def edits(self, more: pa.Table | None = None) -> tuple[Edit, ...]:
-        """The edits of the change; `more` are OUTCOMES of new rows that go in with it."""
+        """The edits of the change; `more` are OUTCOMES of new rows in the same commit."""
         added = data_files(self.outcomes)
         if more is not None:
             added = pa.concat_tables([added, data_files(more)])
@@ -81,7 +81,7 @@ def take_out(
 
 
 def _certain(snapshot: Snapshot, where: Expr, engine: Engine) -> pa.Array:
-    """Ids of units all of whose rows surely satisfy the predicate."""
+    """Ids of the units all of whose rows certainly satisfy the predicate."""
     paths = columns(where)
     pruner = Pruner(where, paths)
     found: list[pa.Array] = [pa.array([], pa.int64())]

@@ -1,4 +1,4 @@
-"""Runs a write: plans it, commits it, plans it again where a winner makes that right."""
+"""Runs a write: plans it, commits it, and plans it again if a concurrent commit requires that."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ MAX_PLANS = 10
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A change with what it wrote: `outcomes` to remove if the commit is surely lost, and figures to report.
+    """A change with the files written for it: `outcomes` to remove if the commit is certainly lost, and metrics to
+    report.
 
-    `change` None means that there is nothing to commit. `recount` tells files and rows that leave if the change
+    `change` None means that there is nothing to commit. `recount` gives the removed files and rows if the change
     follows another snapshot than the planned one.
     """
 
@@ -49,11 +50,12 @@ PlanFunction = Callable[[Snapshot, Planned | None], Planned | None]
 
 
 def run(handle: Handle, operation: str, options: WriteOptions, plan: PlanFunction) -> tuple[Snapshot, WriteResult]:
-    """Commits what `plan` makes of the snapshot, and plans again from the head when a winner makes that right.
+    """Commits the result of `plan` for the snapshot, and plans again from the head if a concurrent commit requires
+    that.
 
-    `plan(snapshot, previous)` is given what the lost turn planned, with its files still there: it uses them
-    again or discards them, and returns None if the user has to decide. Returns the snapshot after the write.
-    Raises CommitConflictError, CommitUnknownError.
+    `plan(snapshot, previous)` gets the plan of the lost attempt, whose files still exist: it reuses or discards them,
+    and returns None if the user has to decide. Returns the snapshot after the write. Raises CommitConflictError,
+    CommitUnknownError.
     """
     started = entropy.current().monotonic()
     handle = newest(handle)
@@ -92,7 +94,7 @@ def run(handle: Handle, operation: str, options: WriteOptions, plan: PlanFunctio
 
 
 def _plan(plan: PlanFunction, snapshot: Snapshot, lost: Planned | None) -> Planned | None:
-    """What `plan` makes of the snapshot; where it fails, the files of the lost turn go."""
+    """The result of `plan` for the snapshot; if it fails, the files of the lost attempt are removed."""
     try:
         return plan(snapshot, lost)
     except BaseException:
@@ -102,7 +104,7 @@ def _plan(plan: PlanFunction, snapshot: Snapshot, lost: Planned | None) -> Plann
 
 
 def _head(handle: Handle, lost: Planned) -> Snapshot:
-    """The newest snapshot after a turn was lost; where it cannot be read, the files of that turn go."""
+    """The newest snapshot after a lost attempt; if it cannot be read, the files of that attempt are removed."""
     try:
         return _reload(handle)
     except BoathouseError:
@@ -111,7 +113,7 @@ def _head(handle: Handle, lost: Planned) -> Snapshot:
 
 
 def _after(handle: Handle, outcome: Committed) -> Snapshot:
-    """The snapshot after a write. The write is done: what fails now must not make it look as if it were not."""
+    """The snapshot after a write. The write is committed: a failure now must not make it look as if it were not."""
     if outcome.after is not None:
         return outcome.after
     try:
@@ -122,7 +124,7 @@ def _after(handle: Handle, outcome: Committed) -> Snapshot:
 
 
 def _recounted(planned: Planned, outcome: Committed) -> Planned:
-    """Figures for the snapshot that the commit followed, if that is not the planned one."""
+    """The metrics for the snapshot that the commit followed, if that is not the planned one."""
     onto, change = outcome.onto, planned.change
     if planned.recount is None or change is None or change.planned is None or onto is None:
         return planned
@@ -130,7 +132,7 @@ def _recounted(planned: Planned, outcome: Committed) -> Planned:
         return planned
     try:
         files, rows = planned.recount(onto)
-    except Exception:  # the write is done, whatever becomes of its figures
+    except Exception:  # the write is committed, even if its metrics cannot be computed
         return planned
     return replace(planned, files_removed=files, rows_removed=rows)
 
@@ -140,7 +142,8 @@ def _reload(handle: Handle) -> Snapshot:
 
 
 def _commit(handle: Handle, planned: Planned, change: Change) -> CommitOutcome:
-    """Commits; where the loop raises, nothing has landed, and the files go. An interrupt keeps them: it may have."""
+    """Commits; if the loop raises, nothing was committed, and the files are removed. After an interrupt they stay: the
+    commit may have succeeded."""
     try:
         return commit(handle.format, change, handle.stores)
     except BoathouseError:
@@ -175,9 +178,9 @@ def conflict_error(handle: Handle, change: Change, outcome: Conflicted) -> Commi
 
 def unknown_error(change: Change) -> CommitUnknownError:
     return CommitUnknownError(
-        f"{change.operation} may or may not have been committed: the store did not answer; nothing was cleaned up",
+        f"{change.operation} may or may not have been committed: the store did not respond; nothing was cleaned up",
         where=str(change.location),
-        advice=f"ask find_write({change.write_id!r}) once the store answers again, before writing the rows again",
+        advice=f"call find_write({change.write_id!r}) once the store responds again, before writing the rows again",
     )
 
 
@@ -208,7 +211,7 @@ def _result(operation: str, planned: Planned, version: Version | None) -> WriteR
 
 
 def _metrics(operation: str, planned: Planned) -> dict[str, int]:
-    """The figures that the history keeps, by the same names in every format; none for a change of metadata alone."""
+    """The metrics in the history, by the same names in every format; none for a change of metadata only."""
     result = _result(operation, planned, None)
     found = {name: getattr(result, name) for name in FIGURES}
     return found if planned.outcomes is not None else {}

@@ -16,10 +16,10 @@ from boathouse.table.format import Snapshot
 def set_properties(
     handle: Handle, properties: Mapping[str, str | None], options: WriteOptions = WriteOptions()
 ) -> tuple[Snapshot, WriteResult]:
-    """Sets the properties; None removes one. Raises InvalidArgumentError for values that are not text."""
+    """Sets the properties; None removes one. Raises InvalidArgumentError for values that are not strings."""
     for key, value in properties.items():
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
-            raise InvalidArgumentError(f"property {key!r}: {value!r} is not text", advice="pass strings")
+            raise InvalidArgumentError(f"property {key!r}: {value!r} is not a string", advice="pass strings")
     write_id = new_write_id()
 
     def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:

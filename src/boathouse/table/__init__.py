@@ -1,1 +1,1 @@
-"""The waist: what flows between formats, operations and engines (docs/design/001-waist.md)."""
+"""The waist: the interface between formats, operations and engines (docs/design/001-waist.md)."""

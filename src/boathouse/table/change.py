@@ -1,4 +1,4 @@
-"""What a writer intends, and what is decided about it."""
+"""Changes: what a writer intends to commit, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Isolation = Literal["serializable", "snapshot"]
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """The first commit of a table. Field ids, if any, are given in `prepare`."""
+    """The first commit of a table. Field ids, if any, are assigned in `prepare`."""
 
     schema: Schema
     partition_by: tuple[PartitionField, ...] = ()
@@ -38,19 +38,19 @@ class AddFiles:
 
 @dataclass(frozen=True, slots=True)
 class RemoveUnits:
-    """Units leave the table: their planned FILES rows, `native` included, so that nothing is read again."""
+    """Units are removed from the table: their planned FILES rows, including `native`, so that nothing is read again."""
 
     units: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveAll:
-    """Every unit of the head leaves the table."""
+    """Every unit of the head is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetDeletes:
-    """Rows of units are deleted: planned FILES rows, and beside each the positions newly deleted.
+    """Rows of units are deleted: planned FILES rows, and for each the newly deleted positions.
 
     `vectors[i]` is a portable 64-bit roaring bitmap for row i of `units`.
     """
@@ -61,7 +61,7 @@ class SetDeletes:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceSchema:
-    """An overwrite that brings its own schema and partitioning."""
+    """An overwrite with a new schema and partitioning."""
 
     schema: Schema
     partition_by: tuple[PartitionField, ...] | None = None
@@ -69,7 +69,7 @@ class ReplaceSchema:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A column appears at the end of the table or of the struct at `parent`; its id is given in `prepare`."""
+    """A column is added at the end of the table or of the struct at `parent`; its id is assigned in `prepare`."""
 
     name: str
     type: DataType
@@ -79,7 +79,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetType:
-    """The column or struct field at `path` gets a wider type, which every value that is there fits."""
+    """The column or struct field at `path` gets a wider type, which all existing values fit."""
 
     path: tuple[str, ...]
     type: DataType
@@ -99,7 +99,7 @@ Edit = (
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """What the writer looked at to decide: always recorded, also for metadata-only deletes.
+    """What the writer read to plan the change: always recorded, also for metadata-only deletes.
 
     `predicates` are bound to the planned schema; `units` are paths of units whose rows were read.
     """
@@ -115,7 +115,7 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A writer's intention, whole. `planned` is the snapshot that it was computed from; None creates a table."""
+    """A complete change. `planned` is the snapshot that it was computed from; None creates a table."""
 
     format: str
     location: Location
@@ -138,13 +138,13 @@ class Change:
 
     @property
     def evolves(self) -> bool:
-        """Whether rows come with columns or types of their own: files are written under a schema not yet committed."""
+        """Whether the rows add columns or types: their files are written under a schema that is not yet committed."""
         return any(isinstance(e, AddColumn | SetType) for e in self.edits) and self.edit(AddFiles) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why a winner stands in the way. `kind` is a stable word, as `concurrent-append` or `metadata-changed`."""
+    """Why a concurrent commit conflicts. `kind` is a stable word, such as `concurrent-append` or `metadata-changed`."""
 
     kind: str
     version: Version
@@ -154,7 +154,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The change can be prepared on the head as it is."""
+    """The change can be prepared on the head unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Replan:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The user has to decide."""
+    """The operation fails; the user has to decide."""
 
     conflicts: tuple[Conflict, ...]
 
@@ -176,9 +176,9 @@ Verdict = Rebase | Replan | Stop
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The change is the table's version `version`; `already` if an earlier attempt of ours had landed.
+    """The change is the table's version `version`; `already` if an earlier attempt of ours had been committed.
 
-    `onto` is the snapshot that it followed, `after` the newest one once it had landed, where they are known.
+    `onto` is the snapshot that it followed, `after` the newest one after the commit, where they are known.
     """
 
     version: Version
@@ -198,7 +198,7 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The commit may or may not have landed; `find_write(write_id)` settles it. Nothing was cleaned up."""
+    """The change may or may not have been committed; `find_write(write_id)` tells. Nothing was cleaned up."""
 
     write_id: str
     key: str

@@ -1,4 +1,4 @@
-"""Reading beside writers that clean up: a file that was listed may be gone when it is read."""
+"""Reading concurrently with writers that clean up: a listed file may be gone when it is read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _TRIES = 5
 
 
 def listed_again(read: Callable[[], T], where: str, gone: type[NotFoundError] = NotFoundError) -> T:
-    """What `read`, which lists and then reads, returns; it is called again while a listed file is gone.
+    """The result of `read`, which lists and then reads; it is called again while a listed file is missing.
 
-    `gone` is the error by which it says so. Raises CorruptTableError where files are listed and never there.
+    `gone` is the error that it raises then. Raises CorruptTableError if files are listed but always missing.
     """
     problem: NotFoundError | None = None
     for _ in range(_TRIES):
@@ -26,7 +26,7 @@ def listed_again(read: Callable[[], T], where: str, gone: type[NotFoundError] = 
                 raise
             problem = error
     raise CorruptTableError(
-        f"a file is listed and cannot be read: {problem.message if problem else ''}",
+        f"a file is listed but cannot be read: {problem.message if problem else ''}",
         where=problem.where if problem and problem.where else where,
-        advice="restore the file; if another writer cleans this table without pause, stop it",
+        advice="restore the file; if another writer keeps cleaning this table, stop it",
     ) from problem

@@ -1,7 +1,7 @@
 """The one commit loop, for all formats (docs/design/001-waist.md, 5).
 
-Put-if-absent alone proves nothing: below a cleaned log it succeeds, and the commit is lost. So each turn
-finds the head first, and publishes on exactly that head.
+Put-if-absent alone proves nothing: below a cleaned log it succeeds, and the commit is lost. So each attempt finds the
+head first, and publishes on exactly that head.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ MAX_TURNS = 100
 MAX_SECONDS = 30 * 60
 READ_BACKS = 6
 SLOW_SECONDS = 5.0
-"""A put that took longer since its head was found may have landed below a head that moved on and was cleaned."""
+"""A put that took longer since its head was found may have succeeded below a log that was cleaned meanwhile."""
 PATIENT_TURNS = 3
-"""So many lost turns are followed by a pause; after them a writer publishes at once, so that it does not starve."""
+"""This number of lost attempts are followed by a pause; after them a writer publishes at once, so that it is not
+starved."""
 
 
 def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome:
-    """Makes `change` the next version of its table, or says why not.
+    """Makes `change` the next version of its table, or returns why not.
 
-    Raises only what the format raises for a table it cannot read or write, and StorageError when the store
-    fails before anything could have landed: once a put has won or is undecided, nothing is raised.
+    Raises only what the format raises for a table it cannot read or write, and StorageError if the store fails before
+    anything can have been committed: once a put has succeeded or is undecided, nothing is raised.
     """
     clock = entropy.current()
     deadline = clock.monotonic() + MAX_SECONDS
@@ -76,7 +77,7 @@ def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome
 def _follow(
     format: TableFormat, change: Change, head: Snapshot | None, stores: Stores, turn: int
 ) -> CommitOutcome | None:
-    """What the commits since the planned snapshot mean for the change; None if it may be prepared on the head."""
+    """The consequence of the commits since the planned snapshot; None if the change may be prepared on the head."""
     if change.planned is None:
         return None if head is None else _exists(format, change, head, stores, turn)
     if head is None or head.identity != change.planned.identity:
@@ -85,7 +86,7 @@ def _follow(
         return Conflicted((Conflict("table-replaced", version, f"the table {what}"),), replan=False)
     winners = format.winners(change, head, stores)
     if winners is None:
-        # Earlier turns of ours are not among those that are gone: each of them was certainly lost.
+        # Our own earlier attempts are not among the missing versions: each of them was certainly lost.
         gone = Conflict("history-gone", head.version, "versions since the one planned from were cleaned away")
         return Conflicted((gone,), replan=True)
     for winner in winners:
@@ -102,8 +103,8 @@ def _look_back(
 ) -> tuple[Published, Snapshot | None]:
     """Whether a version that was put is part of the table as readers see it, and the newest snapshot.
 
-    Never raises, whatever the store or the table's files do now. Where nothing can be seen, a quick put counts as
-    won, since the head that it follows was seen just before; a slow one is unknown.
+    Never raises, whatever the store or the table's files do now. If the table cannot be read, a fast put counts as
+    committed, since the head that it follows was seen just before; the outcome of a slow one is unknown.
     """
     clock = entropy.current()
     for i in range(READ_BACKS):
@@ -121,7 +122,7 @@ def _look_back(
                 "%s was put, and is %s", attempt.uri, "not part of the table" if landed == "lost" else "undecided"
             )
             if landed == "lost":
-                # Nobody reads it; left there it would be found by whoever asks for our write.
+                # Readers ignore it, but a search for our write would find it.
                 discard(stores, (attempt.uri,))
             return landed, None
         clock.sleep(clock.random() * 0.02 * 2**i)
@@ -129,7 +130,7 @@ def _look_back(
 
 
 def _published(format: TableFormat, change: Change, attempt: Attempt, stores: Stores, turn: int) -> None:
-    """What follows a commit that landed. It costs others time where it fails, and the commit nothing."""
+    """The steps after a successful commit. If they fail, others lose time, but the commit is not affected."""
     try:
         format.published(attempt, change, stores)
     except Exception as error:
@@ -141,7 +142,7 @@ def _exists(format: TableFormat, change: Change, head: Snapshot, stores: Stores,
     ours = format.find_write(change.location, stores, change.write_id)
     if ours is not None:
         return Committed(ours, turn, already=True, after=head)
-    return Conflicted((Conflict("table-exists", head.version, "a table was created here meanwhile"),), replan=False)
+    return Conflicted((Conflict("table-exists", head.version, "a table was created here concurrently"),), replan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +152,11 @@ class FileCommitter:
     stores: Stores
 
     def publish(self, attempt: Attempt) -> Published:
-        """Puts the attempt's bytes at its key if absent, and settles what happened by reading them back.
+        """Puts the attempt's bytes at its key if absent, and resolves the outcome by reading them back.
 
-        "Already exists" may be our own earlier request; one that timed out may land later. The key stays
-        undecided until its bytes are read: the same bytes are ours, other bytes mean lost, absent means the
-        same bytes to the same key again.
+        "Already exists" may be caused by our own earlier request; one that timed out may take effect later. The key
+        stays undecided until its bytes are read: the same bytes are ours, other bytes mean lost, and if it is absent
+        the same bytes are put to the same key again.
         """
         storage, key = self.stores.resolve(attempt.uri)
         clock = entropy.current()
@@ -176,8 +177,8 @@ class FileCommitter:
                 return "won" if seen == attempt.body else "lost"
             clock.sleep(clock.random() * 0.02 * 2**i)
         if seen is None and failure is not None and refused:
-            # Plain refusals only (no permission, disk full), and the key is seen to be absent: nothing has landed.
-            # After a single request without an answer that would not be sure: it may land later.
+            # Only plain refusals (no permission, disk full), and the key was seen to be absent: nothing was committed.
+            # # After a single request without a response that would not be certain: it may take effect later.
             raise failure
         return "unknown"
 
@@ -193,7 +194,7 @@ def _read_back(stores: Stores, uri: str) -> bytes | StorageError | None:
 
 
 def discard(stores: Stores, uris: tuple[str, ...]) -> None:
-    """Removes files of an attempt that is surely lost; a failure leaves orphans, which are harmless."""
+    """Removes files of an attempt that is certainly lost; a failure leaves orphans, which are harmless."""
     for uri in uris:
         storage, key = stores.resolve(uri)
         try:
@@ -204,7 +205,7 @@ def discard(stores: Stores, uris: tuple[str, ...]) -> None:
 
 def _log(change: Change, attempt: Attempt, turn: int) -> None:
     log.info(
-        "%s %s: version %s of %s (write %s, turn %d)",
+        "%s %s: version %s of %s (write %s, attempt %d)",
         change.format,
         change.operation,
         attempt.version,

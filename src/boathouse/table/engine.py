@@ -20,7 +20,7 @@ Agg = Literal["count", "count_all", "sum", "min", "max"]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How rows are laid before the sink: as they come, or so that one partition's rows meet in one worker."""
+    """How rows are distributed before the sink: unchanged, or so that one partition's rows meet in one worker."""
 
     by: Literal["none", "partition", "unit"] = "none"
 
@@ -32,7 +32,7 @@ class Engine(Protocol):
 
     @property
     def timezone(self) -> str | None:
-        """The time zone that conditions are meant in where the user names none; None where nobody knows it."""
+        """The time zone of conditions if the user names none; None if it is unknown."""
 
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         """Those of the expressions that this engine cannot evaluate; asked before anything is written."""
@@ -44,13 +44,13 @@ class Engine(Protocol):
         """The columns of a relation."""
 
     def pin(self, rel: Rel) -> Rel:
-        """The same rows at every use, also after a re-plan."""
+        """The same rows at every use, also when the operation is planned again."""
 
     def scan(self, plan: ScanPlan) -> Rel:
         """Every row of the plan, or failure."""
 
     def project(self, rel: Rel, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Rel:
-        """Named expressions over a relation, in Spark SQL text with Spark's meaning under ANSI."""
+        """Named expressions over a relation, in Spark SQL text with Spark's ANSI semantics."""
 
     def join(self, left: Rel, right: Rel, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]) -> Rel:
         """`on` names columns by the aliases `l` and `r`."""
@@ -59,7 +59,7 @@ class Engine(Protocol):
         """One row of (name, aggregate, column)."""
 
     def sink(self, rel: Rel, context: WriteContext, spread: Spread) -> pa.Table:
-        """Writes every row once; OUTCOMES. A frame runs exactly once. Raises the first task error, typed."""
+        """Writes every row once; returns OUTCOMES. A frame runs exactly once. Raises the first task error, typed."""
 
     def map(
         self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None

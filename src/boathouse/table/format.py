@@ -1,4 +1,4 @@
-"""What a format offers to everything above it."""
+"""The interface of a format to everything above it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]
 
 @runtime_checkable
 class Snapshot(Protocol):
-    """One version of a table, pinned: immutable, and as good as its metadata files live."""
+    """One version of a table, pinned: immutable, and readable as long as its metadata files exist."""
 
     @property
     def format(self) -> str: ...
@@ -39,11 +39,11 @@ class Snapshot(Protocol):
     def ref(self) -> str | None: ...
     @property
     def identity(self) -> str:
-        """The table's own id: another table made at the same path has another one."""
+        """The table's own id: another table created at the same path has another one."""
 
     @property
     def token(self) -> str:
-        """What publish must find unchanged: the key or number of the head."""
+        """The version token that publish must find unchanged: the key or number of the head."""
 
     @property
     def schema(self) -> Schema: ...
@@ -65,7 +65,7 @@ class Snapshot(Protocol):
         """
 
     def detail(self) -> Mapping[str, Any]:
-        """What `info` shows: protocol, features, engine of the last commit, in the format's own words."""
+        """The content of `info`: protocol, features, engine of the last commit, in the format's own terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """`deletes` is how rows leave units that keep others."""
+    """`deletes` is how some rows of a unit are deleted."""
 
     deletes: Literal["vectors", "copy-on-write"]
     partitions: bool
@@ -94,7 +94,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """A commit that landed after the planned snapshot. `document` is the format's own."""
+    """A commit after the planned snapshot. `document` is the format's own."""
 
     version: Version
     write_id: str | None
@@ -103,10 +103,10 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a commit: `body` is put at `uri` if absent, and then `version` exists.
+    """One attempt at a commit: `body` is put at `uri` if absent, and then `version` exists.
 
-    `side` are files already written that only this attempt refers to; they go if it is surely lost.
-    `replaces` is the head's token, which a catalog swaps for the new one.
+    `side` are auxiliary files, already written, that only this attempt refers to; they are removed if it is certainly
+    lost. `replaces` is the head's token, which a catalog swaps for the new one.
     """
 
     uri: str
@@ -120,12 +120,12 @@ Published = Literal["won", "lost", "unknown"]
 
 
 class Committer(Protocol):
-    """How a version comes to be: put-if-absent on a file system, or a catalog's swap."""
+    """How a version is published: put-if-absent on a file system, or a catalog's swap."""
 
     def publish(self, attempt: Attempt) -> Published:
-        """Makes the attempt the next version on exactly the head it was prepared on; `lost` is certain.
+        """Makes the attempt the next version on exactly the head it was prepared on; `lost` is definite.
 
-        Raises StorageError if nothing can have landed.
+        Raises StorageError only if nothing can have been committed.
         """
 
 
@@ -136,7 +136,7 @@ class TableFormat(Protocol):
     capabilities: Capabilities
 
     def detect(self, location: Location, stores: Stores) -> bool:
-        """Whether a table of this format lies at the location; cheap: at most two listings."""
+        """Whether there is a table of this format at the location; cheap: at most two listings."""
 
     def load(self, location: Location, stores: Stores, at: At = NEWEST) -> Snapshot:
         """Opens. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
@@ -153,7 +153,7 @@ class TableFormat(Protocol):
         hidden: Sequence[str] = (),
         map: MapFunction | None = None,
     ) -> ScanPlan:
-        """What is read for these columns (None: all) and this bound predicate; row deletes are resolved."""
+        """The plan for reading these columns (None: all) with this bound predicate; row deletes are resolved."""
 
     def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
         """Raises if this version of the library may not write this table: features, storage, mixed writers.
@@ -170,15 +170,15 @@ class TableFormat(Protocol):
     ) -> tuple[Schema, PartitionSpec]:
         """The schema and spec that the table will have once committed; raises where the format cannot hold it.
 
-        With `snapshot`, the table is there and an overwrite replaces its schema (`ReplaceSchema` takes what
-        this returns): ids continue from it, and a winner that gave ids too makes the change `Replan`.
+        With `snapshot`, the table exists and an overwrite replaces its schema (`ReplaceSchema` takes the result): ids
+        continue from it, and a concurrent commit that also assigned ids makes the change `Replan`.
         """
 
     def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> Snapshot:
-        """The snapshot under the schema that these edits give it, with the ids that a commit on it would give.
+        """The snapshot under the schema after these edits, with the ids that a commit on it would assign.
 
-        For writing files before the commit; a winner that changed the schema makes the change `Replan`. Raises
-        UnsupportedFeatureError, UnsupportedTypeError and InvalidArgumentError where the format cannot.
+        For writing files before the commit; a concurrent commit that changed the schema makes the change `Replan`.
+        Raises UnsupportedFeatureError, UnsupportedTypeError and InvalidArgumentError if the format does not support it.
         """
 
     def write_context(
@@ -194,7 +194,7 @@ class TableFormat(Protocol):
         """How files for this table are written; `snapshot` is None for a table not yet committed."""
 
     def committer(self, location: Location, stores: Stores) -> Committer:
-        """`table.commit.FileCommitter(stores)` for a table that lives in a file system."""
+        """`table.commit.FileCommitter(stores)` for a table in a file system."""
 
     def head(self, change: Change, stores: Stores) -> Snapshot | None:
         """The newest snapshot of the change's ref, found from the planned one; None if there is no table."""
@@ -203,15 +203,15 @@ class TableFormat(Protocol):
         """The commits after the planned snapshot up to the head, oldest first; None if some are gone."""
 
     def check(self, change: Change, winners: Sequence[Winner], head: Snapshot, stores: Stores) -> Verdict:
-        """Whether the change may follow the winners."""
+        """The verdict on the change after these concurrent commits."""
 
     def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
-        """Writes what the commit refers to and returns the commit itself, fresh bytes at every call."""
+        """Writes the files that the commit refers to and returns the commit itself, with new bytes at every call."""
 
     def look_back(self, attempt: Attempt, change: Change, stores: Stores) -> tuple[Published | None, Snapshot | None]:
         """Whether an attempt that was put is part of the table as every reader sees it, and the newest snapshot.
 
-        Put-if-absent also succeeds below a history that was cleaned. `lost` is certain; `unknown` cannot be told;
+        Put-if-absent also succeeds below a history that was cleaned. `lost` is definite; `unknown` means undecidable;
         None: the listings do not show the attempt yet. May raise anything that reading a table raises.
         """
 
@@ -219,10 +219,10 @@ class TableFormat(Protocol):
         """After a commit: checkpoints, hints, checksums. Never raises."""
 
     def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
-        """Commits up to the snapshot, newest first, as far as they are kept."""
+        """Commits up to the snapshot, newest first, as far as they are retained."""
 
     def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
-        """The version that the commit of this write id made, or None; looks through all that is kept."""
+        """The version that the commit with this write id created, or None; searches everything that is retained."""
 
     def app_version(self, snapshot: Snapshot, stores: Stores, app: str) -> int | None:
         """The newest version that this application recorded with a write (`Change.txn`), or None."""

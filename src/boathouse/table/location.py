@@ -1,4 +1,4 @@
-"""Where a table lies, and which of its versions is meant."""
+"""The location of a table, and a reference to one of its versions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Version = int
 class Location:
     """A table's root as an absolute URI without a trailing slash.
 
-    `metadata` names one metadata document to open instead of the newest (an Iceberg `*.metadata.json`). With
-    `verify` false, totals that the metadata records beside its lists of files are not held against those lists.
+    `metadata` names one metadata document to open instead of the newest (an Iceberg `*.metadata.json`). With `verify`
+    false, totals that the metadata records beside its lists of files are not compared with those lists.
     """
 
     uri: str
@@ -26,7 +26,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A point in a table's life: nothing given is the newest; at most one of `version` and `timestamp_ms`."""
+    """A point in a table's history: by default the newest; at most one of `version` and `timestamp_ms`."""
 
     version: Version | None = None
     timestamp_ms: int | None = None

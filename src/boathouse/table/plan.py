@@ -1,4 +1,4 @@
-"""A scan planned: which units are read, which are skipped and by which test, and how they split into tasks."""
+"""A planned scan: which units are read, which are skipped by which filter, and how they are split into tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts, while files are planned, what was skipped and by which test (`partition p = 3`, `bounds x > 5`)."""
+    """Counts, during planning, the units skipped by each filter (`partition p = 3`, `bounds x > 5`)."""
 
     skipped: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -35,7 +35,8 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """The survivors of pruning. `units` are FILES rows without statistics; `deletes` holds inline vectors only."""
+    """The result of pruning. `units` are FILES rows without statistics; `deletes` holds inline deletion vectors
+    only."""
 
     snapshot: Snapshot
     read: ReadSpec
@@ -45,7 +46,7 @@ class ScanPlan:
     tally: Tally
 
     def __post_init__(self) -> None:
-        """Whatever engine opens the files, and in which process: those of another kind of store are refused here."""
+        """Files in another kind of store are refused here, whatever engine or process opens them later."""
         if isinstance(self.read.files, ChosenFiles):
             self.read.files.check(self.units.column("path"))
             parts = pc.list_flatten(self.units.column("parts"))
@@ -54,7 +55,7 @@ class ScanPlan:
 
     @property
     def rows(self) -> int | None:
-        """Rows that the units hold, deleted ones not counted; None if some file does not say."""
+        """The number of live rows in the units; None if some file does not record it."""
         rows, deleted = self.units.column("rows"), self.units.column("deleted")
         if rows.null_count or deleted.null_count:
             return None
@@ -65,7 +66,8 @@ class ScanPlan:
         return pc.sum(self.units.column("size")).as_py() or 0
 
     def tasks(self, target_bytes: int = 128 << 20, at_least: int = 1) -> list[ScanTask]:
-        """Bundles neighbours up to about `target_bytes`, in order; `at_least` tasks if there are so many units."""
+        """Bundles adjacent units up to about `target_bytes`, in order; at least `at_least` tasks if there are enough
+        units."""
         count = self.units.num_rows
         if count == 0:
             return []
@@ -74,13 +76,13 @@ class ScanPlan:
         return [self.task(range(a, b)) for a, b in bundles(sizes, limit)]
 
     def task(self, rows: range) -> ScanTask:
-        """The units of these rows of `units` as one task, carrying only the vectors that they need."""
+        """The units of these rows of `units` as one task, with only the deletion vectors that they need."""
         units = compact(self.units.slice(rows.start, len(rows)))
         return ScanTask(self.read, units, deletes_of(units, self.deletes))
 
 
 def deletes_of(units: pa.Table, deletes: pa.Table) -> pa.Table:
-    """The DELETES rows that the units name."""
+    """The DELETES rows that the units refer to."""
     wanted = pc.unique(pc.list_flatten(units.column("deletes")))
     if len(wanted) == 0:
         return deletes.slice(0, 0)
@@ -88,12 +90,12 @@ def deletes_of(units: pa.Table, deletes: pa.Table) -> pa.Table:
 
 
 def compact(table: pa.Table) -> pa.Table:
-    """A copy that owns only its own rows: a slice would carry its parent's buffers when pickled."""
+    """A copy with only its own rows: a slice would include its parent's buffers when pickled."""
     return table.take(pa.array(range(table.num_rows), pa.int64()))
 
 
 def bundles(sizes: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
-    """Half-open ranges of neighbours whose sizes add up to at most `limit`, or of one that is larger alone."""
+    """Half-open ranges of adjacent items whose sizes add up to at most `limit`, or of a single larger item."""
     start = total = 0
     end = 0
     for end, size in enumerate(sizes, 1):

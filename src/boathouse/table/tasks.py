@@ -1,4 +1,4 @@
-"""Picklable bundles of work: all that an executor needs to read some units, or to write conforming files."""
+"""Picklable bundles of work: everything that an executor needs to read some units, or to write conforming files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 UNIT = "_unit"
 POSITION = "_pos"
 HIDDEN: Mapping[str, pa.DataType] = {UNIT: pa.int64(), POSITION: pa.int64()}
-"""Hidden columns that every format offers: the unit's id in its snapshot, the row's place in the physical file."""
+"""Metadata columns that every format provides: the unit's id in its snapshot, the row's position in the physical
+file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class ReadColumn:
     """One column to read: found by `field_id` if given, else by `physical` path; absent gives `default`.
 
     `partition` is the id of a partition field that holds the column's value for every row of a unit whose
-    spec is in `constant_in`; such a column is not looked for in the file.
+    spec is in `constant_in`; such a column is not searched in the file.
     """
 
     name: str
@@ -45,8 +46,8 @@ class ReadColumn:
 class ReadSpec:
     """How units of one snapshot are read.
 
-    `columns` holds all that is needed, also by `where`; `output` names those that leave, hidden ones after
-    them. `where` is bound to the columns and drops rows. `version` says in words whose files they are.
+    `columns` holds all needed columns, including those for `where`; `output` names those to return, followed by
+    metadata columns. `where` is bound to the columns and filters rows. `version` describes the version for messages.
     """
 
     format: str
@@ -60,7 +61,7 @@ class ReadSpec:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the batches that leave."""
+        """The Arrow schema of the batches that are returned."""
         by_name = {c.name: c for c in self.columns}
         fields = [pa.field(n, to_arrow_type(by_name[n].type), by_name[n].nullable) for n in self.output]
         return pa.schema(fields + [pa.field(h, HIDDEN[h], False) for h in self.hidden])
@@ -68,7 +69,7 @@ class ReadSpec:
 
 @contextmanager
 def data_files_of(version: str) -> Iterator[None]:
-    """Around reading data files: one that is gone is named together with the version. Raises MissingFileError."""
+    """Wraps reading data files: a missing one is reported together with the version. Raises MissingFileError."""
     try:
         yield
     except NotFoundError as error:
@@ -76,7 +77,7 @@ def data_files_of(version: str) -> Iterator[None]:
 
 
 def missing_data_file(version: str, uri: str | None) -> MissingFileError:
-    """The error for a data file that is not there."""
+    """The error for a missing data file."""
     return MissingFileError(f"{version} needs a data file that is missing", where=uri)
 
 
@@ -87,7 +88,7 @@ def version_words(version: object, uri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """Some units of a plan: FILES rows (no statistics), and the DELETES rows that their `deletes` name."""
+    """Some units of a plan: FILES rows (no statistics), and the DELETES rows that their `deletes` refer to."""
 
     read: ReadSpec
     units: pa.Table
@@ -95,7 +96,7 @@ class ScanTask:
 
     @property
     def cost(self) -> int:
-        """Bytes on disk, for spreading tasks evenly."""
+        """Bytes on disk, for balancing tasks."""
         return sum(size or 0 for size in self.units.column("size").to_pylist())
 
 
@@ -103,9 +104,9 @@ class ScanTask:
 class WriteContext:
     """How conforming files are written.
 
-    `schema` is the table's, and the batches come in exactly its order and types. `spec` partitions them.
-    `directory` is the URI that the format's own file names are put below. `must_hold` is a bound predicate
-    that every new row has to satisfy. `options` is the format's own, plain picklable values.
+    `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
+    `directory` is the URI below which the format names its files. `must_hold` is a bound predicate that every new row
+    must satisfy. `options` are the format's own, plain picklable values.
     """
 
     format: str
@@ -129,7 +130,7 @@ class FileWriter(Protocol):
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file is by now, for rolling."""
+        """The approximate size of the file so far, for rolling."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows; columns are those of `WriteContext.schema`, partition columns included."""
@@ -160,7 +161,7 @@ class FileWriters(Protocol):
 
 
 class TaskModule(Protocol):
-    """What the `tasks` module of a format offers to executors. It imports no object store and no parser."""
+    """The interface of a format's `tasks` module to executors. It imports no object store and no parser."""
 
     def read(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """The rows of the task's units, in order, with the schema `task.read.schema`."""
@@ -169,4 +170,4 @@ class TaskModule(Protocol):
         """The files of a write, opened one by one."""
 
     def outcomes_schema(self, context: WriteContext) -> pa.Schema:
-        """The schema of OUTCOMES for this context: `table.units.outcomes_schema` with the format's native."""
+        """The schema of OUTCOMES for this context: `table.units.outcomes_schema` with the format's `native`."""

@@ -86,7 +86,7 @@ def files_schema(partition: pa.StructType, stats: pa.StructType, native: pa.Stru
 
 
 def deletes_schema(partition: pa.StructType = pa.struct([]), native: pa.StructType = pa.struct([])) -> pa.Schema:
-    """The schema of DELETES. After planning every row is a vector with its bitmap inline.
+    """The schema of DELETES. After planning every row is a deletion vector with its bitmap inline.
 
     `inline` holds a portable 64-bit roaring bitmap of deleted row positions.
     """
@@ -112,10 +112,10 @@ def deletes_schema(partition: pa.StructType = pa.struct([]), native: pa.StructTy
 
 
 def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.StructType) -> pa.Schema:
-    """The schema of OUTCOMES, what writing returns: one row a file written, or a row that only holds an error.
+    """The schema of OUTCOMES, the results of writing: one row per written file, or a row with only an error.
 
-    `kind` is data, delete or change. `unit` and `vector` say which planned unit lost which rows (a portable
-    64-bit roaring bitmap); a unit that lost all its rows has `vector` null and `kind` delete.
+    `kind` is data, delete or change. `unit` and `vector` name the planned unit and its deleted rows (a portable 64-bit
+    roaring bitmap); a unit that lost all its rows has `vector` null and `kind` delete.
     """
     return pa.schema(
         [

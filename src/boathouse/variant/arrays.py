@@ -74,7 +74,7 @@ class VariantArray:
         rows = list(values)
         for row in rows:
             if row is not None and not isinstance(row, Variant):
-                raise InvalidArgumentError(f"a {type(row).__name__} is not a Variant", advice="use from_python")
+                raise InvalidArgumentError(f"{type(row).__name__} is not a Variant", advice="use from_python")
         children = [
             pa.array([EMPTY_METADATA if row is None else row.metadata for row in rows], pa.binary()),
             pa.array([NULL_VALUE if row is None else row.value for row in rows], pa.binary()),

@@ -74,7 +74,7 @@ def test_overwrites(spark, path):
     save(frame(spark), path, tableFormat="delta", partitionBy="p")
     save(frame(spark).where("p = 1").limit(2), path, "overwrite", replaceWhere="p = 1")
     assert bh.open(path).to_arrow().num_rows == 15
-    with pytest.raises(Exception, match="outside of what is overwritten"):
+    with pytest.raises(Exception, match="does not satisfy the overwrite condition"):
         save(frame(spark), path, "overwrite", replaceWhere="p = 1")
     assert bh.open(path).to_arrow().num_rows == 15
     save(frame(spark, 4).withColumn("new", F.lit(1)), path, "overwrite", overwriteSchema="true")
@@ -96,7 +96,7 @@ def test_columns_that_are_new_need_mergeschema(spark, path):
 def test_a_commit_that_fails_leaves_no_files(spark, path, tmp_path, monkeypatch):
     save(frame(spark), path, tableFormat="delta")
     before = sorted(tmp_path.rglob("*.parquet"))
-    with pytest.raises(Exception, match="outside of what is overwritten"):
+    with pytest.raises(Exception, match="does not satisfy the overwrite condition"):
         save(frame(spark), path, "overwrite", replaceWhere="id < 3")
     assert sorted(tmp_path.rglob("*.parquet")) == before
 

@@ -39,7 +39,7 @@ def test_read_natively_by_s3a(spark, s3, tmp_path, format):
     bh.write(rows, uri, format, partition_by=["p"], storage_options=s3.options)
     table = bh.open(uri, storage_options=s3.options, spark=spark)
     told = table.scan().explain()
-    assert f"Spark does not reach s3://{bucket}: " in str(told)
+    assert f"Spark cannot reach s3://{bucket}: " in str(told)
     assert "An error occurred while calling" not in str(told)
     assert 'No FileSystem for scheme "s3"' in str(told)
 

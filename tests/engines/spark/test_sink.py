@@ -103,7 +103,7 @@ def test_a_rows_error_comes_with_its_type_and_leaves_no_files(engine, tmp_path):
     bh.write(engine.spark.range(10).selectExpr("id", "id % 2 AS p"), path, format="delta")
     data = engine.spark.range(5).selectExpr("id", "id % 2 AS p")
     before = sorted(tmp_path.rglob("*.parquet"))
-    with pytest.raises(ConstraintViolationError, match="outside of what is overwritten"):
+    with pytest.raises(ConstraintViolationError, match="does not satisfy the overwrite condition"):
         bh.write(data, path, mode="overwrite", where="p = 1")
     assert sorted(tmp_path.rglob("*.parquet")) == before
     assert bh.open(path).to_arrow().num_rows == 10

@@ -1,1 +1,1 @@
-"""The parts of operations that run where the rows are: in process, and on executors."""
+"""The parts of operations that process rows: in process, and on executors."""

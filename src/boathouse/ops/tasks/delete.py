@@ -1,4 +1,4 @@
-"""Deletes rows of a bundle of units: finds them, and writes the rows that stay where the format needs that."""
+"""Deletes rows of a bundle of units: finds them, and rewrites the remaining rows if the format needs that."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from boathouse.table.units import DELETE_FILE
 
 @dataclass(frozen=True, slots=True)
 class DeleteTask:
-    """`scan` reads every column of some units, hidden positions too, without a predicate.
+    """`scan` reads every column of some units, with metadata columns, without a predicate.
 
-    `rewrite` writes the rows that stay (copy-on-write); otherwise positions are enough (vectors).
+    `rewrite` writes the remaining rows (copy-on-write); otherwise positions are enough (deletion vectors).
     """
 
     scan: ScanTask
@@ -56,7 +56,7 @@ def delete_rows(task: DeleteTask) -> Iterator[pa.RecordBatch]:
 
 
 def _unit(task: DeleteTask, i: int, writer: PartitionedWriter) -> tuple[dict[str, object] | None, int]:
-    """What one unit loses, and how many rows of it were copied."""
+    """The deleted rows of one unit, and how many of its rows were copied."""
     units = task.scan.units.slice(i, 1)
     deletes = deletes_of(units, task.scan.deletes)
     positions, live = _matches(task, units, deletes)
@@ -71,7 +71,7 @@ def _unit(task: DeleteTask, i: int, writer: PartitionedWriter) -> tuple[dict[str
 
 
 def _matches(task: DeleteTask, units: pa.Table, deletes: pa.Table) -> tuple[np.ndarray, int]:
-    """Positions of live rows that the predicate is true for, and how many rows live."""
+    """Positions of live rows for which the predicate is true, and the number of live rows."""
     wanted = {path[0] for path in columns(task.where)}
     read = replace(
         task.scan.read,
@@ -89,14 +89,15 @@ def _matches(task: DeleteTask, units: pa.Table, deletes: pa.Table) -> tuple[np.n
 
 
 def _copy(task: DeleteTask, units: pa.Table, deletes: pa.Table, gone: Bitmap, writer: PartitionedWriter) -> int:
-    """Writes the live rows whose positions are not in `gone`; positions, since an expression may not be pure."""
+    """Writes the live rows whose positions are not in `gone`; by position, since an expression may not be
+    deterministic."""
     lost = pa.array(gone.positions())
     wanted = to_arrow(task.context.schema)
     kept = 0
     for batch in _read(replace(task.scan.read, hidden=(POSITION,)), units, deletes):
         stay = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), lost)))
         rows = stay.select(list(task.scan.read.output))
-        # A change may bring new columns with its rows: copies are written under the same schema.
+        # A change may add columns with its rows: copies are written under the same schema.
         writer.write(rows if rows.schema.equals(wanted) else conform(rows, task.context.schema))
         kept += stay.num_rows
     return kept

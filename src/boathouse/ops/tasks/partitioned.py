@@ -132,7 +132,7 @@ class PartitionedWriter:
         return self._described
 
     def abort(self, finished: bool = False) -> None:
-        """Leaves no file that is still open; those closed are in `closed`, for the caller to remove, or go too."""
+        """Aborts the open files; closed ones are in `closed` for the caller to remove, or are removed too."""
         self._waiting = []
         while self._open:
             _, (writer, _held) = self._open.popitem()

@@ -1,4 +1,4 @@
-"""Rows to partitions: which rows of a batch belong to which partition values."""
+"""Routes rows to partitions: splits batches by partition values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SLICE_BYTES = 64 << 20
 
 
 def partition_arrays(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> list[pa.Array]:
-    """The partition values of each row, an array a partition field."""
+    """The partition values of each row, one array per partition field."""
     return [_values(batch, f, schema) for f in spec]
 
 
 def _values(batch: pa.RecordBatch, field: PartitionField, schema: Schema) -> pa.Array:
-    if field.transform.name == "void":  # its column may be gone
+    if field.transform.name == "void":  # its column may have been dropped
         return pa.nulls(batch.num_rows, to_arrow_type(field.type))
     column: pa.Array = batch.column(schema.index(field.source[0]))
     source = schema.field(field.source[0])
@@ -37,7 +37,7 @@ def _values(batch: pa.RecordBatch, field: PartitionField, schema: Schema) -> pa.
 def split(
     batches: Sequence[pa.RecordBatch], spec: PartitionSpec, schema: Schema
 ) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
-    """The rows by partition values: those of one partition follow one another, in the order in which they came.
+    """The rows grouped by partition values: those of one partition are contiguous and keep their order.
 
     A partition may come in several parts. Values are Python ones, null is None. Beside the batches, the rows of a
     slice are held, and a few bytes for each row.
@@ -66,7 +66,7 @@ def split(
 
 
 def _codes(encoded: Sequence[tuple[np.ndarray, list[object]]]) -> np.ndarray:
-    """An integer for each row, the same for rows of one partition."""
+    """An integer for each row, equal for rows of one partition."""
     codes, bound = encoded[0][0], len(encoded[0][1])
     for indices, values in encoded[1:]:
         if bound * len(values) >= 1 << 62:
@@ -77,7 +77,7 @@ def _codes(encoded: Sequence[tuple[np.ndarray, list[object]]]) -> np.ndarray:
 
 
 def _in_order(batches: Sequence[pa.RecordBatch], order: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """The rows of the batches in this order, a slice at a time."""
+    """The rows of the batches in this order, one slice at a time."""
     starts = np.cumsum([0, *(b.num_rows for b in batches)])
     size = len(order) * _SLICE_BYTES // max(1, sum(b.nbytes for b in batches))
     size = max(1, min(size, _SLICE_ROWS))
@@ -109,12 +109,12 @@ def _taken(batches: Sequence[pa.RecordBatch], starts: np.ndarray, rows: np.ndarr
 
 
 def same(key: PartitionKey) -> PartitionKey:
-    """What is equal for equal partitions alone: -0.0 is not 0.0, and NaN is NaN."""
+    """A key that is equal for equal partitions only: -0.0 is not 0.0, and NaN is NaN."""
     return tuple(repr(v) if isinstance(v, float) else v for v in key)
 
 
 def _encode(chunks: Sequence[pa.Array]) -> tuple[np.ndarray, list[object]]:
-    """Small integers for values, with null and NaN each one group; the formats tell the two zeros apart."""
+    """Small integers for values, with null and NaN each one group; the formats distinguish the two zeros."""
     type = chunks[0].type
     floating = pa.types.is_floating(type)
     values = pa.chunked_array([_bits(c) if floating else c for c in chunks])

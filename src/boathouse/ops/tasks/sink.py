@@ -1,7 +1,7 @@
 """The sink: the one function through which rows become data files, in process and on executors.
 
-It does all that is not relational: routing by `_action`, bitmaps a unit, double matches; files are what
-PartitionedWriter makes of the rows.
+It does everything that is not relational: routing by `_action`, a bitmap per unit, double matches; PartitionedWriter
+writes the files.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def sink_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Writes the rows and yields OUTCOMES. For `gathered_bytes` and `threads` see PartitionedWriter.
 
-    A failure travels as a row whose `error` is the pickled exception, after rows for the files that were
-    already finished, so that the driver can remove them and raise.
+    A failure is returned as a row whose `error` is the pickled exception, after rows for the files that were already
+    finished, so that the driver can remove them and raise.
     """
     schema = tasks(context.format).outcomes_schema(context)
     writer = PartitionedWriter(context, gathered_bytes, threads)
@@ -71,7 +71,7 @@ def sink_batches(
     except Exception as error:
         writer.abort()
         outcomes = [*writer.closed(), _rows([{"kind": "error", "error": pickle_error(error)}], schema)]
-    except BaseException:  # an interrupt: nobody will hear of the files
+    except BaseException:  # an interrupt: the files will not be reported
         writer.abort(finished=True)
         raise
     yield from pa.concat_tables(outcomes).to_batches()
@@ -80,7 +80,7 @@ def sink_batches(
 def _route(
     batch: pa.RecordBatch, context: WriteContext, writer: PartitionedWriter, deleted: DeletedRows
 ) -> tuple[int, int]:
-    """Sends the rows where their action says; how many are new, and how many copies of rows that were there."""
+    """Routes the rows by their action; returns the numbers of new rows and of copies of existing rows."""
     if ACTION not in batch.schema.names:
         rows = conform(batch, context.schema)
         _check_rows(rows, context)
@@ -99,14 +99,14 @@ def _route(
 
 
 def _check_rows(rows: pa.RecordBatch, context: WriteContext) -> None:
-    """Raises ConstraintViolationError with the first row that `must_hold` is not true for."""
+    """Raises ConstraintViolationError with the first row for which `must_hold` is not true."""
     if context.must_hold is None:
         return
     bad = pc.invert(mask(context.must_hold, rows))
     if pc.any(bad).as_py():
         first = rows.filter(bad).slice(0, 1).to_pylist()[0]
         raise ConstraintViolationError(
-            f"a row is outside of what is overwritten ({context.must_hold}): {first}",
+            f"a row does not satisfy the overwrite condition ({context.must_hold}): {first}",
             where=context.directory,
             advice="widen the condition, or filter the data",
         )
@@ -117,7 +117,7 @@ def _rows(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:
 
 
 def pickle_error(error: BaseException) -> bytes:
-    """The exception as bytes; one that does not pickle becomes a RuntimeError with its text."""
+    """The exception as bytes; one that cannot be pickled becomes a RuntimeError with its message."""
     try:
         data = pickle.dumps(error)
         pickle.loads(data)
