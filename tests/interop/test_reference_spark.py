@@ -251,8 +251,7 @@ def test_delta_spark_reads_checkpoints_of_ours(reference, place, nasty, form):
 
     agree()
     reference.sql(f"DELETE FROM {t} WHERE id = 203")
-    for _ in range(4):
-        bh.open(path, allow_mixed_writers=True).delete("id = 5")
-        bh.open(path, allow_mixed_writers=True).append(nasty.delta(start=900))
+    for i in range(6, 10):
+        bh.open(path, allow_mixed_writers=True).append(nasty.delta(start=100 * i))
     agree()
     assert None not in bh.open(path).files().column("rows").to_pylist()
