@@ -82,7 +82,7 @@ def test_column_mapping_by_names_that_are_missing_or_doubled(path, delta):
         "name",
         [p, delta.field("y", "long", **{ID: 2, NAME: "x"}), delta.field("z", "long", **{ID: 3, NAME: "x"})],
     )
-    refused(path, "`y` and `z` have one delta.columnMapping.physicalName, x")
+    refused(path, "`y` and `z` have the same delta.columnMapping.physicalName, x")
     inner = {
         "type": "array",
         "containsNull": True,
@@ -99,7 +99,7 @@ def test_column_mapping_by_ids_that_are_missing_or_doubled(path, delta):
     mapped(path, "id", [p, delta.field("x", "long", **{NAME: "x"})])
     refused(path, "`x` has no delta.columnMapping.id")
     mapped(path, "id", [p, delta.field("x", "long", **{ID: 1, NAME: "x"})])
-    refused(path, "`p` and `x` have one delta.columnMapping.id, 1")
+    refused(path, "`p` and `x` have the same delta.columnMapping.id, 1")
     mapped(path, "rename", [p, delta.field("x", "long", **{ID: 2, NAME: "x"})])
     refused(path, "columnMapping.mode is 'rename'")
 
@@ -308,11 +308,11 @@ def test_a_newest_checkpoint_that_is_empty(checkpoint):
     with before.open("a") as out:
         out.write(json.dumps({"metaData": dict(FORMAT.load(Location(f"file://{path}"), Stores()).metadata.raw)}))
     checkpoint.write_bytes(b"")
-    refused(path, "the log ends at version 0, but a checkpoint of version 1", CHECKPOINT)
+    refused(path, "the log ends at version 0, but the checkpoint of version 1", CHECKPOINT)
     assert bh.open(str(path), version=0).count() == 0
     checkpoint.unlink()
     (checkpoint.parent / "00000000000000000001.checkpoint.0000000001.0000000002.parquet").write_bytes(b"PAR1")
-    refused(path, "a checkpoint of version 1", "0000000001.0000000002.parquet")
+    refused(path, "the checkpoint of version 1", "0000000001.0000000002.parquet")
 
 
 def test_a_stray_entry_of_a_far_version(path):

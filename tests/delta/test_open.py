@@ -97,7 +97,7 @@ def test_places_that_are_no_table(tmp_path):
     for place, said, advice in (
         (path / "_delta_log", "log folder", f"{path}"),
         (path / "p=1", "inside", f"{path}"),
-        (tmp_path / "empty", "nothing", "check"),
+        (tmp_path / "empty", "empty", "check"),
         (tmp_path / "parquet", "Parquet", "create"),
         (tmp_path / "ice", "Iceberg", "iceberg"),
     ):

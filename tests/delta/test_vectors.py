@@ -288,7 +288,7 @@ def test_a_temporary_entry_left_long_ago_is_no_other_writer(tmp_path, days, refu
     then = time.time() - days * 86_400
     os.utime(left, (then, then))
     if refused:
-        with pytest.raises(MixedWritersError, match="commits that another writer has begun"):
+        with pytest.raises(MixedWritersError, match="commits that another writer has started"):
             bh.open(str(path)).append(pa.table({"x": [2]}))
     else:
         bh.open(str(path)).append(pa.table({"x": [2]}))

@@ -15,7 +15,7 @@ from boathouse.types.data_types import children
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a reader and a writer must know."""
+    """The features that readers and writers must support."""
 
     min_reader: int
     min_writer: int
@@ -31,7 +31,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Metadata:
-    """The metaData action `raw`; an edit copies it whole and changes keys."""
+    """The metaData action `raw`; an edit copies it completely and changes keys."""
 
     raw: Mapping[str, Any] = field(hash=False)
     where: str = ""
@@ -42,7 +42,7 @@ class Metadata:
         for key, kind in (("id", str), ("format", Mapping), ("schemaString", str), ("partitionColumns", list | tuple)):
             if not isinstance(raw.get(key), kind):
                 raise CorruptTableError(f"the metaData action has no {key}", where=where)
-        if "configuration" not in raw:  # null is what old writers left
+        if "configuration" not in raw:  # old writers left null
             raise CorruptTableError("the metaData action has no configuration", where=where)
         if not isinstance(raw["configuration"] or {}, Mapping):
             raise CorruptTableError("the configuration of the metaData action is not a map", where=where)
@@ -50,7 +50,7 @@ class Metadata:
         if not isinstance(provider, str):
             raise CorruptTableError("the format of the metaData action has no provider", where=where)
         if provider.lower() != "parquet":
-            raise UnsupportedFeatureError(f"the data files are {provider}: only Parquet is offered", where=where)
+            raise UnsupportedFeatureError(f"the data files are {provider}: only Parquet is supported", where=where)
         found = cls(dict(raw), where)
         found._check_columns(_names(raw, "partitionColumns", where))
         return found
@@ -89,7 +89,7 @@ class Metadata:
 
     @property
     def column_mapping(self) -> str:
-        """`none`, `name` or `id`. Raises CorruptTableError for another word."""
+        """`none`, `name` or `id`. Raises CorruptTableError for any other value."""
         mode = self.configuration.get("delta.columnMapping.mode", "none").lower()
         if mode not in ("none", "name", "id"):
             raise CorruptTableError(f"delta.columnMapping.mode is {mode!r}", where=self.where)
@@ -107,7 +107,7 @@ class Metadata:
 
 
 def _names(raw: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    """A list of texts, absent or null being empty."""
+    """A list of strings; absent or null is empty."""
     found = raw.get(key) or []
     if not isinstance(found, list | tuple) or not all(isinstance(n, str) for n in found):
         raise CorruptTableError(f"{key} is not a list of names: {found!r}", where=where)
@@ -122,7 +122,7 @@ def _version(raw: Mapping[str, Any], key: str, where: str) -> int:
 
 
 def text_of(value: object) -> str:
-    """A property's value as Delta keeps it: always text, booleans in lower case."""
+    """A property's value as Delta stores it: always a string, booleans in lower case."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -1,4 +1,4 @@
-"""Delta as a `TableFormat`: each method is another module's."""
+"""Delta as a `TableFormat`: each method delegates to another module."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class DeltaFormat:
         write.writable(_own(snapshot), stores, allow_mixed_writers)
 
     def rewritable(self, snapshot: Snapshot, operation: str) -> None:
-        """Nothing forbids it."""
+        """No restrictions."""
 
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None

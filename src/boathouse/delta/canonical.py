@@ -12,7 +12,7 @@ from boathouse.errors import CorruptTableError
 
 
 class _Number(str):
-    """A number as it is spelled."""
+    """A number in its original spelling."""
 
 
 def checksum(text: str | bytes) -> str:
@@ -21,13 +21,13 @@ def checksum(text: str | bytes) -> str:
 
 
 def canonical(text: str | bytes) -> str:
-    """The canonical form. Raises CorruptTableError for text that is no JSON or repeats a key."""
+    """The canonical form. Raises CorruptTableError for text that is not JSON or repeats a key."""
     try:
         document = json.loads(
             text, parse_int=_Number, parse_float=_Number, parse_constant=_Number, object_pairs_hook=_pairs
         )
     except ValueError as error:
-        raise CorruptTableError(f"not a JSON document to take a checksum of: {error}") from error
+        raise CorruptTableError(f"not a JSON document, so it has no checksum: {error}") from error
     if isinstance(document, dict):
         document.pop("checksum", None)
     if not isinstance(document, dict | list):
@@ -39,7 +39,7 @@ def canonical(text: str | bytes) -> str:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return found
 
 

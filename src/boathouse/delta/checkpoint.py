@@ -1,4 +1,4 @@
-"""Reading checkpoints: only the columns and row groups that are asked for (PROTOCOL.md, "Checkpoint Schema")."""
+"""Reads checkpoints: only the requested columns and row groups (PROTOCOL.md, "Checkpoint Schema")."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ else:
 
 BATCH_ROWS: Final = 65_536
 _SMALL: Final = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}
-"""Actions that are read when a table is opened, each with a leaf that is never null in it."""
+"""Actions that are read when a table is opened, each with a leaf that is never null."""
 
 
 Choose = Callable[[pa.Array, Any], Any]
@@ -38,7 +38,7 @@ Choose = Callable[[pa.Array, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class OpenCheckpoint:
-    """A checkpoint whose small actions are read; `parts` hold the actions on files."""
+    """A checkpoint whose small actions have been read; `parts` hold the actions on files."""
 
     version: int
     uri: str
@@ -72,7 +72,7 @@ def open_checkpoint(log: Log, checkpoint: Checkpoint) -> OpenCheckpoint:
 
 
 def _sidecar(log: Log, sidecar: Mapping[str, Any], where: str) -> tuple[str, int]:
-    """Key and size of a sidecar. Raises CorruptTableError, also for one that lies outside the table's store."""
+    """Key and size of a sidecar. Raises CorruptTableError, also for one outside the table's store."""
     path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
     if not isinstance(path, str) or not path:
         raise CorruptTableError("a sidecar action has no path", where=where)
@@ -80,7 +80,7 @@ def _sidecar(log: Log, sidecar: Mapping[str, Any], where: str) -> tuple[str, int
         raise CorruptTableError(f"the sidecar {path} has no sizeInBytes", where=where)
     found = uris.split(paths.decode(path, f"{log.root}/{LOG}/_sidecars"))
     if found[:2] != uris.split(log.root)[:2]:
-        raise CorruptTableError(f"the sidecar {path} lies outside the table's store", where=where)
+        raise CorruptTableError(f"the sidecar {path} is outside the table's store", where=where)
     return found[2], size
 
 
@@ -95,7 +95,7 @@ def _open(log: Log, files: Sequence[tuple[str, int]]) -> list[Part]:
 def _small(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for part in parts:
-        with part.open() as file, damage("broken checkpoint data", part.uri):
+        with part.open() as file, damage("corrupt checkpoint data", part.uri):
             for kind, leaf in _SMALL.items():
                 at = part.leaf(kind, leaf)
                 if at is None and kind in part.schema.names:
@@ -108,7 +108,7 @@ def _small(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
                         for action in column.to_pylist(maps_as_pydicts="lossy"):
                             found.setdefault(kind, []).append({k: v for k, v in action.items() if v is not None})
     for metadata in found.get("metaData", ()):
-        metadata.setdefault("configuration", None)  # a map that is null, or of no entries, is the same to Parquet
+        metadata.setdefault("configuration", None)  # Parquet does not distinguish a null map from an empty one
     for kind in ("protocol", "metaData"):
         if len(found.get(kind, ())) > 1:
             raise CorruptTableError(f"the checkpoint has {len(found[kind])} {kind} actions", where=parts[0].uri)
@@ -117,11 +117,11 @@ def _small(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which actions on files are read, and what of them.
+    """Which actions on files are read, and which of their columns.
 
-    `kind` is add or remove, `schema` the columns; absent ones are null. With `choose`, partition values are read
-    first, and the rest only of row groups with a row to keep. `parsed` are columns of `stats_parsed` that are read
-    beside, where some file has no other statistics.
+    `kind` is add or remove, `schema` the columns; absent ones are null. With `choose`, partition values are read first,
+    and the rest only from row groups with a row to keep. `parsed` are columns of `stats_parsed` that are read in
+    addition if some file has no other statistics.
     """
 
     kind: str
@@ -137,7 +137,7 @@ def read_files(checkpoint: OpenCheckpoint, wanted: Wanted) -> Iterator[tuple[pa.
         with part.open() as file:
             for group in part.groups(part.leaf(wanted.kind, "path")):
                 first = part.first + int(starts[group])
-                with damage("broken checkpoint data", part.uri):
+                with damage("corrupt checkpoint data", part.uri):
                     yield from _group(file, group, first, wanted, part)
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint's columns must be, so that none of its files is passed over (PROTOCOL.md, "Checkpoint Schema")."""
+"""Checks a checkpoint's columns, so that none of its files is missed (PROTOCOL.md, "Checkpoint Schema")."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXTS: Final = frozenset((pa.string(), pa.large_string(), pa.string_view(), pa.
 
 
 def check_columns(part: Part) -> None:
-    """Raises CorruptTableError unless the columns of actions on files are what they are called."""
+    """Raises CorruptTableError unless the columns of actions on files have the types that their names require."""
     schema = part.schema
     for kind, wanted in (("add", ADD), ("remove", REMOVE)):
         at = schema.get_field_index(kind)
@@ -39,7 +39,7 @@ def check_columns(part: Part) -> None:
 
 
 def _castable(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values keep their meaning: the kinds are the same, widths may differ."""
+    """Whether values keep their meaning: the kinds must be equal, widths may differ."""
     if pa.types.is_dictionary(found):
         return _castable(found.value_type, wanted)
     if pa.types.is_null(found):
@@ -63,7 +63,7 @@ def valid_rows(array: pa.Array) -> Mask:
 
 
 def pathless(actions: pa.StructArray, chosen: Mask, kind: str, where: str) -> Mask:
-    """Actions of nothing but nulls, which stand for none. Raises CorruptTableError for others without a path."""
+    """Actions with only nulls, which mean no action. Raises CorruptTableError for others without a path."""
     found = chosen & ~valid_rows(actions.field("path"))
     if found.any():
         rows = actions.filter(pa.array(found & valid_rows(actions)))

@@ -1,4 +1,4 @@
-"""One Parquet file of a checkpoint: opened from any store, known by its footer."""
+"""One Parquet file of a checkpoint: opened from any store, described by its footer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 class RangeFile(io.RawIOBase):
-    """An object as a file that reads ranges."""
+    """An object as a file with ranged reads."""
 
     def __init__(self, storage: Storage, key: str, size: int) -> None:
         self._storage, self._key, self._size, self._at = storage, key, size, 0
@@ -61,7 +61,8 @@ def open_parquet(storage: Storage, key: str, size: int, metadata: pq.FileMetaDat
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Parquet file with actions, known by its footer; `first` is the number of its first row in the checkpoint."""
+    """One Parquet file with actions, described by its footer; `first` is the number of its first row in the
+    checkpoint."""
 
     storage: Storage
     key: str
@@ -71,7 +72,7 @@ class Part:
     leaves: Mapping[str, int]
     """Leaf columns by their dotted paths."""
     schema: pa.Schema
-    """As Arrow sees the file."""
+    """The file's schema in Arrow."""
 
     @property
     def uri(self) -> str:
@@ -82,7 +83,7 @@ class Part:
         return int(self.metadata.num_rows)
 
     def open(self) -> pq.ParquetFile:
-        """Opened anew for every reader: listings may run at once."""
+        """Opened again for every reader: listings may run concurrently."""
         return open_parquet(self.storage, self.key, self.size, self.metadata)
 
     def leaf(self, *path: str) -> int | None:
@@ -91,14 +92,14 @@ class Part:
 
     @property
     def needs_parsed(self) -> bool:
-        """Whether some files have their statistics as a struct alone."""
+        """Whether some files have statistics only as a struct."""
         if not any(path.startswith("add.stats_parsed.") for path in self.leaves):
             return False
         texts = self.nulls("add", "stats")
         return texts < 0 or texts > self.nulls("add", "path")
 
     def groups(self, leaf: int | None) -> Iterator[int]:
-        """Row groups in which the leaf is not null throughout, as far as statistics tell."""
+        """Row groups in which the leaf is not always null, as far as statistics show."""
         if leaf is None:
             return
         for i in range(self.metadata.num_row_groups):
@@ -109,7 +110,7 @@ class Part:
             yield i
 
     def nulls(self, *path: str) -> int:
-        """The nulls of a leaf column; -1 if it is absent or statistics do not tell."""
+        """The number of nulls of a leaf column; -1 if it is absent or has no statistics."""
         leaf, found = self.leaf(*path), 0
         for i in range(self.metadata.num_row_groups if leaf is not None else 0):
             stats = self.metadata.row_group(i).column(leaf).statistics
@@ -120,7 +121,7 @@ class Part:
 
 
 def open_part(storage: Storage, key: str, size: int, first: int) -> Part:
-    """A file of a checkpoint, its footer read. Raises CorruptTableError, NotFoundError."""
+    """A file of a checkpoint, with its footer read. Raises CorruptTableError, NotFoundError."""
     with open_parquet(storage, key, size) as file, damage("not a readable checkpoint file", storage.uri(key)):
         schema = file.metadata.schema
         leaves: dict[str, int] = {}

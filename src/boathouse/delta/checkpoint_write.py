@@ -1,4 +1,4 @@
-"""Writing classic V1 checkpoints, streamed from the one before (PROTOCOL.md, "Checkpoints")."""
+"""Writes classic V1 checkpoints, streamed from the previous one (PROTOCOL.md, "Checkpoints")."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _MS: Final = {
 
 
 def checkpoint_if_due(location: Location, stores: Stores, version: int, planned: DeltaSnapshot | None) -> None:
-    """Writes the checkpoint of `version` if a multiple of the interval was passed since the last one."""
+    """Writes the checkpoint of `version` if a multiple of the interval has passed since the last one."""
     if planned is None or not _due(planned, version):
         return
     snapshot = load(location, stores, At(version=version))
@@ -99,7 +99,7 @@ def write_checkpoint(snapshot: DeltaSnapshot, stores: Stores) -> str:
     log = Log(snapshot.location.uri, stores)
     if not log.storage.exists(log.commit_key(snapshot.version)):
         raise VersionNotFoundError(
-            f"version {snapshot.version} has no entry in the log, so it gets no checkpoint", where=log.root
+            f"version {snapshot.version} has no entry in the log, so no checkpoint can be written", where=log.root
         )
     key = f"{log.key}/{snapshot.version:020d}.checkpoint.parquet"
     form = _Form.of(snapshot)
@@ -126,7 +126,7 @@ def _write_hint(log: Log, document: dict[str, Any]) -> None:
 
 
 def _grouped(parts: Iterator[tuple[str, pa.Table]]) -> Iterator[tuple[str, pa.Table]]:
-    """Neighbours of one kind joined into row groups."""
+    """Adjacent batches of one kind, joined into row groups."""
     kind, rows = "", 0
     held: list[pa.Table] = []
     for next_kind, table in parts:
@@ -142,7 +142,7 @@ def _grouped(parts: Iterator[tuple[str, pa.Table]]) -> Iterator[tuple[str, pa.Ta
 
 @dataclass(frozen=True)
 class _Form:
-    """In which forms the statistics of files are written (`delta.checkpoint.writeStatsAsJson`, `...AsStruct`)."""
+    """The forms in which the statistics of files are written (`delta.checkpoint.writeStatsAsJson`, `...AsStruct`)."""
 
     columns: tuple[StatsColumn, ...]
     partition: tuple[Field, ...]
@@ -166,7 +166,7 @@ class _Form:
         return SCHEMA.set(i, pa.field("add", pa.struct(list(self.adds(_NO_ADDS).schema))))
 
     def adds(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Add actions with their statistics in the forms that are asked for."""
+        """Add actions with their statistics in the requested forms."""
         columns = {f.name: batch.column(f.name) for f in ADD if f.name != "stats"}
         if self.as_json:
             columns["stats"] = texts_of(batch, self.columns)
@@ -214,7 +214,7 @@ def _metadata(snapshot: DeltaSnapshot) -> pa.Array:
 
 
 def live_actions(snapshot: DeltaSnapshot, kind: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Add or remove actions of the version, as they were written; with `stats_parsed` where that says more."""
+    """Add or remove actions of the version, as they were written; with `stats_parsed` where it holds more."""
     tail = snapshot.tail
     if snapshot.checkpoint is not None:
         parsed = (PARSED,) if kind == "add" else ()
@@ -242,12 +242,12 @@ def _table(schema: pa.Schema, kind: str, actions: pa.Array) -> pa.Table:
 
 
 def retention_ms(snapshot: DeltaSnapshot) -> int:
-    """How long removed files stay known; a duration that cannot be read keeps them all."""
+    """How long removed files are retained; a duration that cannot be parsed retains them all."""
     text = snapshot.metadata.configuration.get("delta.deletedFileRetentionDuration")
     return WEEK_MS if text is None else duration_ms(text, entropy.current().now_ms())
 
 
 def duration_ms(text: str, otherwise: int) -> int:
-    """Milliseconds of `interval 1 week` and its like; months and years have no fixed length."""
+    """Milliseconds of `interval 1 week` and similar; months and years have no fixed length."""
     match = _INTERVAL.fullmatch(text.strip())
     return int(match[1]) * _MS[match[2].lower()] if match else otherwise

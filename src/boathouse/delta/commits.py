@@ -1,7 +1,6 @@
-"""One entry of the log: a JSON action a line (PROTOCOL.md, "Delta Log Entries").
+"""One entry of the log: one JSON action per line (PROTOCOL.md, "Delta Log Entries").
 
-Lines of add and remove actions are set aside as bytes until somebody asks for files: a large commit then costs
-little to open.
+Lines of add and remove actions are kept as bytes until files are requested: a large commit is then cheap to open.
 """
 
 from __future__ import annotations
@@ -56,13 +55,13 @@ REMOVE: Final = pa.schema(
 )
 _FILES: Final = (b'{"add":', b'{"remove":')
 _STATE: Final = frozenset(("protocol", "metaData", "txn", "sidecar", "checkpointMetadata", "domainMetadata"))
-"""Actions besides those on files that a reader must not miss."""
+"""Actions, besides those on files, that a reader must not miss."""
 _CHUNK: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The actions of one version, but for those on files, which are still text."""
+    """The actions of one version, except those on files, which are not parsed yet."""
 
     version: int
     uri: str
@@ -91,7 +90,7 @@ class Entry:
 
 
 def check_vector(vector: Any, uri: str) -> None:
-    """Raises CorruptTableError for the descriptor of a deletion vector that lacks something or is out of range."""
+    """Raises CorruptTableError for a deletion vector's descriptor that is incomplete or out of range."""
     if vector is None or vector == {}:
         return
     if not isinstance(vector, dict):
@@ -111,7 +110,7 @@ def _natural(value: Any) -> bool:
 
 
 def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> Entry:
-    """Reads one entry. Unknown actions are kept unread. Raises CorruptTableError naming the line."""
+    """Reads one entry. Unknown actions are kept unparsed. Raises CorruptTableError naming the line."""
     actions: dict[str, list[dict[str, Any]]] = {}
     lines: list[tuple[int, bytes]] = []
     rows = data.split(b"\n")
@@ -159,7 +158,7 @@ def _document(number: int, line: bytes, uri: str) -> dict[str, Any]:
 
 
 def actions_table(actions: list[dict[str, Any]], schema: pa.Schema, uri: str) -> pa.Table:
-    """Actions on files as Arrow columns, unknown fields left out. Raises CorruptTableError for a wrong type."""
+    """Actions on files as Arrow columns, without unknown fields. Raises CorruptTableError for a wrong type."""
     columns = []
     try:
         for f in schema:
@@ -168,5 +167,5 @@ def actions_table(actions: list[dict[str, Any]], schema: pa.Schema, uri: str) ->
                 values = [None if v is None else list(v.items()) for v in values]
             columns.append(pa.array(values, f.type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, OverflowError, UnicodeEncodeError) as error:
-        raise CorruptTableError(f"an action holds a value of the wrong type: {error}", where=uri) from error
+        raise CorruptTableError(f"an action has a value of the wrong type: {error}", where=uri) from error
     return pa.Table.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""Whether a change may follow the commits that landed since it was planned."""
+"""Conflict checks: whether a change may be rebased onto the commits since it was planned."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _SHOWN = 10
 
 
 def check(change: Change, winners: Sequence[Winner], head: DeltaSnapshot) -> Verdict:
-    """Serializable: a winner may add no row that the change would have read, and remove no file that it read."""
+    """Serializable: a concurrent commit may not add a row that the change would have read, or remove a file that it
+    read."""
     stop: list[Conflict] = []
     replan: list[Conflict] = []
     for winner in winners:
@@ -44,7 +45,7 @@ def check(change: Change, winners: Sequence[Winner], head: DeltaSnapshot) -> Ver
 
 
 def _identity(change: Change, winner: Winner) -> list[Conflict]:
-    """Conflicts that only the user can settle."""
+    """Conflicts that only the user can resolve."""
     entry: Entry = winner.document
     planned = change.planned
     assert isinstance(planned, DeltaSnapshot)
@@ -86,7 +87,7 @@ def _files(change: Change, winner: Winner, head: DeltaSnapshot) -> list[Conflict
 
 
 def _removed_by(change: Change, head: DeltaSnapshot) -> set[str]:
-    """Files that the change itself takes out or rewrites."""
+    """Files that the change itself removes or rewrites."""
     found: set[str] = set()
     for kind in (RemoveUnits, SetDeletes):
         edit = change.edit(kind)
@@ -99,7 +100,7 @@ def _deleted(change: Change, winner: Winner, head: DeltaSnapshot, removed: list[
     ours = _removed_by(change, head)
     twice = [p for p in removed if p in ours]
     if twice:
-        text = "files that the change removes were removed already"
+        text = "files that the change removes have already been removed"
         return [Conflict("delete-delete", winner.version, text, tuple(twice[:_SHOWN]))]
     whole = change.reads.whole or change.edit(RemoveAll) is not None
     read = removed if whole else [p for p in removed if p in change.reads.units]
@@ -125,7 +126,7 @@ def _appended(change: Change, winner: Winner, head: DeltaSnapshot, added: list[d
 
 
 def _matching(predicate: Expr, added: list[dict[str, Any]], head: DeltaSnapshot) -> list[str]:
-    """Those of the added files that may hold a row for the predicate, by partition values and bounds."""
+    """The added files that may contain a row that matches the predicate, by partition values and bounds."""
     table = actions_table(added, ADD, head.location.uri).combine_chunks()
     lister = Lister.of(head, (), predicate, Tally())
     batch = table.to_batches()[0]

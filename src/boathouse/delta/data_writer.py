@@ -44,7 +44,7 @@ def outcomes(context: WriteContext) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """A finished file: `values` and `texts` are its partition's, a field each."""
+    """A finished file: `values` and `texts` are those of its partition, one per field."""
 
     uri: str
     path: str
@@ -101,7 +101,8 @@ class DeltaFiles:
         return outcome_rows(self._schema, DATA_FILE, PARQUET, self.context.spec.id, known)
 
     def _all_leaves(self, leaves: Sequence[LeafColumn], values: list[pa.Array], rows: list[int]) -> list[LeafColumn]:
-        """Statistics of every leaf of the table, those of partition columns from their one value in each file."""
+        """Statistics of every leaf of the table; those of partition columns come from their single value in each
+        file."""
         stored = {leaf.path: leaf for leaf in leaves}
         constant = {f.name: _constant(f, v, rows) for f, v in zip(self.fields, values)}
         paths = (leaf.path for leaf in schema_leaves(self.context.schema))
@@ -109,7 +110,7 @@ class DeltaFiles:
 
 
 def _constant(field: PartitionField, values: pa.Array, rows: list[int]) -> LeafColumn:
-    """A value in every row of a file; NaN and null are counted and are no bounds."""
+    """One value in every row of a file; NaN and null are counted but are not bounds."""
     null = values.is_null().to_numpy(zero_copy_only=False)
     nan = np.zeros(len(values), np.bool_)
     if pa.types.is_floating(values.type):

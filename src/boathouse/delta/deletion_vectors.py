@@ -22,7 +22,7 @@ _UUID_CHARS: Final = 20
 
 
 def unique_id(vector: Mapping[str, Any] | None) -> str | None:
-    """The part of a file's identity that its vector adds."""
+    """The part of a file's identity that comes from its deletion vector."""
     if not vector or vector.get("storageType") is None:
         return None
     offset = vector.get("offset")
@@ -45,7 +45,8 @@ def file_uri(vector: Mapping[str, Any], root: str) -> str | None:
 
 
 def load(vector: Mapping[str, Any], root: str, stores: Stores) -> bytes:
-    """The vector as a portable 64-bit roaring bitmap. Raises CorruptTableError if size, checksum or count are wrong."""
+    """The deletion vector as a portable 64-bit roaring bitmap. Raises CorruptTableError if size, checksum or count are
+    wrong."""
     where = file_uri(vector, root)
     if where is None:
         data = z85.decode(vector["pathOrInlineDv"], where=root)[: vector["sizeInBytes"]]
@@ -54,7 +55,7 @@ def load(vector: Mapping[str, Any], root: str, stores: Stores) -> bytes:
     bitmap = parse(data, where or root)
     if vector.get("cardinality") is not None and len(bitmap) != vector["cardinality"]:
         raise CorruptTableError(
-            f"the deletion vector has {len(bitmap)} rows, the log says {vector['cardinality']}", where=where or root
+            f"the deletion vector has {len(bitmap)} rows, the log records {vector['cardinality']}", where=where or root
         )
     return serialize64(bitmap)
 
@@ -66,16 +67,16 @@ def _from_file(where: str, vector: Mapping[str, Any], stores: Stores) -> bytes:
         found = storage.get_range(key, offset, size + 8)
     except NotFoundError as error:
         raise MissingFileError("the deletion vector file is missing", where=where) from error
-    # A file of one vector may be named without an offset: then its version byte comes first.
+    # The descriptor of a file with one vector may lack the offset: then the version byte comes first.
     if vector.get("offset") is None and found[:1] == b"\x01" and _size_of(found) != size:
         found = storage.get_range(key, 1, size + 8)
     if len(found) != size + 8:
         raise CorruptTableError(
-            f"the deletion vector at {offset} is cut: {len(found)} of {size + 8} bytes", where=where
+            f"the deletion vector at {offset} is truncated: {len(found)} of {size + 8} bytes", where=where
         )
     if _size_of(found) != size:
         raise CorruptTableError(
-            f"the deletion vector at {offset} has {_size_of(found)} bytes, the log says {size}", where=where
+            f"the deletion vector at {offset} has {_size_of(found)} bytes, the log records {size}", where=where
         )
     data = found[4 : 4 + size]
     check_crc32(data, found[4 + size :], where=where)
@@ -96,24 +97,24 @@ def parse(data: bytes, where: str) -> Bitmap:
     if magic == NATIVE:
         return _native(data[4:], where)
     raise CorruptTableError(
-        f"a deletion vector begins with {data[:4].hex()}, which is no magic number of Delta", where=where
+        f"a deletion vector begins with {data[:4].hex()}, which is not one of Delta's magic numbers", where=where
     )
 
 
 def _native(data: bytes, where: str) -> Bitmap:
-    """The count of bitmaps, then each with its size before it; the n-th holds the rows from n * 2**32."""
+    """The count of bitmaps, then each preceded by its size; the n-th holds the rows from n * 2**32 on."""
     try:
         (count,) = struct.unpack_from("<i", data)
         at, positions, rows = 4, [], 0
         for high in range(count):
             (size,) = struct.unpack_from("<I", data, at)
             if at + 4 + size > len(data):
-                raise CorruptTableError("a deletion vector in the native form is cut", where=where)
+                raise CorruptTableError("a deletion vector in the native form is truncated", where=where)
             bitmap = deserialize32(data[at + 4 : at + 4 + size], where=where)
             positions.append(bitmap.positions() + (high << 32))
             if (rows := rows + len(bitmap)) > MAX_CARDINALITY:
                 raise UnsupportedFeatureError(f"a deletion vector of more than {MAX_CARDINALITY:,} rows", where=where)
             at += 4 + size
     except struct.error as error:
-        raise CorruptTableError(f"a deletion vector in the native form is cut: {error}", where=where) from error
+        raise CorruptTableError(f"a deletion vector in the native form is truncated: {error}", where=where) from error
     return Bitmap.of(np.concatenate(positions) if positions else ())

@@ -1,6 +1,6 @@
 """Which protocol features of a table may be read and written here (PROTOCOL.md, "Table Features").
 
-Every other feature is refused by its name.
+Every other feature is refused by name.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MAX_WRITER: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """`read` and `write` say what is offered. `legacy` is the (reader, writer) version that implies the feature.
+    """`read` and `write` say what is supported. `legacy` is the (reader, writer) version that implies the feature.
 
-    A feature that is supported but not `active` in the table's metadata asks nothing of a writer.
+    A feature that the table supports but that is not `active` in its metadata has no requirements for writers.
     """
 
     name: str
@@ -127,12 +127,12 @@ def writer_features(protocol: Protocol) -> tuple[str, ...]:
 
 
 def supports(protocol: Protocol, name: str) -> bool:
-    """Whether the table's writers know the feature."""
+    """Whether the table's protocol includes the feature for writers."""
     return name in {_ALIASES.get(n, n) for n in (*writer_features(protocol), *protocol.reader_features)}
 
 
 def lowest_protocol(schema: Schema) -> dict[str, Any]:
-    """The lowest protocol action that holds a new table of this schema."""
+    """The lowest protocol action that supports a new table with this schema."""
     if any(f.type == TIMESTAMP_NTZ for _, f in schema.walk()):
         return {
             "minReaderVersion": 3,
@@ -163,7 +163,7 @@ def _invariant(text: object) -> str:
 def _too_new(kind: str, found: int, ours: int, names: tuple[str, ...], where: str) -> UnsupportedFeatureError:
     listed = f" with features {', '.join(names)}" if names else ""
     return UnsupportedFeatureError(
-        f"the table needs Delta {kind} version {found}{listed}; this library knows {kind} versions up to {ours}",
+        f"the table needs Delta {kind} version {found}{listed}; this library supports {kind} versions up to {ours}",
         where=where,
         advice="upgrade boathouse",
     )

@@ -1,7 +1,7 @@
-"""FILES of a version: the checkpoint streamed, less what the entries after it replace, then what those add.
+"""FILES of a version: the checkpoint, streamed, without what the entries after it replace, followed by what those add.
 
-Pruned first by partition values, read alone; only survivors' other columns are kept, and only their statistics
-decoded. Nothing holds all files of a table.
+Pruned first by partition values, which are read separately; other columns are kept, and statistics decoded, only for
+the remaining files. Nothing holds all files of a table in memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ StatsSource = StatsColumn | int
 
 
 class Version(Protocol):
-    """What is needed of a snapshot."""
+    """The required parts of a snapshot."""
 
     @property
     def location(self) -> Location: ...
@@ -142,17 +142,17 @@ class Lister:
 
     @property
     def parsed(self) -> list[str]:
-        """What is read of `stats_parsed`."""
+        """The columns to read from `stats_parsed`."""
         return leaves([c for c in (*self.used, *self.asked) if isinstance(c, StatsColumn)])
 
     def partition_texts(self, values: pa.Array) -> list[pa.Array]:
-        """The texts of each partition column."""
+        """The strings of each partition column."""
         return map_columns(values, [physical_name(f) for f in self.partition])
 
     def choose(self, values: pa.Array, valid: Mask | None = None) -> Mask:
-        """Which partitions may hold a row, judged once for each distinct one.
+        """Which partitions may contain a matching row, decided once for each distinct one.
 
-        `valid` says which rows are adds at all. Adds of a checkpoint that later commits superseded are counted as
+        `valid` marks the rows that are adds. Adds of a checkpoint that later commits superseded are counted as
         skipped too: their paths are not read.
         """
         assert self.by_partition is not None
@@ -187,14 +187,14 @@ class Lister:
         return pa.StructArray.from_arrays(columns, names=[str(i) for i in range(len(columns))])
 
     def emit(self, units: pa.Array, adds: pa.RecordBatch, keys: pa.Array, live: Mask) -> Iterator[pa.RecordBatch]:
-        """FILES of the rows of `live` that the bounds let pass."""
+        """FILES of the rows of `live` that the bounds do not exclude."""
         if not live.all():
             keep = pa.array(live)
             units, adds, keys = units.filter(keep), adds.filter(keep), keys.filter(keep)
         if not adds.num_rows:
             return
         maps = adds.column("partitionValues")
-        if self.by_partition is None:  # else they were looked at when partitions were chosen
+        if self.by_partition is None:  # otherwise they were checked when partitions were chosen
             self.check_stated(maps, self.partition_texts(maps))
         values = self._values(maps)
         rows = counted(adds)
@@ -248,7 +248,7 @@ class Lister:
 
 
 def counted(adds: pa.RecordBatch) -> pa.Array:
-    """The rows of each file, by either form of its statistics."""
+    """The number of rows of each file, from either form of its statistics."""
     texts = adds.column("stats")
     found = row_counts(texts)
     if PARSED not in adds.schema.names:
@@ -257,7 +257,7 @@ def counted(adds: pa.RecordBatch) -> pa.Array:
 
 
 def decoded_stats(adds: pa.RecordBatch, columns: Sequence[StatsColumn]) -> pa.StructArray:
-    """The statistics of columns, by either form."""
+    """The statistics of columns, from either form."""
     texts = adds.column("stats")
     if PARSED not in adds.schema.names:
         return decode_stats(texts, columns)
@@ -270,7 +270,7 @@ def decoded_stats(adds: pa.RecordBatch, columns: Sequence[StatsColumn]) -> pa.St
 def map_columns(maps: pa.MapArray, names: Sequence[str]) -> list[pa.Array]:
     """The value of each name in every map; null where it is absent.
 
-    Writers put the same keys in the same order into every map: then the values are every n-th of all.
+    Writers write the same keys in the same order to every map: then the values are every n-th of all.
     """
     if not names:
         return []
@@ -290,7 +290,7 @@ def map_columns(maps: pa.MapArray, names: Sequence[str]) -> list[pa.Array]:
 
 
 def _stated(maps: pa.MapArray, name: str, column: pa.Array, valid: Mask | None) -> bool:
-    """Whether the maps without a value of `name` hold the name, with null; only `valid` ones count."""
+    """Whether the maps without a value of `name` contain the name, with null; only `valid` ones count."""
     missing = pc.is_null(column)
     without = maps.filter(missing if valid is None else pc.and_(missing, pa.array(valid)))
     if not len(without):
@@ -301,7 +301,7 @@ def _stated(maps: pa.MapArray, name: str, column: pa.Array, valid: Mask | None) 
 
 
 def _distinct(codes: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Any, Any]:
-    """A row of each distinct code, and for every row the number of its code; without sorting where codes are dense."""
+    """One row of each distinct code, and for every row the number of its code; without sorting if codes are dense."""
     top = int(codes.max()) + 1 if len(codes) else 0
     if top > 4 * len(codes) + 1024:
         _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""What happened to a table: its commits, newest first, and the files that it still needs."""
+"""The history of a table: its commits, newest first, and the files that it still needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST_BYTES: Final = 1 << 16
 
 
 def history(snapshot: DeltaSnapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
-    """Commits up to the snapshot as far as they are kept; those without commitInfo show version and time."""
+    """Commits up to the snapshot as far as they are retained; those without commitInfo have only version and time."""
     log = Log(snapshot.location.uri, stores)
     listing = log.listing()
     times = commit_times(listing)
@@ -36,7 +36,7 @@ def history(snapshot: DeltaSnapshot, stores: Stores, limit: int | None = None) -
 
 
 def _info_of(log: Log, version: int) -> Entry:
-    """An entry of which only commitInfo is sure to be read: it is the first line of what most writers write."""
+    """An entry of which only commitInfo is certainly read: most writers write it as the first line."""
     head = log.storage.get_range(log.commit_key(version), 0, _FIRST_BYTES)
     first, newline, _ = head.partition(b"\n")
     if newline and first.startswith(b'{"commitInfo"'):
@@ -69,12 +69,12 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A metric, which is written as text, as the number that it is."""
+    """A metric, which is stored as a string, as a number."""
     return int(value) if isinstance(value, str) and len(value) < 20 and value.isdecimal() else value
 
 
 def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
-    """The version whose commitInfo names the write; every entry that is kept is looked at, newest first."""
+    """The version whose commitInfo names the write; searches every retained entry, newest first."""
     log = Log(location.uri, stores)
     for version in sorted(log.listing().commits, reverse=True):
         try:
@@ -86,7 +86,7 @@ def find_write(location: Location, stores: Stores, write_id: str) -> Version | N
 
 
 def referenced(location: Location, stores: Stores) -> Iterator[str]:
-    """Files of the log, and every data and vector file that a version that can still be opened has."""
+    """Files of the log, and the data and deletion vector files of every version that can still be opened."""
     log = Log(location.uri, stores)
     listing = log.listing()
     for info in log.storage.list(log.key):

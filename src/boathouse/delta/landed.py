@@ -1,7 +1,7 @@
 """Whether an entry that was put is part of the log that readers replay.
 
-Put-if-absent succeeds below a log that was cleaned: then a newer checkpoint stands above our entry and was made
-without it. Readers begin at that checkpoint, so what counts is whether it has what our entry did.
+Put-if-absent succeeds below a log that was cleaned: then there is a newer checkpoint above our entry that was made
+without it. Readers begin at that checkpoint, so what matters is whether it contains our entry's changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def look_back(attempt: Attempt, change: Change, stores: Stores) -> tuple[Publish
         newest = head(change, stores)
     except CorruptTableError:
         if _above_a_gap(attempt, Log(change.location.uri, stores)):
-            # The table was recreated: our entry stands far above its log, where nobody can have built on it.
+            # The table was recreated: our entry is far above its log, where no writer can have built on it.
             return "lost", None
         raise
     return None if newest is None else includes(attempt, newest), newest
@@ -42,20 +42,20 @@ def _above_a_gap(attempt: Attempt, log: Log) -> bool:
 
 
 def includes(attempt: Attempt, newest: DeltaSnapshot) -> Published | None:
-    """`won` or `lost`, `unknown` where the log cannot tell; None while the listing does not show the entry yet."""
+    """`won` or `lost`, `unknown` if the log cannot decide; None while the listing does not show the entry yet."""
     version = attempt.version
     if newest.version < version:
         return None
     checkpoint = newest.checkpoint
     if checkpoint is None or checkpoint.version < version:
-        # Everybody replays every entry after a checkpoint, and nobody else could take our entry's number.
+        # Readers replay every entry after a checkpoint, and no other writer could take our entry's number.
         return "won"
     ours = parse_entry(version, attempt.uri, attempt.body)
     return _by_files(ours, newest) or _by_small_actions(ours, newest)
 
 
 def _by_files(ours: Entry, newest: DeltaSnapshot) -> Published | None:
-    """Whether the checkpoint knows our files; None where the entry has none."""
+    """Whether the checkpoint contains our files; None if the entry has none."""
     root = newest.location.uri
     files = [(is_add, paths.key_of(a["path"], root), a.get("deletionTimestamp")) for is_add, a in ours.files()]
     if not files:
@@ -65,7 +65,7 @@ def _by_files(ours: Entry, newest: DeltaSnapshot) -> Published | None:
     if any(key in live or key in gone for key in added):
         return "won"
     if added:
-        # Files that a later commit took out again leave a tombstone, for as long as the table keeps them.
+        # Files that a later commit removed leave a tombstone, for as long as the table retains them.
         return "unknown" if _TOMBSTONES_KEPT in newest.metadata.configuration else "lost"
     removed = {key: time for is_add, key, time in files if not is_add}
     if any(gone.get(key) == time for key, time in removed.items()):
@@ -104,7 +104,7 @@ def _at_least(found: int | None, version: int) -> bool:
 
 
 def _plain(action: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is null: a checkpoint spells out fields that an entry leaves out."""
+    """Without nulls: a checkpoint contains fields that an entry omits."""
     return dict(_pairs(action))
 
 

@@ -31,13 +31,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a listing of the log found, checkpoints newest first. `start` is the version it began at."""
+    """The result of listing the log, checkpoints newest first. `start` is the version at which it began."""
 
     commits: dict[int, ObjectInfo]
     checkpoints: tuple[Checkpoint, ...]
     start: int = 0
     partial: ObjectInfo | None = None
-    """A file of the newest checkpoint that is not whole: empty, or one of parts of which others are missing."""
+    """A file of the newest incomplete checkpoint: empty, or a part of which others are missing."""
     partial_version: int = -1
 
     @property
@@ -83,7 +83,7 @@ class Log:
         return read_listing(self.storage.list(self.key, after), start)
 
     def newest(self) -> Listing:
-        """A listing that holds the newest version; it begins at the checkpoint of the hint, if that is there."""
+        """A listing that contains the newest version; it begins at the checkpoint of the hint, if that exists."""
         hint = self.hint()
         if hint is not None:
             listing = self.listing(hint)
@@ -109,18 +109,18 @@ class Log:
         return version if known else None
 
     def exists(self) -> bool:
-        """Whether a log with at least one commit or checkpoint is here."""
+        """Whether there is a log with at least one commit or checkpoint."""
         _, found = self.storage.list_dir(self.key)
         return read_listing(found).newest >= 0
 
     def absent(self) -> TableNotFoundError:
-        """The error for a place without a log, saying what is there instead and what to open."""
+        """The error for a location without a log, naming what was found instead and what to open."""
         found, advice = _what_is_there(self)
         return TableNotFoundError(found, where=self.root, advice=advice)
 
 
 def read_listing(found: Iterable[ObjectInfo], start: int = 0) -> Listing:
-    """Sorts a listing's files. Empty checkpoint files and incomplete multi-part ones do not count."""
+    """Sorts a listing's files. Empty checkpoint files and incomplete multi-part ones are ignored."""
     commits: dict[int, ObjectInfo] = {}
     single: list[Checkpoint] = []
     parts: dict[tuple[int, int], dict[int, ObjectInfo]] = {}
@@ -150,14 +150,14 @@ def read_listing(found: Iterable[ObjectInfo], start: int = 0) -> Listing:
 def segment(listing: Listing, version: int | None, where: str, skip: frozenset[Checkpoint] = frozenset()) -> Segment:
     """The files of `version` (None: the newest), from the newest checkpoint not in `skip`.
 
-    Raises VersionNotFoundError, and CorruptTableError where commits are missing in between.
+    Raises VersionNotFoundError, and CorruptTableError if commits are missing in between.
     """
     newest = listing.newest
     wanted = newest if version is None else version
     if listing.partial is not None and listing.partial_version > newest and version in (None, listing.partial_version):
         raise CorruptTableError(
-            f"the log ends at version {newest}, but a checkpoint of version {listing.partial_version} was begun here, "
-            "which comes after the entry of its version",
+            f"the log ends at version {newest}, but the checkpoint of version {listing.partial_version} is incomplete, "
+            "although entries are written before checkpoints",
             where=f"{where}/{LOG}/{listing.partial.key.rpartition('/')[2]}",
             advice=f"restore the file or the entries up to that version; or open version {newest}",
         )
@@ -180,7 +180,7 @@ def _gap(
     oldest = min((c.version for c in listing.checkpoints), default=None)
     if asked and checkpoint is None and oldest is not None and missing == 0:
         return VersionNotFoundError(
-            f"version {wanted} is no longer there: the log begins at the checkpoint of version {oldest}",
+            f"version {wanted} no longer exists: the log begins at the checkpoint of version {oldest}",
             where=where,
             advice=f"ask for version {oldest} or a later one",
         )
@@ -199,24 +199,30 @@ def _what_is_there(log: Log) -> tuple[str, str]:
     if log.root.rpartition("/")[2] == LOG or read_listing(files).newest >= 0:
         return "this is the log folder of a Delta table, not the table", f"open {above}"
     if (table := _table_above(log)) is not None:
-        return "no Delta table: this is a folder inside one", f"open {table}"
+        return "not a Delta table: this is a folder inside one", f"open {table}"
     if "metadata" in names:
         return (
-            "no Delta table: the folder looks like an Iceberg table (it has metadata/)",
+            "not a Delta table: the folder looks like an Iceberg table (it has metadata/)",
             "open it with format='iceberg'",
         )
     if "_versions" in names:
         return (
-            "no Delta table: the folder looks like a Lance dataset (it has _versions/)",
+            "not a Delta table: the folder looks like a Lance dataset (it has _versions/)",
             "open it with format='lance'",
         )
     if LOG in names:
-        return f"no Delta table: {LOG} holds no commit and no checkpoint", "restore the log, or create the table anew"
+        return (
+            f"not a Delta table: {LOG} contains neither a commit nor a checkpoint",
+            "restore the log, or create the table again",
+        )
     if any(f.key.endswith(".parquet") for f in files) or any("=" in n for n in names):
-        return "no Delta table: the folder holds Parquet files without a log", "create a table and append their rows"
+        return (
+            "not a Delta table: the folder contains Parquet files without a log",
+            "create a table and append their rows",
+        )
     if not names and not files:
-        return "no Delta table: nothing is there", "check the path, or create the table first"
-    return "no Delta table: there is no _delta_log", "check the path, or create the table first"
+        return "not a Delta table: the path does not exist, or is empty", "check the path, or create the table first"
+    return "not a Delta table: there is no _delta_log", "check the path, or create the table first"
 
 
 def _table_above(log: Log) -> str | None:

@@ -1,7 +1,7 @@
-"""Partition values: texts in the log, typed everywhere else (PROTOCOL.md, "Partition Value Serialization").
+"""Partition values: strings in the log, typed everywhere else (PROTOCOL.md, "Partition Value Serialization").
 
-Null is JSON null, and an empty text is null for every type. Texts are compared as values, never as texts: `1.0E20`
-and `100000000000000000000` are one double. A timestamp without a zone is read in UTC.
+Null is JSON null, and an empty string is null for every type. Values are compared, never their strings: `1.0E20`
+and `100000000000000000000` are the same double. A timestamp without a zone is read in UTC.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DAY_US = 86_400_000_000
 
 
 def decode_column(texts: pa.Array, type: DataType, where: str) -> pa.Array:
-    """Texts as values of `type`. Each distinct text is read once. Raises CorruptTableError."""
+    """Strings as values of `type`. Each distinct string is parsed once. Raises CorruptTableError."""
     if isinstance(type, StringType):
         return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
     coded = texts.dictionary_encode()
@@ -50,7 +50,7 @@ def decode_column(texts: pa.Array, type: DataType, where: str) -> pa.Array:
 
 @lru_cache(maxsize=1 << 16)
 def _parsed(text: str | None, type: DataType, where: str) -> Any:
-    """The same few texts come back in every batch of a large listing."""
+    """The same few strings recur in every batch of a large listing."""
     return parse(text, type, where)
 
 
@@ -65,7 +65,7 @@ def physical_array(values: list[Any], type: DataType) -> pa.Array:
 
 
 def parse(text: str | None, type: DataType, where: str) -> Any:
-    """One text as a physical value (dates are days, timestamps microseconds). Raises CorruptTableError."""
+    """One string as a physical value (dates are days, timestamps microseconds). Raises CorruptTableError."""
     if text is None or text == "":
         return None
     try:
@@ -105,7 +105,7 @@ def _integer(text: str, bits: int) -> int:
 
 
 def parse_float(text: str) -> float:
-    """A number as Java, Rust or Python spell it, `Infinity` and `NaN` included."""
+    """A number in the spelling of Java, Rust or Python, including `Infinity` and `NaN`."""
     return float(text.strip().rstrip("fFdD") if text.strip().lower() not in ("inf", "-inf", "+inf") else text)
 
 
@@ -113,7 +113,7 @@ def fit_decimal(value: Decimal, precision: int, scale: int) -> Decimal:
     """The same number with exactly this scale. Raises ValueError if digits would be lost."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise ValueError(f"{value} is no decimal")
+        raise ValueError(f"{value} is not a decimal")
     if not any(digits):
         return Decimal((sign, (0,), -scale))
     shift = exponent + scale
@@ -159,7 +159,7 @@ def timestamp_us(text: str) -> int:
     seconds = hour * 3600 + minute * 60 + second - _offset(match[8])
     found = days_of(int(match[1]), int(match[2]), int(match[3])) * _DAY_US + seconds * 1_000_000 + fraction
     if not -(1 << 63) <= found < 1 << 63:
-        raise ValueError(f"{text} is beyond what a timestamp holds")
+        raise ValueError(f"{text} is outside the range of timestamps")
     return found
 
 
@@ -173,7 +173,7 @@ def _offset(zone: str | None) -> int:
 
 def days_of(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01 in the proleptic Gregorian calendar, for any year."""
-    # 400 years are 146,097 days: the year is moved into what datetime knows. Raises ValueError for no date.
+    # 400 years are 146,097 days: the year is moved into datetime's range. Raises ValueError for an invalid date.
     cycles, within = divmod(year - 1, 400)
     return dt.date(within + 1, month, day).toordinal() - 719_163 + cycles * 146_097
 
@@ -196,7 +196,7 @@ def physical(value: Any, type: DataType) -> Any:
 
 
 def text_of(value: Any, type: DataType) -> str | None:
-    """A value of a partition column as the log spells it; null and empty texts are None."""
+    """A value of a partition column in the log's spelling; null and empty strings are None."""
     value = physical(value, type)
     if value is None:
         return None
@@ -239,7 +239,7 @@ def _float_text(value: float, type: FloatType) -> str:
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     if type.bits == 32:
-        # The shortest text that reads back as the same 32 bits.
+        # The shortest string that reads back as the same 32 bits.
         return str(pa.array([value], pa.float32()).cast(pa.string())[0].as_py())
     return repr(value)
 
@@ -249,6 +249,6 @@ def _binary_text(value: bytes) -> str | None:
         return value.decode() or None
     except UnicodeDecodeError as error:
         raise UnsupportedFeatureError(
-            f"the partition value {value!r} is not UTF-8: Delta keeps binary partition values as text",
-            advice="partition by another column, or by its hexadecimal text",
+            f"the partition value {value!r} is not UTF-8: Delta stores binary partition values as strings",
+            advice="partition by another column, or by its hexadecimal string",
         ) from error

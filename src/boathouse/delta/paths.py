@@ -1,7 +1,7 @@
 """Paths of data files: URIs in the log, raw URIs everywhere else (PROTOCOL.md, "Add File and Remove File").
 
-A path is decoded exactly once. Folders made of partition values are escaped as Hive does, then encoded as a URI:
-the value `A/A` makes the folder `x=A%2FA`, and the path says `x=A%252FA`.
+A path is decoded exactly once. Folders made of partition values are escaped as in Hive, then encoded as a URI: the
+value `A/A` makes the folder `x=A%2FA`, and the path contains `x=A%252FA`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def key_of(path: str, root: str) -> str:
     except UnicodeDecodeError as error:
         raise CorruptTableError(f"the path {path!r} is not percent-encoded UTF-8", where=root) from error
     if "\0" in raw:
-        raise CorruptTableError(f"the path {path!r} holds a NUL", where=root)
+        raise CorruptTableError(f"the path {path!r} contains a NUL", where=root)
     if _SCHEME.match(path):
         found = _absolute(raw, root)
     elif raw.startswith("/"):
@@ -60,7 +60,7 @@ def uri_of(key: str, root: str) -> str:
 
 
 def keys_of(paths: pa.Array, root: str) -> pa.Array:
-    """`key_of` for a column; only paths with something to decode are touched one by one."""
+    """`key_of` for a column; only paths with something to decode are decoded one by one."""
     if not (
         _holds(paths, "%") or _holds(paths, ":") or _holds(paths, "\0") or pc.any(pc.starts_with(paths, "/")).as_py()
     ):
@@ -69,7 +69,7 @@ def keys_of(paths: pa.Array, root: str) -> pa.Array:
 
 
 def _holds(texts: pa.Array, char: str) -> bool:
-    """Whether an ASCII character is anywhere in a column: one pass over its bytes, where Arrow's search is slow."""
+    """Whether an ASCII character occurs in a column: one pass over its bytes, since Arrow's search is slow."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):
         return False
@@ -87,17 +87,18 @@ def uris_of(keys: pa.Array, root: str) -> pa.Array:
 
 
 def encode(raw: str) -> str:
-    """A raw relative path as the log spells it: only unreserved characters, `/` and `=` stay."""
+    """A raw relative path in the log's encoding: only unreserved characters, `/` and `=` are kept."""
     return quote(raw, safe="/=")
 
 
 def hive_escape(text: str) -> str:
-    """Text as part of a Hive folder name."""
+    """A string as part of a Hive folder name."""
     return _HIVE.sub(lambda m: f"%{ord(m[0]):02X}", text)
 
 
 def partition_folder(name: str, text: str | None) -> str:
-    """`name=value` for one partition value, cut where the file system would refuse it: the path carries no value."""
+    """`name=value` for one partition value, truncated where the file system would refuse it: the path is never
+    parsed."""
     value = HIVE_NULL if text is None else hive_escape(text)
     folder = f"{hive_escape(name)}={value}"
     return folder if len(folder.encode()) <= 200 else folder.encode()[:200].decode(errors="ignore") + "~"

@@ -1,4 +1,4 @@
-"""Planning a scan: which files are read, and how their columns are found."""
+"""Plans a scan: which files are read, and how their columns are found."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def plan(
     where: Expr | None = None,
     hidden: Sequence[str] = (),
 ) -> ScanPlan:
-    """The survivors of pruning; deletion vectors are read here and travel inline."""
+    """The result of pruning; deletion vectors are read here and passed inline."""
     if unknown := [h for h in hidden if h not in HIDDEN]:
-        raise UnsupportedFeatureError(f"Delta tables offer no hidden column {unknown[0]}", where=snapshot.location.uri)
+        raise UnsupportedFeatureError(f"Delta tables have no metadata column {unknown[0]}", where=snapshot.location.uri)
     schema = snapshot.schema
     output = schema.names if columns is None else tuple(schema.field(n).name for n in columns)
     if len(set(output)) != len(output):
-        raise InvalidArgumentError(f"a column is asked for twice: {', '.join(output)}")
+        raise InvalidArgumentError(f"a column is requested twice: {', '.join(output)}")
     needed = set(output) | {p[0] for p in (columns_of(where) if where is not None else ())}
     by_id = snapshot.metadata.column_mapping == "id"
     partition = {f.name: f.id for f in snapshot.partitioning.current}
@@ -69,7 +69,7 @@ def _column(f: Field, partition: int | None, by_id: bool) -> ReadColumn:
 
 
 def attach(snapshot: DeltaSnapshot, stores: Stores, units: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """FILES with `deletes` filled, and DELETES: one inline vector for each unit that has one."""
+    """FILES with `deletes` filled, and DELETES: one inline deletion vector for each unit that has one."""
     found: list[dict[str, Any]] = []
     lists: list[list[int] | None] = []
     for vector in _vectors(units):

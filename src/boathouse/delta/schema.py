@@ -1,4 +1,4 @@
-"""Delta schema JSON from and to `boathouse.types.Schema` (PROTOCOL.md, "Schema Serialization Format")."""
+"""Converts Delta schema JSON from and to `boathouse.types.Schema` (PROTOCOL.md, "Schema Serialization Format")."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from boathouse.types.data_types import children
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
 MAX_DEPTH = 100
-"""Levels of nesting that are read: engines recurse into types."""
+"""The maximum nesting that is read: engines recurse into types."""
 _NAMES: Mapping[str, DataType] = {
     "string": STRING, "long": INT64, "integer": INT32, "short": INT16, "byte": INT8, "float": FLOAT,
     "double": DOUBLE, "boolean": BOOLEAN, "binary": BINARY, "date": DATE, "timestamp": TIMESTAMP,
@@ -48,7 +48,7 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
 def parse_schema(text: str, where: str) -> Schema:
-    """A schemaString. Raises CorruptTableError, and UnsupportedTypeError for a type that is not known."""
+    """A schemaString. Raises CorruptTableError, and UnsupportedTypeError for an unknown type."""
     document = json_value(text, where, "the schemaString")
     if not isinstance(document, dict) or document.get("type") != "struct":
         raise CorruptTableError("the schemaString is not a struct", where=where)
@@ -64,7 +64,7 @@ def parse_schema(text: str, where: str) -> Schema:
 
 
 def check_mapping(schema: Schema, by_id: bool, where: str) -> None:
-    """The names that files know columns by: each field has its own. Raises CorruptTableError."""
+    """Checks the physical names of columns: each field has its own. Raises CorruptTableError."""
     _check_names(schema.fields, "", where)
     if not by_id:
         return
@@ -72,9 +72,9 @@ def check_mapping(schema: Schema, by_id: bool, where: str) -> None:
     for path, f in schema.walk():
         name = ".".join(path)
         if f.id is None and PHYSICAL_NAME in f.metadata:
-            raise CorruptTableError(f"column `{name}` has no {FIELD_ID}, by which it is mapped", where=where)
+            raise CorruptTableError(f"column `{name}` has no {FIELD_ID}, which its mapping needs", where=where)
         if f.id is not None and (other := ids.setdefault(f.id, name)) != name:
-            raise CorruptTableError(f"the columns `{other}` and `{name}` have one {FIELD_ID}, {f.id}", where=where)
+            raise CorruptTableError(f"the columns `{other}` and `{name}` have the same {FIELD_ID}, {f.id}", where=where)
 
 
 def _check_names(fields: Iterable[Field], above: str, where: str) -> None:
@@ -83,9 +83,11 @@ def _check_names(fields: Iterable[Field], above: str, where: str) -> None:
         path = above + f.name
         name = f.metadata.get(PHYSICAL_NAME)
         if not isinstance(name, str) or not name:
-            raise CorruptTableError(f"column `{path}` has no {PHYSICAL_NAME}, by which it is mapped", where=where)
+            raise CorruptTableError(f"column `{path}` has no {PHYSICAL_NAME}, which its mapping needs", where=where)
         if (other := seen.setdefault(name, path)) is not path:
-            raise CorruptTableError(f"the columns `{other}` and `{path}` have one {PHYSICAL_NAME}, {name}", where=where)
+            raise CorruptTableError(
+                f"the columns `{other}` and `{path}` have the same {PHYSICAL_NAME}, {name}", where=where
+            )
         for inner, prefix in _structs(f.type, path):
             _check_names(inner.fields, f"{prefix}.", where)
 
@@ -100,7 +102,7 @@ def _structs(type: DataType, path: str) -> Iterator[tuple[StructType, str]]:
 
 
 def without_mapping(schema: Schema) -> Schema:
-    """The schema of a table that maps no columns: names and ids that a mapping left behind mean nothing."""
+    """The schema of a table without column mapping: names and ids left behind by a former mapping are ignored."""
     return Schema(tuple(_unmapped(f) for f in schema), schema.metadata)
 
 
@@ -176,7 +178,7 @@ def schema_json(schema: Schema) -> str:
 
 
 def field_json(field: Field, path: str) -> dict[str, Any]:
-    """One field as schema JSON; `path` is what errors name."""
+    """One field as schema JSON; `path` is its name in errors."""
     metadata = dict(field.metadata)
     if field.doc is not None:
         metadata.setdefault("comment", field.doc)
@@ -206,7 +208,7 @@ def type_json(type: DataType, path: str) -> Any:
                 "valueContainsNull": value.nullable,
             }
     raise UnsupportedTypeError(
-        f"column `{path}` is {type}, which Delta has no type for", advice="cast the column to a type that Delta has"
+        f"column `{path}` is {type}, which Delta has no type for", advice="cast the column to a type of Delta"
     )
 
 

@@ -1,4 +1,4 @@
-"""One version of a table: protocol and metadata read when it is opened, files when they are asked for."""
+"""One version of a table: protocol and metadata are read when it is opened, files on request."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DeltaSnapshot:
 
     @cached_property
     def tail(self) -> Tail:
-        """The entries replayed."""
+        """The replayed entries."""
         base = (self.checkpoint.entry,) if self.checkpoint and self.checkpoint.entry else ()
         names = [physical_name(self.schema.field(n)) for n in self.metadata.partition_columns]
         return replay([*base, *self.entries], self.location.uri, names)
@@ -79,7 +79,7 @@ class DeltaSnapshot:
         for action in self.all_of("txn"):
             app, version = action.get("appId"), action.get("version")
             if not isinstance(app, str) or not isinstance(version, int) or isinstance(version, bool):
-                raise CorruptTableError(f"{action} is not an application's transaction", where=self.location.uri)
+                raise CorruptTableError(f"{action} is not an application transaction", where=self.location.uri)
             found[app] = version
         return found
 
@@ -126,7 +126,7 @@ def partition_spec(schema: Schema, columns: Sequence[str]) -> PartitionSpec:
 def load(location: Location, stores: Stores, at: At = NEWEST) -> DeltaSnapshot:
     """Opens a version. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
     if at.ref is not None:
-        raise InvalidArgumentError("a Delta table has no branches or tags", where=location.uri, advice="leave ref out")
+        raise InvalidArgumentError("a Delta table has no branches or tags", where=location.uri, advice="leave out ref")
     log = Log(location.uri, stores)
     return listed_again(lambda: _load(log, location, at), location.uri)
 
@@ -142,7 +142,7 @@ def _load(log: Log, location: Location, at: At) -> DeltaSnapshot:
 
 
 def load_from(log: Log, location: Location, listing: Listing, version: int | None) -> DeltaSnapshot:
-    """The snapshot from a listing; a checkpoint that cannot be read is passed over for an older one, or none."""
+    """The snapshot from a listing; a checkpoint that cannot be read is skipped for an older one, or none."""
     bad: set[Checkpoint] = set()
     problem: CorruptTableError | NotFoundError | None = None
     while True:
@@ -157,9 +157,9 @@ def load_from(log: Log, location: Location, listing: Listing, version: int | Non
             if isinstance(problem, NotFoundError):
                 raise problem from error
             raise CorruptTableError(
-                f"a checkpoint cannot be read, and the log does not reach back without it: {problem.message}",
+                f"a checkpoint cannot be read, and the log is incomplete without it: {problem.message}",
                 where=problem.where,
-                advice="restore the file, or open a version that another checkpoint holds",
+                advice="restore the file, or open a version that another checkpoint covers",
             ) from error
         try:
             checkpoint = open_checkpoint(log, found.checkpoint) if found.checkpoint else None
@@ -177,10 +177,10 @@ def newest(snapshot: DeltaSnapshot, stores: Stores) -> DeltaSnapshot:
 
 
 def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
-    """The newest version, read on from `planned`; None if it has to be loaded.
+    """The newest version, continued from `planned`; None if it must be loaded.
 
-    So it has where the planned entry is not the one that was read, where entries are gone, and where a newer
-    checkpoint is there: readers begin at that one, and not all of what lies below it need be part of the table.
+    It must if the planned entry is not the one that was read, if entries are missing, or if there is a newer
+    checkpoint: readers begin at that one, and entries below it are not necessarily part of the table.
     """
     known = planned.checkpoint.version if planned.checkpoint is not None else -1
     listing = log.listing(max(known, 0))
@@ -229,11 +229,11 @@ def _assemble_from(
     metadata = _last(entries, checkpoint, "metaData")
     where = log.root
     if protocol is None:
-        raise CorruptTableError(f"no entry up to version {found.version} holds a protocol action", where=where)
+        raise CorruptTableError(f"no entry up to version {found.version} has a protocol action", where=where)
     parsed = Protocol.parse(*protocol)
     check_read(parsed, where)
     if metadata is None:
-        raise CorruptTableError(f"no entry up to version {found.version} holds a metaData action", where=where)
+        raise CorruptTableError(f"no entry up to version {found.version} has a metaData action", where=where)
     meta = Metadata.parse(*metadata)
     timestamp = _timestamp(log, listing, found, entries, meta)
     commit = listing.commits.get(found.version)
@@ -241,7 +241,7 @@ def _assemble_from(
 
 
 def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str) -> tuple[dict[str, Any], str] | None:
-    """The last action of a kind, and the file that holds it."""
+    """The last action of a kind, and the file that contains it."""
     for entry in reversed(entries):
         if (action := entry.last(kind)) is not None:
             return action, entry.uri
@@ -250,7 +250,7 @@ def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str
 
 
 def commit_times(listing: Listing) -> dict[int, int]:
-    """When each commit was made: the files' times, made to grow by at least a millisecond from one to the next."""
+    """The time of each commit: the files' times, adjusted to increase by at least a millisecond each."""
     found: dict[int, int] = {}
     before = -1
     for version in sorted(listing.commits):
@@ -260,7 +260,7 @@ def commit_times(listing: Listing) -> dict[int, int]:
 
 
 def in_commit_time(entry: Entry) -> int | None:
-    """The time that the commit itself states; None if it does not."""
+    """The time that the commit itself records; None if it records none."""
     value = entry.info.get("inCommitTimestamp")
     return value if isinstance(value, int) else None
 
@@ -290,7 +290,7 @@ def version_at(log: Log, listing: Listing, timestamp_ms: int) -> int:
     if not made:
         oldest = min(times.values(), default=0)
         raise VersionNotFoundError(
-            f"the table has no version as old as {timestamp_ms} ms; the oldest kept is of {oldest} ms",
+            f"the table has no version as old as {timestamp_ms} ms; the oldest retained is of {oldest} ms",
             where=log.root,
             advice="ask for a later time",
         )

@@ -1,7 +1,8 @@
 """File statistics: JSON in the log, typed bounds in FILES (PROTOCOL.md, "Per-file Statistics").
 
-What writers do to bounds: strings are cut at 32 characters, instants at milliseconds, decimals may have gone through
-a double, NaN is never counted, wide bounds say so (`tightBounds` false). A bound that may have been touched is inexact.
+What writers do to bounds: strings are truncated at 32 characters, instants at milliseconds, decimals may have been
+converted to doubles, NaN is never counted, wide bounds are marked (`tightBounds` false). A bound that may have been
+changed is inexact.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Bounds = tuple[Any, Any, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class StatsColumn:
-    """A leaf whose statistics are wanted: its type, and its physical path in the JSON."""
+    """A leaf whose statistics are requested: its type, and its physical path in the JSON."""
 
     type: DataType
     path: tuple[str, ...]
@@ -73,9 +74,9 @@ def stats_column(schema: Schema, path: Sequence[str]) -> StatsColumn:
 
 
 def row_counts(stats: pa.Array) -> pa.Array:
-    """numRecords of each file; null where it is not stated.
+    """numRecords of each file; null if it is missing.
 
-    It is the first key of what almost every writer writes, and is then read from the bytes without parsing JSON.
+    Almost every writer writes it as the first key; it is then read from the bytes without parsing JSON.
     """
     found = _leading_counts(stats)
     odd = (found < 0) & np.asarray(stats.is_valid().to_numpy(zero_copy_only=False), bool)
@@ -86,7 +87,7 @@ def row_counts(stats: pa.Array) -> pa.Array:
 
 
 def _leading_counts(stats: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The number behind `{"numRecords":`, and -1 where the text does not begin so."""
+    """The number after `{"numRecords":`, and -1 if the text does not begin so."""
     count = len(stats)
     _, offsets, data = stats.buffers()
     good = np.asarray(pc.fill_null(pc.starts_with(stats, _FIRST), False).to_numpy(zero_copy_only=False), bool)
@@ -109,7 +110,7 @@ def _leading_counts(stats: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def decode_stats(stats: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructArray:
-    """The `stats` column of FILES for these columns. Statistics that cannot be read are unknown."""
+    """The `stats` column of FILES for these columns. Statistics that cannot be parsed are unknown."""
     exact = any(isinstance(c.type, DecimalType) for c in columns)
     documents = [document_of(text, exact) if text else None for text in stats.to_pylist()]
     fields = [pa.field(str(i), column_stats_type(to_arrow_type(c.type))) for i, c in enumerate(columns)]
@@ -120,7 +121,7 @@ def decode_stats(stats: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructAr
 
 
 def document_of(text: str | None, exact: bool = False) -> dict[str, Any] | None:
-    """Statistics as JSON, None for text that is none; `exact` reads numbers as decimals."""
+    """Statistics as JSON, None for text that is not JSON; `exact` reads numbers as decimals."""
     if not text:
         return None
     try:
@@ -191,7 +192,7 @@ def _nulls(document: dict[str, Any], path: tuple[str, ...], rows: int | None) ->
 
 
 def natural(value: Any) -> int | None:
-    """A count; None for what is none."""
+    """A count; None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
 
 
@@ -201,7 +202,7 @@ def has_bounds(type: DataType) -> bool:
 
 
 def raw_bound(value: Any, type: DataType, upper: bool) -> Any:
-    """A bound of the JSON as a struct holds it: instants are not moved, as what reads the struct does that."""
+    """A bound of the JSON as stored in a struct: instants are not widened, as the reader of the struct does that."""
     reader = _reader(type)
     if reader is None or value is None:
         return None
@@ -247,7 +248,7 @@ def _float(value: Any, upper: bool) -> tuple[float | None, bool]:
     if isinstance(value, bool):
         return None, False
     found = float(value)
-    # Writers that order NaN below numbers, or leave it out, make the same texts: a NaN bound says nothing.
+    # Writers that order NaN below numbers, or leave it out, write the same bounds: a NaN bound is meaningless.
     return (None, False) if found != found else (found, True)
 
 
@@ -270,21 +271,21 @@ def _timestamp(value: Any, upper: bool) -> tuple[int | None, bool]:
 
 
 def decimal_bound(value: Decimal | None, upper: bool, type: DecimalType) -> tuple[Decimal | None, bool]:
-    """A bound of a decimal column as a struct holds it, and whether it is attained."""
+    """A bound of a decimal column as stored in a struct, and whether it is attained."""
     if value is None:
         return None, False
     return _decimal(value, upper, type.precision, type.scale, typed=True)
 
 
 def _decimal(value: Any, upper: bool, precision: int, scale: int, typed: bool = False) -> tuple[Decimal | None, bool]:
-    """A value that is `typed` has all its digits whatever it has gone through."""
+    """A value that is `typed` has all its digits, however it was converted."""
     if isinstance(value, bool):
         return None, False
     number = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
     unscaled = abs(_WIDE.scaleb(number, scale))
     exact = unscaled < EXACT_DOUBLE or (not typed and _spelled_in_full(number, scale))
     if not exact:
-        # It may have gone through a double: the true bound is at most one unit in its last place away.
+        # It may have been converted to a double: the true bound is at most one unit in the last place away.
         slack = _WIDE.multiply(abs(number), Decimal(2) ** -52)
         number = _WIDE.add(number, slack if upper else -slack)
     rounding = ROUND_CEILING if upper else ROUND_FLOOR

@@ -1,6 +1,6 @@
-"""Statistics from one form into the other, for checkpoints: text as in entries, and a struct (`stats_parsed`).
+"""Converts statistics between their two forms in checkpoints: JSON text as in entries, and a struct (`stats_parsed`).
 
-No bound is lost on the way, and none becomes narrower: what is inexact in one form is so in the other.
+No bound is lost, and none becomes narrower: what is inexact in one form is inexact in the other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS = (LOW, HIGH, NULLS, NAN_COUNT)
 
 
 def stat_columns(schema: Schema, partition: Sequence[str]) -> tuple[StatsColumn, ...]:
-    """Every column that may have statistics: those below no list or map, partition columns left out."""
+    """Every column that may have statistics: those not inside lists or maps, without partition columns."""
     return tuple(c for f in schema if f.name not in partition for c in _below((), f))
 
 
@@ -88,7 +88,7 @@ def _paths(values: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLayout:
-    """The struct that statistics are written as: the found ones of the table's columns."""
+    """The struct in which statistics are written: those that exist for the table's columns."""
 
     columns: tuple[StatsColumn, ...]
     found: frozenset[Found]
@@ -122,7 +122,7 @@ class ParsedLayout:
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """The statistics of some files as they are: documents, structs, and who has a document."""
+    """The statistics of some files in both forms: documents, structs, and which files have a document."""
 
     documents: Sequence[dict[str, Any] | None]
     parsed: pa.Array | None
@@ -152,7 +152,7 @@ def _nested(tree: Mapping[str, Any], count: int, mask: pa.Array | None = None) -
 
 
 def texts_of(adds: pa.RecordBatch, columns: Sequence[StatsColumn]) -> pa.Array:
-    """The text of each add: its own, or one made of its struct."""
+    """The JSON text of each add: its own, or one made from its struct."""
     texts = adds.column("stats")
     if PARSED not in adds.schema.names or not texts.null_count:
         return texts
@@ -181,7 +181,7 @@ def _made(parsed: pa.Array, columns: Sequence[StatsColumn]) -> Iterator[str]:
 
 
 def _values(found: pa.Array, kind: str, type: DataType) -> list[Any]:
-    """Values as they stand in JSON."""
+    """Values as in JSON."""
     if kind in (NULLS, NAN_COUNT):
         return [natural(v) for v in cast_or_null(found, pa.int64()).to_pylist()]
     if not has_bounds(type):
@@ -193,7 +193,7 @@ def _values(found: pa.Array, kind: str, type: DataType) -> list[Any]:
 
 
 def _decimal(value: Decimal, upper: bool, scale: int) -> Decimal | Raw:
-    """Where it may have gone through a double, with no more digits than a double has: all of them would say more."""
+    """If it may have been converted to a double, with the digits of a double only: more would suggest precision."""
     if abs(value.scaleb(scale, _WIDE)) < EXACT_DOUBLE:
         return value
     return Raw(f"{Context(prec=DOUBLE_DIGITS, rounding=ROUND_CEILING if upper else ROUND_FLOOR).plus(value):E}")

@@ -1,7 +1,7 @@
-"""The `stats` texts of add actions, from the statistics of files just written (PROTOCOL.md, "Per-file Statistics").
+"""The `stats` JSON of add actions, from the statistics of files just written (PROTOCOL.md, "Per-file Statistics").
 
-Safe for readers that know less than ours: no bounds for a column with a NaN, none for infinities, strings cut so
-that the bound still holds, decimals as exact numbers.
+Safe for simpler readers: no bounds for a column with a NaN, none for infinities, strings truncated so that the bound
+still holds, decimals as exact numbers.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 PREFIX: Final = 32
 NAN_COUNT: Final = "nanCount"
-"""Beside the protocol's own keys, which readers that do not know it skip: without it no bound of a float is safe."""
+"""A key beside the protocol's own, which other readers skip: without it no bound of a float is safe."""
 _HIGHEST: Final = "\U0010ffff"
 _DAY_US: Final = 86_400_000_000
 _NAME: Final = re.compile(r"`((?:[^`]|``)*)`|([^.,`\s]+)")
 
 
 class StatsTexts:
-    """The texts for files of one write; `schema` is what is in them."""
+    """The JSON for the files of one write; `schema` is that of the files."""
 
     def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
         self._indexed = indexed_columns(schema, int(options.get("indexed", PREFIX)), options.get("stats_columns"))
         self._tight = bool(options.get("tight"))
 
     def of(self, leaves: Sequence[LeafColumn], rows: Sequence[int]) -> list[str]:
-        """A text a file; `leaves` are the schema's."""
+        """One JSON text per file; `leaves` are the schema's."""
         chosen = [leaf for leaf in leaves if leaf.path in self._indexed]
         tree = _tree([leaf.path for leaf in chosen])
         bounds = [_bounds(leaf) for leaf in chosen]
@@ -71,7 +71,7 @@ class StatsTexts:
 
 _Texts = Sequence[str | None]
 _Tree = list[tuple[str, "int | _Tree"]]
-"""Keys as JSON has them, with the number of a leaf or what is below."""
+"""The keys of the JSON object, each with the number of a leaf or a nested object."""
 
 
 def _tree(paths: Sequence[tuple[str, ...]]) -> _Tree:
@@ -86,7 +86,7 @@ def _tree(paths: Sequence[tuple[str, ...]]) -> _Tree:
 
 
 def _object(tree: _Tree, values: _Texts) -> str | None:
-    """The JSON object of what is not None; None if nothing is."""
+    """The JSON object of the values that are not None; None if there are none."""
     parts = []
     for key, below in tree:
         text = values[below] if isinstance(below, int) else _object(below, values)
@@ -104,7 +104,8 @@ def _counts(values: Sequence[int | None]) -> _Texts:
 
 
 def indexed_columns(schema: Schema, count: int, named: str | None = None) -> set[tuple[str, ...]]:
-    """The first `count` leaves (-1: all) below no list or map, or those that `delta.dataSkippingStatsColumns` names."""
+    """The first `count` leaves (-1: all) outside lists and maps, or those that `delta.dataSkippingStatsColumns`
+    names."""
     leaves: list[tuple[str, ...]] = []
 
     def below(path: tuple[str, ...], type: DataType) -> None:
@@ -123,7 +124,7 @@ def indexed_columns(schema: Schema, count: int, named: str | None = None) -> set
 
 
 def column_names(text: str) -> list[tuple[str, ...]]:
-    """Names divided by commas, parts by dots, backticks around what holds either."""
+    """Names separated by commas, parts by dots, with backticks around parts that contain either."""
     found: list[tuple[str, ...]] = []
     path: list[str] = []
     at = 0
@@ -145,7 +146,7 @@ def _bounds(leaf: LeafColumn) -> tuple[_Texts, _Texts]:
 
 
 def _texts(values: pa.Array, type: DataType, upper: bool) -> _Texts:
-    """The JSON of bounds; None for what has none."""
+    """The JSON of bounds; None where there are none."""
     kind, text = _spelling(type, upper)
     if text is None:
         return [None] * len(values)
@@ -154,7 +155,7 @@ def _texts(values: pa.Array, type: DataType, upper: bool) -> _Texts:
 
 
 def _spelling(type: DataType, upper: bool) -> tuple[pa.DataType | None, Callable[[Any], str | None] | None]:
-    """What Arrow values are cast to first, and the JSON of one; None for types without bounds."""
+    """The Arrow type to cast to first, and the JSON of one value; None for types without bounds."""
     match type:
         case IntegerType():
             return None, str
@@ -204,7 +205,7 @@ def _float(value: float, bits: int) -> str | None:
         return None
     if value == 0:
         return "0.0"
-    # The shortest text of 32 bits: as a double the same number would be another text.
+    # The shortest string of the 32-bit number: that of the same number as a double differs.
     return str(np.float32(value)) if bits == 32 else repr(value)
 
 
@@ -242,14 +243,14 @@ def _instant(micros: int, utc: bool) -> str | None:
 
 
 def put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    """Puts a value at a path of objects."""
+    """Sets a value at a path of objects."""
     for name in path[:-1]:
         values = values.setdefault(name, {})
     values[path[-1]] = value
 
 
 class Raw(str):
-    """Text that goes into the JSON as it is."""
+    """Text that is inserted into the JSON verbatim."""
 
 
 def dump_stats(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""`stats_parsed` of a checkpoint: file statistics as a struct, typed as the table (PROTOCOL.md, "Checkpoint Schema").
+"""`stats_parsed` of a checkpoint: file statistics as a struct with the table's types (PROTOCOL.md, "Checkpoint
+Schema").
 
-Its bounds were texts once, cut as texts are (`stats`), so that they are trusted no further: a string of 32
-characters or an instant of whole milliseconds may have been cut.
+Its bounds may have been converted from JSON, with JSON's truncation (`stats`), so they are not trusted any further: a
+string of 32 characters or an instant of whole milliseconds may have been truncated.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def leaves(columns: Sequence[StatsColumn]) -> list[str]:
 
 
 def member(array: pa.Array, *path: str) -> pa.Array | None:
-    """What lies at a path of structs, null where one of them is; None if it is absent."""
+    """The column at a path of structs, null where one of them is; None if it is absent."""
     for name in path:
         if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
             return None
@@ -52,12 +53,12 @@ def member(array: pa.Array, *path: str) -> pa.Array | None:
 
 
 def parsed_rows(parsed: pa.Array) -> pa.Array:
-    """numRecords of each file; null where it is not stated."""
+    """numRecords of each file; null if it is missing."""
     return _count(member(parsed, ROWS), len(parsed))
 
 
 def decode_parsed(parsed: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructArray:
-    """What `decode_stats` gives, out of structs."""
+    """The result of `decode_stats`, from structs."""
     fields = [pa.field(str(i), column_stats_type(to_arrow_type(c.type))) for i, c in enumerate(columns)]
     if not fields:
         return pa.array([{}] * len(parsed), pa.struct([]))
@@ -93,7 +94,7 @@ def _count(found: pa.Array | None, count: int) -> pa.Array:
 
 
 def cast_or_null(array: pa.Array, type: pa.DataType, safe: bool = True) -> pa.Array:
-    """The array as `type`; where that cannot hold it, all is unknown."""
+    """The array as `type`; if that cannot hold it, all values are unknown."""
     try:
         return array if array.type == type else array.cast(type, safe=safe)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -105,7 +106,7 @@ def _unknown(type: DataType, count: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _bound(found: pa.Array, type: DataType, upper: bool) -> tuple[pa.Array, pa.Array]:
-    """Bounds as the table's type, and which are attained."""
+    """Bounds in the table's type, and which are attained."""
     target = to_arrow_type(type)
     kinds = (found.type, target)
     if isinstance(type, _PLAIN) and (all(map(pa.types.is_integer, kinds)) or found.type == target):
@@ -140,7 +141,7 @@ def _instants(found: pa.Array, target: pa.DataType, upper: bool) -> tuple[pa.Arr
 
 
 def overlaid(first: Any, second: Any, has_first: pa.Array) -> Any:
-    """Values of `first` where it has any, else of `second`."""
+    """Values of `first` where it is not null, else of `second`."""
     if pc.all(has_first).as_py():
         return first
     return second if not pc.any(has_first).as_py() else pc.if_else(has_first, first, second)

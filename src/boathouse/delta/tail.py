@@ -1,7 +1,7 @@
 """The entries after the checkpoint, replayed: what they add, and which of the checkpoint's files they replace.
 
-A file is known by its path, decoded, and its deletion vector: the same file removed with the old vector and added
-with the new one, in one commit, is two of them (PROTOCOL.md, "Action Reconciliation").
+A file is identified by its decoded path and its deletion vector: the same file removed with the old vector and added
+with the new one, in one commit, counts as two (PROTOCOL.md, "Action Reconciliation").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from boathouse.errors import CorruptTableError
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """`adds` and `removes` are what is left of the entries; `keys` are all files that they speak of."""
+    """`adds` and `removes` are the remaining actions of the entries; `keys` are all files that they mention."""
 
     adds: pa.Table
     removes: pa.Table

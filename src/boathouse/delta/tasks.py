@@ -1,4 +1,4 @@
-"""What runs on executors: reading units of a Delta table, and writing its data files."""
+"""The code that runs on executors: reading units of a Delta table, and writing its data files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _deleted(deletes: list[int] | None, vectors: Mapping[int, bytes]) -> Bitmap 
 
 
 def _file_filter(where: Expr | None, stored: set[str]) -> Expr | None:
-    """The conjuncts that the file's own columns decide."""
+    """The conjuncts that the file's own columns can decide."""
     if where is None:
         return None
     parts = [c for c in conjuncts(where) if (used := columns(c)) and all(p[0] in stored for p in used)]
@@ -121,7 +121,7 @@ def writers(context: WriteContext) -> FileWriters:
 
 
 def settings(properties: Mapping[str, str], tight: bool) -> dict[str, Any]:
-    """The options of a WriteContext that a table's properties ask for."""
+    """The options of a WriteContext from a table's properties."""
     codec = properties.get("delta.parquet.compression.codec") or properties.get("parquet.compression.codec")
     indexed = properties.get("delta.dataSkippingNumIndexedCols", "32")
     named = properties.get("delta.dataSkippingStatsColumns")

@@ -47,13 +47,13 @@ from boathouse.types import Field
 
 Action = dict[str, Any]
 WRITE_ID: Final = "writeId"
-"""The key of commitInfo that names the logical write, the same in all its attempts."""
+"""The key of commitInfo with the id of the logical write, the same in all its attempts."""
 METADATA: Final = "metadata"
 _KEPT_IN_REMOVE: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
 
 
 def engine_info() -> str:
-    """Who we are, in commitInfo."""
+    """Our engine name in commitInfo."""
     try:
         return f"boathouse/{version('boathouse')}"
     except PackageNotFoundError:
@@ -74,7 +74,7 @@ def head(change: Change, stores: Stores) -> DeltaSnapshot | None:
 
 
 def winners(change: Change, newest: DeltaSnapshot, stores: Stores) -> Sequence[Winner] | None:
-    """The commits after the planned snapshot, oldest first; None if some are gone."""
+    """The commits after the planned snapshot, oldest first; None if some are missing."""
     assert change.planned is not None
     known = {e.version: e for e in newest.entries}
     log = Log(change.location.uri, stores)
@@ -89,7 +89,7 @@ def winners(change: Change, newest: DeltaSnapshot, stores: Stores) -> Sequence[W
 
 
 def prepare(change: Change, newest: DeltaSnapshot | None, stores: Stores) -> Attempt:
-    """The next entry, with fresh uuid and time. Raises what the table's rules refuse."""
+    """The next entry, with a new uuid and time. Raises the errors of the table's rules."""
     if newest is None:
         check_storage(change.location, stores)
     else:
@@ -132,7 +132,7 @@ def _edited_metadata(change: Change, newest: DeltaSnapshot) -> Mapping[str, Any]
 
 
 def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] | None:
-    """The head's metaData with the edits, every other field as it was; None if that changes nothing."""
+    """The head's metaData with the edits, every other field unchanged; None if that changes nothing."""
     raw = json.loads(json.dumps(newest.metadata.raw))
     before = json.dumps(raw)
     for edit in edits:
@@ -164,16 +164,16 @@ def evolve(snapshot: DeltaSnapshot, edits: Sequence[AddColumn | SetType]) -> Del
 
 
 def _with_column(schema_string: str, edit: AddColumn, newest: DeltaSnapshot) -> str:
-    """The schema's own JSON with one field more."""
+    """The schema's own JSON with one more field."""
     document = json.loads(schema_string)
     struct = document
     for name in edit.parent:
         struct = next((f["type"] for f in struct["fields"] if f["name"].lower() == name.lower()), None)
         if not isinstance(struct, dict) or struct.get("type") != "struct":
-            raise InvalidArgumentError(f"`{'.'.join(edit.parent)}` is no struct column", where=newest.location.uri)
+            raise InvalidArgumentError(f"`{'.'.join(edit.parent)}` is not a struct column", where=newest.location.uri)
     path = ".".join((*edit.parent, edit.name))
     if any(f["name"].lower() == edit.name.lower() for f in struct["fields"]):
-        raise InvalidArgumentError(f"the column `{path}` is there already", where=newest.location.uri)
+        raise InvalidArgumentError(f"the column `{path}` already exists", where=newest.location.uri)
     if not edit.nullable:
         raise InvalidArgumentError(f"a new column is null in old rows, so `{path}` cannot be NOT NULL")
     struct["fields"].append(field_json(Field(edit.name, edit.type), path))
@@ -256,7 +256,7 @@ def _commit_info(
 
 
 def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Action]:
-    """The operation and its parameters as the reference names them; ours are kept beside."""
+    """The operation and its parameters as the reference implementation names them; ours are added."""
     parameters: Action = dict(change.parameters)
     partition = json.dumps(list(newest.metadata.partition_columns) if newest else _partition_of(change))
     match change.operation:
@@ -309,7 +309,7 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
 
 
 def published(attempt: Attempt, change: Change, stores: Stores) -> None:
-    """Writes a checkpoint where one is due; a failure costs only time to the next reader."""
+    """Writes a checkpoint if one is due; a failure only costs the next reader time."""
     planned = change.planned if isinstance(change.planned, DeltaSnapshot) else None
     try:
         checkpoint_if_due(change.location, stores, attempt.version, planned)

@@ -1,4 +1,4 @@
-"""What new tables and files look like: schema, partitioning, properties, and whether this library may write at all."""
+"""New tables and files: schema, partitioning, properties, and whether this library may write at all."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _UNSAFE_STORES: Final = ("file", "s3")
 def create(
     location: Location, table: CreateTable, snapshot: DeltaSnapshot | None = None
 ) -> tuple[Schema, PartitionSpec]:
-    """The schema and spec as Delta keeps them. Raises SchemaError, UnsupportedTypeError, UnsupportedFeatureError."""
+    """The schema and spec as Delta stores them. Raises SchemaError, UnsupportedTypeError, UnsupportedFeatureError."""
     where = location.uri
     if table.profile is not None:
         raise UnsupportedFeatureError(f"the profile {table.profile!r} of Delta tables is not offered", where=where)
@@ -98,12 +98,12 @@ def check_names(fields: Iterable[Any], above: str, where: str) -> None:
         if not f.name:
             raise SchemaError(f"a column {f'in `{above[:-1]}` ' if above else ''}has no name", where=where)
         if (other := seen.setdefault(f.name.lower(), path)) is not path:
-            raise SchemaError(f"the columns `{other}` and `{path}` differ by case at most", where=where)
+            raise SchemaError(f"the columns `{other}` and `{path}` differ only in case", where=where)
         check_names(children(f.type), f"{path}.", where)
 
 
 def check_types(schema: Schema, snapshot: DeltaSnapshot) -> None:
-    """Raises UnsupportedFeatureError for a type that the table's protocol does not hold."""
+    """Raises UnsupportedFeatureError for a type that the table's protocol does not support."""
     _check_variant(schema, snapshot.location.uri)
     for path, f in schema.walk():
         if f.type == TIMESTAMP_NTZ and not supports(snapshot.protocol, "timestampNtz"):
@@ -141,13 +141,13 @@ def _partition_columns(schema: Schema, fields: Iterable[PartitionField], where: 
         if children(found.type) or isinstance(found.type, NullType) or str(found.type) == "variant":
             raise SchemaError(f"column `{found.name}` of type {found.type} cannot partition a table", where=where)
         if found.name in names:
-            raise InvalidArgumentError(f"`{found.name}` is twice in partition_by", where=where)
+            raise InvalidArgumentError(f"`{found.name}` occurs twice in partition_by", where=where)
         names.append(found.name)
     return tuple(names)
 
 
 def check_properties(properties: Mapping[str, object], where: str) -> None:
-    """Raises UnsupportedFeatureError for a property of Delta's own that asks for what is not offered."""
+    """Raises UnsupportedFeatureError for a property of Delta's that requires an unsupported feature."""
     for key, value in properties.items():
         if value is None or not key.startswith("delta."):
             continue
@@ -155,7 +155,7 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
         off = (key in _OFF and text == "false") or (key == "delta.columnMapping.mode" and text == "none")
         if key not in _PROPERTIES and not off:
             raise UnsupportedFeatureError(
-                f"the table property {key}={text} asks for a Delta feature that is not offered here",
+                f"the table property {key}={text} requires a Delta feature that is not offered here",
                 where=where,
                 advice="leave it out",
             )
@@ -184,7 +184,7 @@ def write_context(
 
 
 def file_size(text: str) -> int | None:
-    """The bytes of `134217728`, `128mb` and its like, units of 1,024 as Spark has them; None for other texts."""
+    """The bytes of `134217728`, `128mb` and similar, with units of 1,024 as in Spark; None for other strings."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or not int(match[1]):
         return None
@@ -211,9 +211,10 @@ def check_storage(location: Location, stores: Stores) -> None:
 
 
 def check_mixed_writers(snapshot: DeltaSnapshot, stores: Stores) -> None:
-    """Raises MixedWritersError if delta-spark wrote in the last day, or is writing, where it has no put-if-absent.
+    """Raises MixedWritersError if delta-spark wrote within the last day, or is writing, on a store where it does not
+    put-if-absent.
 
-    It checks and then creates on local disks and on S3: our commit in between would be overwritten.
+    On local disks and on S3 it checks, then creates: our commit in between would be overwritten.
     """
     root = snapshot.location.uri
     if root.split(":", 1)[0] not in _UNSAFE_STORES:
@@ -227,7 +228,7 @@ def check_mixed_writers(snapshot: DeltaSnapshot, stores: Stores) -> None:
     log = Log(root, stores)
     _, files = log.storage.list_dir(f"{log.key}/.tmp")
     if any(f.modified_ms >= since for f in files):
-        raise _mixed(f"{LOG}/.tmp holds commits that another writer has begun", root)
+        raise _mixed(f"{LOG}/.tmp contains commits that another writer has started", root)
 
 
 def _mixed(seen: str, root: str) -> MixedWritersError:
