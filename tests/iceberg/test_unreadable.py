@@ -168,7 +168,7 @@ def test_a_column_that_partitions_does_not_become_another_one_of_its_name(make):
 
 DAMAGE = {
     "beyond last-sequence-number 1": lambda d: d.update({"last-sequence-number": 1}),
-    "have one field id 1": lambda d: evolved(d, lambda f: f[1].update(id=1)),
+    "have the same field id 1": lambda d: evolved(d, lambda f: f[1].update(id=1)),
     "two columns are called `id`": lambda d: evolved(d, lambda f: f[1].update(name="id")),
     "partition spec 0 twice": lambda d: d["partition-specs"].append(d["partition-specs"][0]),
     "sort order 0 twice": lambda d: d["sort-orders"].append(d["sort-orders"][0]),
@@ -176,9 +176,11 @@ DAMAGE = {
     "main is at": lambda d: d["refs"]["main"].update({"snapshot-id": d["snapshots"][0]["snapshot-id"]}),
     "which is not listed": lambda d: d["refs"].update(old={"snapshot-id": 77, "type": "tag"}),
     "is a 'twig'": lambda d: d["refs"].update(old={"snapshot-id": d["current-snapshot-id"], "type": "twig"}),
-    "is identified by": lambda d: evolved(d, lambda f: None) or d["schemas"][-1].update({"identifier-field-ids": [3]}),
+    "has the identifier field": lambda d: (
+        evolved(d, lambda f: None) or d["schemas"][-1].update({"identifier-field-ids": [3]})
+    ),
     "which the current schema does not have": lambda d: evolved(d, lambda f: f.pop(1)),
-    "not in the order of time": lambda d: d["snapshot-log"][0].update({"timestamp-ms": 2**45}),
+    "not in chronological order": lambda d: d["snapshot-log"][0].update({"timestamp-ms": 2**45}),
 }
 
 

@@ -1,4 +1,4 @@
-"""Iceberg behind the waist: each method delegates to the module that does it."""
+"""Iceberg as a `TableFormat`: each method delegates to another module."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _own(found: Snapshot) -> IcebergSnapshot:
 
 
 class IcebergFormat:
-    """Format version 2 in a file-system table; other metadata is read."""
+    """Writes format version 2 in file-system tables; other metadata is read only."""
 
     name = "iceberg"
     capabilities = Capabilities(deletes="copy-on-write", partitions=True, transforms=True)
@@ -140,7 +140,7 @@ class IcebergFormat:
         return None if head is None else landed.includes(attempt, head, stores), head
 
     def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
-        """Writes version-hint.text, which others begin their search at; a failure is harmless."""
+        """Writes version-hint.text, where other readers start their search; a failure is harmless."""
         number = version_of(attempt.uri)
         try:
             storage, key = stores.resolve(join(change.location.uri, METADATA_FOLDER, HINT))
@@ -162,7 +162,7 @@ class IcebergFormat:
 
 
 def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
-    """Raises if this library may not write the table: where it lies, who else writes it, what it needs."""
+    """Raises if this library may not write the table, because of its location, other writers, or its features."""
     metadata = found.metadata
     where = metadata.uri
     if found.location.metadata is not None:
@@ -171,7 +171,7 @@ def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
         )
     if version_of(where) is None:
         raise MixedWritersError(
-            "the table belongs to a catalog, which alone may make a new version current",
+            "the table belongs to a catalog, and only the catalog may make a new version current",
             where=where,
             advice="write it through its catalog",
         )
@@ -179,7 +179,7 @@ def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
         raise UnsupportedFeatureError(f"writing Iceberg format version {metadata.version} is not offered", where=where)
     if found.paths.moved:
         raise UnsupportedFeatureError(
-            f"the table was moved here from {metadata.location}, which its metadata still names",
+            f"the table was relocated from {metadata.location}, which its metadata still names",
             where=where,
             advice="copy its rows into a new table",
         )
@@ -191,14 +191,14 @@ def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
     format = metadata.properties.get("write.format.default", "parquet").lower()
     if format != "parquet":
         raise UnsupportedFeatureError(
-            f"the table has its data files written as {format}, which is not offered",
+            f"the table's data files are written as {format}, which is not offered",
             where=where,
             advice="set the property write.format.default to parquet with the engine that writes the table",
         )
     validate.check(metadata.document, where)
     storage, _ = stores.resolve(found.location.uri)
     if not storage.atomic_create:
-        raise UnsafeStorageError("this store cannot put a file only if it is absent", where=found.location.uri)
+        raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)
 
 
 FORMAT = IcebergFormat()

@@ -1,7 +1,7 @@
-"""Avro object container files as Iceberg uses them: fields are found by field id, values stay raw.
+"""Reads and writes Avro object container files as Iceberg uses them: fields are found by field id, values stay raw.
 
-Logical types are left out while decoding, so that dates and timestamps are plain integers (no calendar limits,
-no conversion) and decimals bytes.
+Logical types are ignored in decoding, so that dates and timestamps are plain integers (no calendar limits, no
+conversion) and decimals bytes.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def parse(data: bytes, where: str) -> Container:
             count, at = read_long(data, at)
             size, at = read_long(data, at)
             if count < 0 or size < 0 or bytes(view[at + size : at + size + 16]) != sync:
-                raise CorruptTableError(f"the Avro block at byte {at} does not end where it says", where=where)
+                raise CorruptTableError(f"the Avro block at byte {at} does not end with the sync marker", where=where)
             blocks.append((count, view[at : at + size]))
             at += size + 16
     except IndexError:
-        raise CorruptTableError("the Avro file is cut short, or its header is damaged", where=where) from None
+        raise CorruptTableError("the Avro file is truncated, or its header is corrupt", where=where) from None
     codec = text(metadata.get("avro.codec", b"null"), where, "the name of the Avro codec")
     if codec not in CODECS:
         raise UnsupportedFeatureError(f"Avro codec {codec!r:.80} is not offered", where=where)
@@ -108,7 +108,7 @@ def long_bytes(value: int) -> bytes:
 
 
 def _payload(container: Container, block: memoryview, budget: Budget) -> bytes:
-    """A block decompressed."""
+    """A decompressed block."""
     match container.codec:
         case "deflate":
             return budget.deflate(block)
@@ -120,7 +120,7 @@ def _payload(container: Container, block: memoryview, budget: Budget) -> bytes:
 
 
 def _snappy(block: memoryview, budget: Budget, where: str) -> bytes:
-    """A snappy block, and after it the checksum of what it holds."""
+    """A snappy block, followed by the checksum of its content."""
     try:
         size, _ = read_long(bytes(block[:10]), 0, signed=False)
         budget.take(size)
@@ -137,20 +137,18 @@ def _snappy(block: memoryview, budget: Budget, where: str) -> bytes:
 def records(
     container: Container, schema: Schema, unwanted: frozenset[str] = frozenset()
 ) -> Iterator[list[dict[str, Any]]]:
-    """The records, some thousand at a time. `schema` is `by_ids(...)` of the file's; fields called `unwanted` are
-    passed over."""
+    """The records, some thousands at a time. `schema` is `by_ids(...)` of the file's; the fields in `unwanted` are
+    skipped."""
     where = container.where
     if not isinstance(schema, dict) or schema["type"] != "record":
-        raise CorruptTableError("the Avro file does not hold records", where=where)
+        raise CorruptTableError("the Avro file does not contain records", where=where)
     read = reader(schema, unwanted)
     smallest = least(schema)
     budget = Budget(sum(len(block) for _, block in container.blocks), where)
     for count, block in container.blocks:
         data = _payload(container, block, budget)
         if count and count * max(smallest, 1) > len(data):
-            raise CorruptTableError(
-                f"an Avro block of {len(data):,} bytes is said to hold {count:,} records", where=where
-            )
+            raise CorruptTableError(f"an Avro block of {len(data):,} bytes claims {count:,} records", where=where)
         at = 0
         for start in range(0, count, _CHUNK):
             found: list[dict[str, Any]] = []
@@ -159,7 +157,7 @@ def records(
                     record, at = read(data, at)
                     found.append(record)
             except UnicodeDecodeError:
-                raise CorruptTableError("an Avro block has text that is not UTF-8", where=where) from None
+                raise CorruptTableError("an Avro block has a string that is not UTF-8", where=where) from None
             except (IndexError, struct.error, TypeError) as error:
                 raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=where) from None
             yield found
@@ -168,7 +166,7 @@ def records(
 
 
 def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, str], codec: str) -> bytes:
-    """A container file; `rows` hold raw values under the names of `schema`. `codec`: null, deflate or zstandard."""
+    """A container file; `rows` have raw values under the names of `schema`. `codec`: null, deflate or zstandard."""
     out = io.BytesIO()
     out.write(MAGIC)
     entries = {"avro.schema": json.dumps(schema), "avro.codec": codec, **metadata}

@@ -1,4 +1,4 @@
-"""Avro's binary encoding as functions made for one schema: what manifests need, faster than a general decoder.
+"""Avro's binary encoding as functions generated for one schema: what manifests need, faster than a general decoder.
 
 Values are raw: int, float, bool, str, bytes, dict (record), list (array). An array of (key, value) records, which
 is how Iceberg writes maps, is a dict.
@@ -16,14 +16,14 @@ from boathouse.errors import CorruptTableError
 
 Schema = Any
 Read = Callable[[bytes, int], tuple[Any, int]]
-"""(data, place) -> (value, the place after it). IndexError, UnicodeDecodeError or struct.error for broken data."""
+"""(data, place) -> (value, the place after it). IndexError, UnicodeDecodeError or struct.error for corrupt data."""
 Write = Callable[[Any, bytearray], None]
 _DOUBLE = struct.Struct("<d")
 _FLOAT = struct.Struct("<f")
 
 
 def read_long(data: bytes, at: int, signed: bool = True) -> tuple[int, int]:
-    """A varint of at most ten bytes, zigzag if it is signed: a number of 64 bits, or one that some writer got wrong."""
+    """A varint of at most ten bytes, zigzag if it is signed: 64 bits, or more if the data is corrupt."""
     byte = data[at]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1) if signed else byte, at + 1
@@ -85,7 +85,7 @@ _READ: dict[str, Read] = {
 
 
 def reader(schema: Schema, unwanted: frozenset[str] = frozenset()) -> Read:
-    """What decodes one value of the schema; record fields called one of `unwanted` are skipped and None."""
+    """The decoder of one value of the schema; record fields in `unwanted` are skipped and None."""
     if isinstance(schema, str):
         return _READ[schema]
     if isinstance(schema, list):
@@ -211,7 +211,7 @@ def _pairs_reader(key: Read, value: Read) -> Read:
 
 
 def _block(data: bytes, at: int) -> tuple[int, int]:
-    """How many items follow, each of a byte at least; a negative count has the block's size in bytes after it."""
+    """How many items follow, each of at least one byte; a negative count is followed by the block's size in bytes."""
     count, at = read_long(data, at)
     if count < 0:
         count = -count
@@ -227,7 +227,7 @@ def _varints(count: int) -> re.Pattern[bytes]:
 
 
 def _skipper(schema: Schema) -> Read:
-    """Passes over a value; maps of numbers, which are most of a manifest, in one step."""
+    """Skips a value; maps of numbers, which are most of a manifest, in one step."""
     if isinstance(schema, list):
         return _union_reader([_skipper(s) for s in schema], schema)
     plain = isinstance(schema, dict) and schema["type"] == "array" and is_pair(schema["items"])
@@ -255,7 +255,7 @@ def _forgetful(read: Read) -> Read:
 
 
 def writer(schema: Schema) -> Write:
-    """What encodes one value of the schema."""
+    """The encoder of one value of the schema."""
     if isinstance(schema, str):
         return _WRITE[schema]
     if isinstance(schema, list):

@@ -1,4 +1,4 @@
-"""Avro schemas of others: fields are called by field id, references are written out, and size has limits."""
+"""Avro schemas of other writers: fields are named by field id, references are resolved, and the size is limited."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Schema = Any
 
 
 def by_ids(schema: Schema, names: Mapping[int, str], where: str) -> Schema:
-    """The schema with fields called by id: `names` of the ids, `f<id>` for others, and logical types left out.
+    """The schema with fields named by id: `names` of the ids, `f<id>` for others, without logical types.
 
-    Fields without an id keep their name. Named types get names of their own, references are written out.
+    Fields without an id keep their name. Named types get unique names, references are resolved.
     """
     try:
         found = _Renamer(names, where).type(schema, 0)
@@ -31,7 +31,7 @@ def by_ids(schema: Schema, names: Mapping[int, str], where: str) -> Schema:
 
 
 def least(schema: Schema) -> int:
-    """The bytes that every value takes at least."""
+    """The minimum number of bytes of a value."""
     if isinstance(schema, str):
         return _LEAST.get(schema, 1)
     if isinstance(schema, list):
@@ -45,7 +45,8 @@ def least(schema: Schema) -> int:
 
 
 def _check_empty(schema: Schema, where: str) -> None:
-    """What takes no bytes may not be counted: an array of it, or a record of very many, would be work without end."""
+    """Types without bytes may not be repeated: an array of them, or a record of very many, could take unbounded
+    time."""
     empty = 0
     waiting = [schema]
     while waiting:
@@ -73,7 +74,9 @@ class _Renamer:
     def type(self, schema: Schema, depth: int) -> Schema:
         self.count += 1
         if depth > _DEEPEST or self.count > _MOST_TYPES:
-            what = f"is nested more than {_DEEPEST} deep" if depth > _DEEPEST else f"has over {_MOST_TYPES:,} types"
+            what = (
+                f"is nested more than {_DEEPEST} deep" if depth > _DEEPEST else f"has more than {_MOST_TYPES:,} types"
+            )
             raise CorruptTableError(f"the Avro schema {what}", where=self.where)
         if isinstance(schema, str):
             if schema in PRIMITIVES:

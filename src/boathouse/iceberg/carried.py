@@ -1,7 +1,7 @@
-"""Manifests of other writers on their way into a new manifest list, and their entries into a new manifest.
+"""Carries manifests of other writers over to a new manifest list, and their entries to a new manifest.
 
-What their Avro schemas leave out is there afterwards: optional fields as null, the content and the sequence numbers
-of format version 1 as 0, counts as counted. Partition values are as wide as the types of the spec are today.
+Fields that their Avro schemas lack are added: optional fields as null, the content and the sequence numbers of format
+version 1 as 0, counts by counting. Partition values get the current width of the spec's types.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUMMARY: Final = ("contains_null", "contains_nan", "lower_bound", "upper_bound"
 
 
 def row(source: ManifestFile, entries: Callable[[], Sequence[Entry]]) -> Row:
-    """The manifest's row in the next list. `entries` reads all of them, where counts have to be made up for."""
+    """The manifest's row in the next list. `entries` reads all of them, if counts are missing."""
     found: Row = {name: source.row.get(name) for name in _LIST_FIELDS}
     for name in _ZERO:
         found[name] = found[name] or 0
@@ -67,7 +67,7 @@ def entry(found: Entry, spec: PartitionSpec, where: str) -> Entry:
 
 
 def check_spec(spec: PartitionSpec, where: str) -> None:
-    """Raises UnsupportedFeatureError for a spec whose values have a type that only its transform knows."""
+    """Raises UnsupportedFeatureError for a spec with an unknown transform, whose values have an unknown type."""
     unknown = unknown_transforms(spec)
     if unknown:
         raise UnsupportedFeatureError(

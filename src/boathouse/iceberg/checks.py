@@ -1,7 +1,7 @@
-"""What a metadata document must be before anything else reads it: kinds of its members, and rules among them.
+"""Checks a metadata document before anything else reads it: the JSON types of its fields, and rules among them.
 
-A document that passes holds no value of a kind that later code does not expect. The rules are those that Iceberg's
-own Java parser applies, so that a table which others refuse is not read as if it were whole.
+A document that passes has no value of a type that later code does not expect. The rules are those of Iceberg's own Java
+parser, so that a table that others refuse is not read as if it were valid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _whole(value: Any) -> bool:
 
 
 def _snapshot_id(value: Any) -> bool:
-    """Some writers use all 64 bits, without a sign."""
+    """Some writers use all 64 bits, unsigned."""
     return type(value) is int and -(1 << 63) <= value < 1 << 64
 
 
@@ -42,7 +42,7 @@ def _text(value: Any) -> bool:
 
 
 def _id_text(value: Any) -> bool:
-    """An id, which some writers have as text."""
+    """An id, which some writers store as a string."""
     return _int32(value) or (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10)
 
 
@@ -74,7 +74,7 @@ _TOP: Final[Mapping[str, Test]] = {
     "last-updated-ms": _time, "properties": _texts, "refs": _object,
 }  # fmt: skip
 Tests = tuple[Mapping[str, Test], Mapping[str, Test]]
-"""What an object must have, and may have."""
+"""Required and optional fields of an object."""
 _STATISTICS: Final[Tests] = ({"snapshot-id": _snapshot_id, "statistics-path": _text}, {})
 _SORT_FIELD: Final[Tests] = ({"transform": _text}, {"source-id": _int32, "source-ids": _ids})
 _SPEC_FIELD: Final[Tests] = ({"name": _text, "transform": _text}, {"field-id": _int32, **_SORT_FIELD[1]})
@@ -134,7 +134,7 @@ def _problems(document: Json) -> Iterator[str]:
 
 
 def _wrong(found: Json, tests: Tests, what: str) -> Iterator[str]:
-    """What is missing from an object, or of the wrong kind."""
+    """What is missing from an object, or has the wrong type."""
     required, optional = tests
     for name, test in required.items():
         if name not in found:
@@ -190,5 +190,5 @@ def _broken_snapshots(document: Json) -> Iterator[str]:
 
 
 def _twice(values: Sequence[Any]) -> Any:
-    """A value that is there more than once; None if there is none."""
+    """A value that occurs more than once; None if there is none."""
     return next((value for value, count in Counter(values).items() if count > 1), None)

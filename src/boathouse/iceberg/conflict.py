@@ -1,4 +1,4 @@
-"""Commits that landed meanwhile, and whether a change may follow them."""
+"""Conflict checks: concurrent commits, and whether a change may be rebased onto them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NEW_ROWS = frozenset({"append", "overwrite"})
 
 
 def winners(change: Change, head: IcebergSnapshot, stores: Stores) -> Sequence[Winner] | None:
-    """The ancestors of the ref's head down to the planned snapshot, oldest first; None if it is no ancestor."""
+    """The ancestors of the ref's head down to the planned snapshot, oldest first; None if it is not an ancestor."""
     planned = change.planned
     if planned is None or planned.token == head.token:
         return []
@@ -62,7 +62,7 @@ def winners(change: Change, head: IcebergSnapshot, stores: Stores) -> Sequence[W
 
 
 def _metadata_winners(token: str, head: IcebergSnapshot, stores: Stores) -> Iterator[Winner]:
-    """One for each metadata file since the planned one that is still there: such commits make no snapshot."""
+    """One for each metadata file since the planned one that still exists: such commits create no snapshot."""
     first, last = version_of(token), version_of(head.token)
     if first is None or last is None:
         return
@@ -77,7 +77,7 @@ def _metadata_winners(token: str, head: IcebergSnapshot, stores: Stores) -> Iter
 
 
 def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot, stores: Stores) -> Verdict:
-    """Whether the change may follow the winners."""
+    """The verdict on the change after the concurrent commits."""
     planned = change.planned
     if not isinstance(planned, IcebergSnapshot) or planned.token == head.token:
         return Rebase()
@@ -104,15 +104,15 @@ def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergS
         if isinstance(edit, SetProperties):
             for key in edit.properties:
                 if planned.properties.get(key) != head.properties.get(key):
-                    message = f"property {key} was set to {head.properties.get(key)!r} meanwhile"
+                    message = f"property {key} was concurrently set to {head.properties.get(key)!r}"
                     yield Conflict("metadata-changed", head.version, message)
         elif isinstance(edit, AddColumn) and _added_twice(edit, change, head):
-            message = f"column `{edit.name}` was added meanwhile"
+            message = f"column `{edit.name}` was added concurrently"
             yield Conflict("schema-changed", head.version, message)
 
 
 def _added_twice(edit: AddColumn, change: Change, head: IcebergSnapshot) -> bool:
-    """Whether a column is there now; one that rows bring is planned again instead."""
+    """Whether a column exists now; one that comes with rows is planned again instead."""
     return not change.evolves and edit.name in _names(head.metadata.schema, edit.parent)
 
 
@@ -125,18 +125,18 @@ def _names(schema: Schema, parent: tuple[str, ...]) -> set[str]:
 
 
 def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
-    """Whether files written with the planned schema and spec are still right."""
+    """Whether files written with the planned schema and spec are still valid."""
     before, after = planned.metadata, head.metadata
     if change.edit(ReplaceSchema) is not None or change.evolves:
         for key in ("last-column-id", "current-schema-id", "last-partition-id", "default-spec-id"):
             if before.document[key] != after.document[key]:
-                yield Conflict("schema-changed", head.version, "schema or partitioning changed meanwhile")
+                yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
                 return
     elif change.edit(AddFiles) is not None:
         if not _readable(planned.schema.fields, after.schema.fields):
             yield Conflict("schema-changed", head.version, "the schema changed in a way that the new files do not fit")
         elif _spec(before) != _spec(after):
-            yield Conflict("partitioning-changed", head.version, "the partitioning changed meanwhile")
+            yield Conflict("partitioning-changed", head.version, "the partitioning changed concurrently")
 
 
 def _spec(metadata: TableMetadata) -> object:
@@ -144,7 +144,8 @@ def _spec(metadata: TableMetadata) -> object:
 
 
 def _readable(written: Sequence[Field], wanted: Sequence[Field]) -> bool:
-    """Whether files with the fields `written` are right under `wanted`: all are there still, promoted at most."""
+    """Whether files with the fields `written` are valid under `wanted`: all still exist, at most with promoted
+    types."""
     if not {f.id for f in written} <= {f.id for f in wanted}:
         return False
     have = {f.id: f for f in written}
@@ -177,7 +178,7 @@ def _promotes(old: DataType, new: DataType) -> bool:
 def _row_conflicts(
     change: Change, planned: IcebergSnapshot, winners: Sequence[Winner], head: IcebergSnapshot
 ) -> Iterator[Conflict]:
-    """What the winners did to rows that the change looked at or takes away."""
+    """Concurrent changes to rows that the change read or removes."""
     snapshots = [w for w in winners if w.document.get("operation") != METADATA_EDIT]
     if not snapshots:
         return
@@ -210,22 +211,24 @@ def _gone_units(edit: RemoveUnits, planned: IcebergSnapshot, head: IcebergSnapsh
             entries = head.listing.entries(source, metrics=frozenset())
             suspects -= {head.paths.uri(e["data_file"]["file_path"]) for e in entries}
     if suspects:
-        message = f"{len(suspects)} files to remove were removed meanwhile"
+        message = f"{len(suspects)} files to remove were removed concurrently"
         yield Conflict("delete-delete", head.version, message, tuple(sorted(suspects)))
 
 
 def _new_deletes(planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
-    """Row deletes that arrived: the files to remove may have lost rows that the change copied."""
+    """New row deletes: rows that the change copied from the files to remove may have been deleted."""
     known = {m.path for m in planned.listing.manifest_files}
     found = [m.path for m in head.listing.delete_manifests if m.path not in known]
     if found:
-        yield Conflict("concurrent-delete", head.version, "rows were deleted by delete files meanwhile", tuple(found))
+        yield Conflict(
+            "concurrent-delete", head.version, "rows were deleted by delete files concurrently", tuple(found)
+        )
 
 
 def _new_matches(
     change: Change, planned: IcebergSnapshot, head: IcebergSnapshot, versions: set[int]
 ) -> Iterator[Conflict]:
-    """Files that winners added, and that may hold rows which the change's predicates look at."""
+    """Files added concurrently that may contain rows that the change's predicates match."""
     listing = Listing(head.metadata, head.snapshot, planned.schema, head.paths, head.stores)
     where = any_of(list(change.reads.predicates))
     known = {m.path for m in planned.listing.manifest_files}
@@ -233,8 +236,10 @@ def _new_matches(
     try:
         paths = new_files(listing, sources, versions, where)
     except BoathouseError as error:
-        yield Conflict("concurrent-append", head.version, f"files added meanwhile cannot be judged: {error.message}")
+        yield Conflict(
+            "concurrent-append", head.version, f"files added concurrently cannot be checked: {error.message}"
+        )
         return
     if paths:
-        message = f"{len(paths)} files were added meanwhile that may hold rows where {where}"
+        message = f"{len(paths)} files were added concurrently that may contain rows where {where}"
         yield Conflict("concurrent-append", head.version, message, tuple(paths))

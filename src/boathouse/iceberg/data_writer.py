@@ -100,8 +100,8 @@ class DataFileWriter:
         return self._writer.bytes_written
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Adds rows. Raises ConstraintViolationError for a null where the column is required, and for text that is
-        no UTF-8."""
+        """Adds rows. Raises ConstraintViolationError for a null in a required column, and for strings that are not
+        UTF-8."""
         try:
             batch.validate(full=True)
         except pa.ArrowInvalid as error:

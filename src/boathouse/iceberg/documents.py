@@ -1,4 +1,4 @@
-"""Edits of the table metadata document: each takes the JSON as it is and changes only what it must."""
+"""Edits of the table metadata document: each changes only the necessary parts of the JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boathouse.table.change import AddColumn, CreateTable, ReplaceSchema, SetPro
 from boathouse.types import Field, PartitionSpec, Schema, StructType
 
 OURS: Final = "boathouse"
-"""A field of the document that only this library writes: which write made this version of the metadata."""
+"""A field that only this library writes: the id of the write that created this version of the metadata."""
 _NOT_STORED = frozenset({"format-version"})
 
 
@@ -49,7 +49,7 @@ def set_properties(document: Json, edit: SetProperties) -> None:
     properties = dict(document.get("properties") or {})
     for key, value in edit.properties.items():
         if key == "format-version":
-            raise InvalidArgumentError("format-version is no property", advice="upgrading a table is not offered")
+            raise InvalidArgumentError("format-version is not a property", advice="upgrading a table is not offered")
         if value is None:
             properties.pop(key, None)
         else:
@@ -60,7 +60,7 @@ def set_properties(document: Json, edit: SetProperties) -> None:
 def add_column(document: Json, edit: AddColumn, where: str) -> None:
     """A new optional column at the end of the table or of a struct, with the next ids."""
     if not edit.nullable:
-        raise InvalidArgumentError(f"column `{edit.name}` is required, and rows that are there have no value")
+        raise InvalidArgumentError(f"column `{edit.name}` is required, but existing rows have no value")
     metadata = TableMetadata(document, where)
     schema = metadata.schema
     ids = Ids(highest_column_id(document))
@@ -73,13 +73,13 @@ def add_column(document: Json, edit: AddColumn, where: str) -> None:
 def _with(fields: tuple[Field, ...], parent: tuple[str, ...], added: Field, path: str) -> tuple[Field, ...]:
     if not parent:
         if any(f.name == added.name for f in fields):
-            raise InvalidArgumentError(f"there is a column `{path}` already")
+            raise InvalidArgumentError(f"the column `{path}` already exists")
         return (*fields, added)
     found = []
     for f in fields:
         if f.name == parent[0]:
             if not isinstance(f.type, StructType):
-                raise InvalidArgumentError(f"`{f.name}` is {f.type}, no struct")
+                raise InvalidArgumentError(f"`{f.name}` is {f.type}, not a struct")
             f = replace(f, type=StructType(_with(f.type.fields, parent[1:], added, path)))
         found.append(f)
     if all(f.name != parent[0] for f in fields):
@@ -88,7 +88,7 @@ def _with(fields: tuple[Field, ...], parent: tuple[str, ...], added: Field, path
 
 
 def set_schema(document: Json, schema: Schema) -> None:
-    """Makes `schema` (with ids) the current one; an equal one that is there is used again."""
+    """Makes `schema` (with ids) the current one; an existing equal one is reused."""
     wanted = schema_json(schema, 0)["fields"]
     for known in document["schemas"]:
         if known["fields"] == wanted:
@@ -102,15 +102,15 @@ def set_schema(document: Json, schema: Schema) -> None:
 
 
 def check_names(document: Json, schema: Schema) -> None:
-    """Raises InvalidArgumentError for a column called as a partition field of another, even one of an older spec:
-    Java looks each spec up in the current schema by name, and then does not open the table."""
+    """Raises InvalidArgumentError for a column with the name of a partition field of another column, even in an older
+    spec: Java resolves each spec by name in the current schema, and then fails to open the table."""
     names = {".".join(path): id for id, (path, _) in by_id(schema).items()}
     for spec in document["partition-specs"]:
         for field in spec["fields"]:
             if names.get(field["name"], field.get("source-id")) != field.get("source-id"):
                 raise InvalidArgumentError(
-                    f"a column cannot be called `{field['name']}`, as a field of partition spec {spec['spec-id']} "
-                    "is, which was made of another column",
+                    f"a column cannot be called `{field['name']}`: a field of partition spec {spec['spec-id']} "
+                    "has that name, for another column",
                     advice="give the column another name",
                 )
 
@@ -127,13 +127,14 @@ def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> 
 
 
 def _settle_ids(document: Json) -> None:
-    """The last ids are the highest there are, whatever an earlier writer counted."""
+    """The last ids are the highest that exist, whatever an earlier writer recorded."""
     document["last-column-id"] = highest_column_id(document)
     document["last-partition-id"] = highest_partition_id(document)
 
 
 def settle_sort_order(document: Json) -> None:
-    """A sort order of columns that the current schema lacks gives way to the unsorted one: other readers refuse it."""
+    """A sort order of columns that the current schema lacks is replaced by the unsorted one: other readers refuse
+    it."""
     if sortable(document):
         return
     if all(int(o["order-id"]) != 0 for o in document["sort-orders"]):
@@ -142,14 +143,14 @@ def settle_sort_order(document: Json) -> None:
 
 
 def add_snapshot(document: Json, snapshot: Json, ref: str | None) -> None:
-    """The snapshot becomes the head of the branch `ref`; on `main` the log says so."""
+    """The snapshot becomes the head of the branch `ref`; on `main` it is added to the log."""
     name = ref or MAIN
     refs: dict[str, Any] = dict(document.get("refs") or {})
     if MAIN not in refs and document.get("current-snapshot-id") not in (None, -1):
         refs[MAIN] = {"snapshot-id": document["current-snapshot-id"], "type": "branch"}
     before = refs.get(name, {"type": "branch"})
     if before.get("type", "branch") != "branch":
-        raise InvalidArgumentError(f"{name!r} is a tag, which no write moves", advice="write to a branch")
+        raise InvalidArgumentError(f"{name!r} is a tag, which cannot be written to", advice="write to a branch")
     refs[name] = {**before, "snapshot-id": snapshot["snapshot-id"]}
     document["refs"] = refs
     document["snapshots"] = [*(document.get("snapshots") or []), snapshot]
@@ -161,7 +162,7 @@ def add_snapshot(document: Json, snapshot: Json, ref: str | None) -> None:
 
 
 def finish(document: Json, previous: TableMetadata | None, timestamp_ms: int, write_id: str) -> None:
-    """What every version has: its time, the log of earlier metadata files, and which write made it."""
+    """The parts of every version: its time, the log of earlier metadata files, and the write that created it."""
     if document.get("current-snapshot-id") == -1:
         del document["current-snapshot-id"]
     document["last-updated-ms"] = timestamp_ms
@@ -181,6 +182,6 @@ def _keep(properties: Mapping[str, str]) -> int:
 
 
 def written_by(document: Mapping[str, Any]) -> str | None:
-    """The write that made this version of the metadata, if it was one of ours."""
+    """The write that created this version of the metadata, if it was one of ours."""
     ours = document.get(OURS)
     return ours.get("write-id") if isinstance(ours, dict) else None

@@ -1,4 +1,4 @@
-"""Schema edits beside rows: what files are written under before it is committed (spec, "Schema Evolution")."""
+"""Schema edits with rows: the schema of files before it is committed (spec, "Schema Evolution")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from boathouse.types.evolution import with_type
 
 
 def evolve(snapshot: IcebergSnapshot, edits: Sequence[AddColumn | SetType]) -> IcebergSnapshot:
-    """`TableFormat.evolve`: new fields get the next ids, as the commit on the same metadata will give them."""
+    """`TableFormat.evolve`: new fields get the next ids, as the commit on the same metadata will assign them."""
     document = dict(snapshot.metadata.document)
     for edit in edits:
         edit_schema(document, edit, snapshot.token)
@@ -32,7 +32,7 @@ def edit_schema(document: Json, edit: AddColumn | SetType, where: str) -> None:
 
 
 def _set_type(document: Json, edit: SetType, where: str) -> None:
-    """A promotion that the specification allows, of a column that no partition field is made of."""
+    """A promotion that the specification allows, of a column that is not a partition source."""
     metadata = TableMetadata(document, where)
     path, schema = ".".join(edit.path), metadata.schema
     field = next(f for p, f in schema.walk() if p == edit.path)
@@ -44,7 +44,7 @@ def _set_type(document: Json, edit: SetType, where: str) -> None:
         )
     if any(f.source_id == field.id for spec in metadata.partitioning.specs for f in spec):
         raise UnsupportedFeatureError(
-            f"column `{path}` partitions the table, and its type is not changed here",
+            f"column `{path}` partitions the table, so its type cannot be changed",
             where=where,
             advice="cast the data to the table's type",
         )

@@ -61,14 +61,14 @@ NATIVE: Final = pa.struct(
 )
 """The manifest that lists the file, as recorded; the snapshot that added it; its file sequence number."""
 _UNITS_A_MANIFEST: Final = 1 << 32
-"""More than any manifest fills: what the manifest list counts need not be right for units to have numbers."""
+"""More entries than any manifest has: units are numbered even if the manifest list's counts are wrong."""
 FORMATS: Final = {"PARQUET": PARQUET, "ORC": ORC, "AVRO": AVRO, "LANCE": LANCE}
 BOUNDS: Final = frozenset({"value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"})
 
 
 @dataclass(frozen=True)
 class Listing:
-    """One snapshot's files: its metadata, its JSON (None: an empty table), and the schema they are seen with."""
+    """One snapshot's files: its metadata, its JSON (None: an empty table), and the schema to read them with."""
 
     metadata: TableMetadata
     snapshot: Mapping[str, Any] | None
@@ -79,7 +79,7 @@ class Listing:
 
     @cached_property
     def manifest_files(self) -> tuple[ManifestFile, ...]:
-        """Every manifest of the snapshot, those without live entries included."""
+        """Every manifest of the snapshot, including those without live entries."""
         if self.snapshot is None:
             return ()
         recorded = self.snapshot.get("manifest-list")
@@ -110,7 +110,7 @@ class Listing:
         return [m for m in self.manifest_files if m.content != DATA and not m.empty]
 
     def read(self, uri: str) -> bytes:
-        """A metadata file. Raises MissingFileError if it is gone."""
+        """A metadata file. Raises MissingFileError if it is missing."""
         storage, key = self.stores.resolve(uri)
         try:
             return storage.get(key)
@@ -137,7 +137,7 @@ class Listing:
     def files(
         self, columns: Sequence[tuple[str, ...]] = (), where: Expr | None = None, tally: Tally | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """FILES, a batch a manifest; units are numbered in the order of the manifests, whatever is pruned."""
+        """FILES, one batch per manifest; units are numbered in the order of the manifests, whatever is pruned."""
         builder = _Builder(self, columns, where)
         tally = tally or Tally()
         kept = self._kept_manifests(where, tally)
@@ -185,7 +185,7 @@ def _column_type(schema: Schema, path: tuple[str, ...]) -> DataType:
 
 
 class _Builder:
-    """Makes FILES batches out of manifests for one request."""
+    """Makes FILES batches from manifests for one request."""
 
     def __init__(self, listing: Listing, columns: Sequence[tuple[str, ...]], where: Expr | None) -> None:
         self.listing = listing
@@ -198,7 +198,7 @@ class _Builder:
         self.pruner = prune.Pruner(where, self.tested) if where is not None and self.tested else None
         if any(p not in self.fields for p in self.tested):
             self.pruner = None
-        # Deletes are resolved by plan(): until then nobody knows how many rows of a file are deleted.
+        # Deletes are resolved by plan(): until then the number of deleted rows is unknown.
         self.deleted = None if listing.delete_manifests else 0
 
     def batch(self, source: ManifestFile, first: int, tally: Tally) -> pa.RecordBatch:
@@ -313,7 +313,7 @@ class _Builder:
 def _format(data_file: Mapping[str, Any], source: ManifestFile) -> int:
     name = str(data_file["file_format"]).upper()
     if name not in FORMATS:
-        raise CorruptTableError(f"data files of format {name!r} are none of Iceberg", where=source.path)
+        raise CorruptTableError(f"{name!r} is not an Iceberg data file format", where=source.path)
     return FORMATS[name]
 
 
@@ -354,7 +354,7 @@ def _partition_stats(
 
 
 def column_stats(entries: Sequence[Entry], fields: Sequence[Field]) -> list[pa.StructArray]:
-    """S of the waist for each field out of the metric maps; a map or key that is missing is unknown, not zero."""
+    """S of the waist for each field from the metric maps; a missing map or key is unknown, not zero."""
     ids = {f.id: i for i, f in enumerate(fields) if f.id is not None}
     if not ids:
         return [pa.nulls(len(entries), column_stats_type(to_arrow_type(f.type))) for f in fields]
@@ -376,7 +376,7 @@ def _column_stats(field: Field, maps: Mapping[str, list[Any]]) -> pa.StructArray
     type = field.type
     lower = arrow_array([decode(b, type) for b in maps["lower_bounds"]], type)
     upper = arrow_array([decode(b, type) for b in maps["upper_bounds"]], type)
-    # Texts are cut to their first characters by default, and nothing tells which were.
+    # Strings are truncated by default, and nothing shows which were.
     exact = not isinstance(type, StringType | BinaryType)
     counts = [pa.array(maps[n], pa.int64()) for n in ("null_value_counts", "nan_value_counts", "value_counts")]
     return _stats(type, lower, upper, _flags(lower, exact), _flags(upper, exact), *counts)
@@ -391,7 +391,7 @@ def _stats(type: DataType, *arrays: pa.Array) -> pa.StructArray:
 
 
 def new_files(listing: Listing, sources: Sequence[ManifestFile], snapshots: set[int], where: Expr) -> list[str]:
-    """Paths of the files in these manifests that one of the snapshots added and that may hold a matching row."""
+    """Paths of the files in these manifests that one of the snapshots added and that may contain a matching row."""
     builder = _Builder(listing, (), where)
     found: list[str] = []
     for source in sources:

@@ -1,4 +1,4 @@
-"""The past of a table: its commits, a write among them, and every file that is still needed."""
+"""The history of a table: its commits, the version of a write, and every file that is still needed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _entry(document: Mapping[str, Any], where: str) -> HistoryEntry:
 
 
 def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
-    """The version that a write made: among the snapshots, then the metadata files that are left."""
+    """The version that a write created: searched in the snapshots, then in the remaining metadata files."""
     head = head_metadata(location, stores)
     for id, snapshot in head.snapshots.items():
         if (snapshot.get("summary") or {}).get(WRITE_ID) == write_id:
@@ -73,7 +73,7 @@ def _versions(head: TableMetadata, stores: Stores) -> Iterator[TableMetadata]:
 
 
 def app_version(snapshot: IcebergSnapshot, app: str) -> int | None:
-    """The newest version that an application recorded, as far as its snapshots are kept."""
+    """The newest version that an application recorded, as far as its snapshots are retained."""
     found = None
     for document in snapshot.metadata.ancestors(snapshot.version or None):
         summary = document.get("summary") or {}
@@ -87,7 +87,7 @@ def app_version(snapshot: IcebergSnapshot, app: str) -> int | None:
 
 
 def referenced(location: Location, stores: Stores) -> Iterator[str]:
-    """URIs of every file that a snapshot which is kept, a ref or a log needs."""
+    """URIs of every file that a retained snapshot, a ref or a log needs."""
     head = load(location, stores)
     paths = head.paths
     yield head.token

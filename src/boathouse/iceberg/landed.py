@@ -1,6 +1,6 @@
 """Whether a metadata file that was put is part of the table's history.
 
-While a commit was prepared, others may have gone past its version and cleaned that version's file away
+While a commit is prepared, other writers may pass its version and delete that version's file
 (`write.metadata.delete-after-commit.enabled`): then the put succeeds below the head, and the table never sees it.
 """
 
@@ -18,7 +18,7 @@ from boathouse.table.format import Attempt, Published
 
 
 def includes(attempt: Attempt, head: IcebergSnapshot, stores: Stores) -> Published | None:
-    """`won` only if the versions above ours came out of ours; None while a listing does not show ours yet."""
+    """`won` only if the versions above ours descend from ours; None while a listing does not show ours yet."""
     ours, newest = version_of(attempt.uri), version_of(head.token)
     if head.token == attempt.uri:
         return "won"

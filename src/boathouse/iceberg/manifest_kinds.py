@@ -1,5 +1,5 @@
-"""Whether manifest lists and manifests hold what the specification says: kinds by their Avro schema, once a file,
-and the few values that a kind leaves open."""
+"""Checks manifest lists and manifests against the specification: types by their Avro schema, once per file, and the few
+values that a type leaves open."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LAST: Final = (1 << 63) - 1
 
 
 def check_schema(schema: Schema, kinds: Kinds, where: str, name: str = "") -> None:
-    """Raises CorruptTableError naming the first field whose Avro type cannot hold what it is for."""
+    """Raises CorruptTableError naming the first field with an unsuitable Avro type."""
     if not isinstance(schema, dict) or schema["type"] != "record":
         raise CorruptTableError(f"the field {name or 'at the top'} is not a record", where=where)
     for field in schema["fields"]:
@@ -109,16 +109,16 @@ def check_row(row: Mapping[str, Any], where: str) -> None:
 
 
 def check_content(named: str | None, content: int, where: str) -> None:
-    """A manifest says in its header of which content it is; the manifest list must say the same."""
+    """A manifest's header names its content; the manifest list must agree."""
     if named is not None and named != _CONTENTS[content]:
         raise CorruptTableError(
-            f"the manifest list says that this manifest has {_CONTENTS[content]}, the manifest says {named!r:.40}",
+            f"the manifest has {_CONTENTS[content]} in the manifest list, but {named!r:.40} in its header",
             where=where,
         )
 
 
 def check_entry(entry: Mapping[str, Any], content: int, where: str) -> None:
-    """One entry of a manifest, once it has inherited what is null."""
+    """One entry of a manifest, after inheritance."""
     data = entry["data_file"]
     if entry["status"] not in (0, 1, 2) or data is None:
         raise CorruptTableError(f"a manifest entry has the status {entry['status']}", where=where)

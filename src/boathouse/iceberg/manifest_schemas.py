@@ -74,7 +74,7 @@ ENTRY_NAMES: Final = {
     **dict.fromkeys((117, 119, 121, 138, 126, 129), "key"),
     **dict.fromkeys((118, 120, 122, 139, 127, 130), "value"),
 }
-"""Canonical names of fields by id. Partition fields have ids from 1000 and are called `f<id>`."""
+"""Canonical names of fields by id. Partition fields have ids from 1000 and are named `f<id>`."""
 
 METRICS: Final = frozenset(
     {"column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"}
@@ -133,13 +133,13 @@ MANIFEST_LIST: Final = {"type": "record", "name": "manifest_file", "fields": MAN
 
 
 def avro_name(name: str) -> str:
-    """`name` as Avro allows it: other characters become `_x<hex>`, a leading digit gets `_`."""
+    """`name` in Avro's syntax: other characters become `_x<hex>`, a leading digit gets `_`."""
     text = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_x{ord(m[0]):X}", name)
     return f"_{text}" if not text or text[0].isdigit() else text
 
 
 def partition_type(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
-    """The record of a spec's partition values. With `names` false, fields are called `f<id>`."""
+    """The record of a spec's partition values. With `names` false, fields are named `f<id>`."""
     fields = []
     for f in spec:
         name = avro_name(f.name) if names else f"f{f.id}"
@@ -181,7 +181,7 @@ def _avro_type(type: DataType, id: int) -> Any:
             return "bytes"
         case StringType():
             return "string"
-    raise TypeError(f"{type} is no partition type")
+    raise TypeError(f"{type} is not a partition type")
 
 
 def manifest(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:

@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a manifest list says about one partition field over a manifest's files; bounds in binary form."""
+    """A manifest list's summary of one partition field over a manifest's files; bounds in binary form."""
 
     contains_null: bool
     contains_nan: bool | None
@@ -41,7 +41,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A row of a manifest list, with the row itself, so that it is carried into the next list as it was."""
+    """A row of a manifest list, parsed and raw, so that it can be carried over to the next list unchanged."""
 
     path: str
     spec_id: int
@@ -54,7 +54,7 @@ class ManifestFile:
 
     @property
     def empty(self) -> bool:
-        """Whether the counts prove that nothing in it is live; a count that is missing proves nothing."""
+        """Whether the counts prove that nothing in it is live; a missing count proves nothing."""
         return self.row.get("added_files_count") == 0 and self.row.get("existing_files_count") == 0
 
     @property
@@ -99,9 +99,9 @@ def _summary(row: Row) -> Summary:
 def read_entries(
     data: bytes, source: ManifestFile, where: str, live_only: bool = True, metrics: frozenset[str] = METRICS
 ) -> list[Entry]:
-    """The entries of a manifest, with what they inherit from the manifest list filled in.
+    """The entries of a manifest, with the values inherited from the manifest list.
 
-    Metric maps that are not in `metrics` are skipped over. Raises CorruptTableError.
+    Metric maps that are not in `metrics` are skipped. Raises CorruptTableError.
     """
     container = avro.parse(data, where)
     check_content(container.text("content"), source.content, where)
@@ -124,7 +124,7 @@ def read_entries(
 
 
 def inherit(entry: Entry, source: ManifestFile, where: str) -> None:
-    """Snapshot id and sequence numbers that are null come from the manifest list; the latter for ADDED only."""
+    """Null snapshot ids and sequence numbers are inherited from the manifest list; the latter for ADDED only."""
     if entry.get("snapshot_id") is None:
         entry["snapshot_id"] = source.snapshot_id
     for name in ("sequence_number", "file_sequence_number"):
@@ -132,18 +132,18 @@ def inherit(entry: Entry, source: ManifestFile, where: str) -> None:
             # A manifest of version 1 has sequence number 0, and so have all its entries.
             if entry["status"] != ADDED and source.sequence != 0:
                 path = entry["data_file"]["file_path"]
-                raise CorruptTableError(f"the entry of {path} is not new and has no {name}", where=where)
+                raise CorruptTableError(f"the entry of {path} is not new but has no {name}", where=where)
             entry[name] = source.sequence
 
 
 def map_of(data_file: Mapping[str, Any], name: str) -> Mapping[int, Any] | None:
-    """A metric map of a data file; None if the file has none (unknown, which is not zero)."""
+    """A metric map of a data file; None if the file has none (unknown, not zero)."""
     found: Mapping[int, Any] | None = data_file.get(name)
     return found
 
 
 def partition_values(data_file: Row, spec: PartitionSpec, where: str | None = None) -> dict[int, Physical]:
-    """Partition values by field id, physical; those of an unknown transform as text. Raises CorruptTableError."""
+    """Partition values by field id, physical; those of an unknown transform as strings. Raises CorruptTableError."""
     row = data_file.get("partition") or {}
     return {f.id: _partition_value(row, f, where) for f in spec}
 
@@ -165,7 +165,7 @@ def _partition_value(row: Row, field: PartitionField, where: str | None) -> Phys
 
 
 def partition_row(values: Mapping[int, Physical], spec: PartitionSpec) -> Row:
-    """Physical partition values as a manifest holds them."""
+    """Physical partition values as a manifest stores them."""
     return {f"f{f.id}": to_avro(values.get(f.id), f.type) for f in spec}
 
 
@@ -232,7 +232,7 @@ def list_row(
 
 
 def summaries(entries: Iterable[Entry], spec: PartitionSpec) -> list[Row]:
-    """Per partition field: whether null or NaN occurs, and bounds over the other values."""
+    """Per partition field: whether null or NaN occurs, and bounds of the other values."""
     tuples = [partition_values(e["data_file"], spec) for e in entries]
     return [_summarise([t[f.id] for t in tuples], f.type) for f in spec]
 

@@ -1,6 +1,6 @@
-"""Table metadata: the JSON document as it is, and views of it (spec, "Table Metadata").
+"""Table metadata: the JSON document, and views of it (spec, "Table Metadata").
 
-A commit edits a copy of the document, so that what this library does not know is carried through.
+A commit edits a copy of the document, so that unknown fields are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAIN = "main"
 
 
 class TableMetadata:
-    """A metadata document of version 2 or 3, read only. `uri` is the file it came from."""
+    """A metadata document of version 2 or 3, immutable. `uri` is the file it came from."""
 
     def __init__(self, document: Json, uri: str) -> None:
         self.document = document
@@ -73,7 +73,7 @@ class TableMetadata:
 
     @cached_property
     def refs(self) -> dict[str, Json]:
-        """Branches and tags; `main` is always there if the table has a current snapshot."""
+        """Branches and tags; `main` always exists if the table has a current snapshot."""
         refs = dict(self.document.get("refs") or {})
         if MAIN not in refs and self.current_snapshot_id is not None:
             refs[MAIN] = {"snapshot-id": self.current_snapshot_id, "type": "branch"}
@@ -88,7 +88,7 @@ class TableMetadata:
         return self.schemas[self.document["current-schema-id"]]
 
     def schema_of(self, snapshot: Mapping[str, Any] | None) -> Schema:
-        """The schema that a snapshot was written with; the current one where it does not say."""
+        """The schema that a snapshot was written with; the current one if it does not record it."""
         id = None if snapshot is None else snapshot.get("schema-id")
         return self.schema if id is None else self.schemas.get(int(id), self.schema)
 

@@ -1,4 +1,4 @@
-"""Name mapping: field ids for files that carry none (spec, "Column Projection", `schema.name-mapping.default`)."""
+"""Name mapping: field ids for files without any (spec, "Column Projection", `schema.name-mapping.default`)."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.A)
 
 
 def names_diverged(schemas: Mapping[int, Schema]) -> bool:
-    """Whether files may hold a field under another name than the table has now.
+    """Whether files may contain a field under another name than the table's current one.
 
-    So if two schemas give one id two paths, or one path two ids (ignoring case, as engines resolve names), and for
-    names that are no identifiers: Java writes those under an escaped name (`a b` as `a_x20b`); and if a schema is
-    gone from the metadata, since nobody knows its names while its files may live.
+    That is so if two schemas give one id two paths, or one path two ids (ignoring case, as engines resolve names); for
+    names that are not identifiers, which Java escapes (`a b` as `a_x20b`); and if a schema has been removed from the
+    metadata, since its names are unknown while its files may exist.
     """
     if set(schemas) != set(range(len(schemas))):
         return True

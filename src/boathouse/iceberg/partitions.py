@@ -1,4 +1,4 @@
-"""Partition specs as JSON, transforms by name, and the folders that partition values become."""
+"""Partition specs as JSON, transforms by name, and folder names from partition values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SIZED = re.compile(r"(bucket|truncate)\[(\d{1,10})\]")
 
 
 def parse_transform(text: str) -> Transform:
-    """A transform by its name in the specification; any other text is `unknown`, kept as it is."""
+    """A transform by its name in the specification; any other string is `unknown`, kept unchanged."""
     if text in _PLAIN:
         return Transform(text)  # type: ignore[arg-type]
     if (m := _SIZED.fullmatch(text)) and 0 < int(m[2]) < 1 << 31:
@@ -67,7 +67,7 @@ def parse_specs(
 def _alike(specs: Sequence[PartitionSpec], where: str | None) -> list[PartitionSpec]:
     """The specs with one type for each field id: that of `void`, which has no values, follows the others.
 
-    Version 1 gave ids by place, so that specs may have one id for values of two types.
+    Version 1 assigned ids by position, so specs may have one id for values of two types.
     """
     types: dict[int, DataType] = {}
     for f in (f for spec in specs for f in spec if f.transform.name != "void"):
@@ -89,7 +89,7 @@ def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: in
     transform = parse_transform(document["transform"])
     id = default_id if document.get("field-id") is None else int(document["field-id"])
     if document.get("source-id") is None:
-        # `source-ids`: several arguments, which no transform of the specification takes yet.
+        # `source-ids`: several arguments, which no transform of the specification accepts yet.
         return PartitionField(document["name"], (), Transform("unknown", text=document["transform"]), id, STRING)
     source_id = int(document["source-id"])
     if source_id not in known:
@@ -116,10 +116,10 @@ def spec_fields_json(spec: PartitionSpec) -> list[dict[str, Any]]:
 def bind_spec(
     fields: Sequence[PartitionField], schema: Schema, spec_id: int, last_id: int
 ) -> tuple[PartitionSpec, int]:
-    """A new spec for a schema that has ids, and the last partition field id given.
+    """A new spec for a schema that has ids, and the last assigned partition field id.
 
-    Raises InvalidArgumentError for a source that is not there, UnsupportedTypeError for a transform that does
-    not take its source.
+    Raises InvalidArgumentError for a missing source, UnsupportedTypeError for a transform that does not accept its
+    source.
     """
     paths = dict(schema.walk())
     bound: list[PartitionField] = []
@@ -128,14 +128,14 @@ def bind_spec(
         source = paths.get(f.source)
         if source is None:
             raise InvalidArgumentError(
-                f"partition field `{f.name}` comes from `{'.'.join(f.source)}`, which is no column"
+                f"partition field `{f.name}` comes from `{'.'.join(f.source)}`, which is not a column"
             )
         check_source(f.transform, f.source, schema)
         if f.name in taken:
             raise InvalidArgumentError(f"two partition fields are called `{f.name}`")
         if f.name in schema.names and (f.transform.name != "identity" or f.source != (f.name,)):
             raise InvalidArgumentError(
-                f"partition field `{f.name}` is named as a column of another meaning", advice="give it another name"
+                f"partition field `{f.name}` has the name of a different column", advice="give it another name"
             )
         last_id += 1
         taken[f.name] = PartitionField(
@@ -146,19 +146,19 @@ def bind_spec(
 
 
 def check_source(transform: Transform, source: tuple[str, ...], schema: Schema) -> None:
-    """Raises UnsupportedTypeError if the transform does not take the column at `source`."""
+    """Raises UnsupportedTypeError if the transform does not accept the column at `source`."""
     fields = schema.fields
     type: DataType | None = None
     for i, name in enumerate(source):
         found = next((f for f in fields if f.name == name), None)
         if found is None:
-            raise InvalidArgumentError(f"`{'.'.join(source)}` is no column")
+            raise InvalidArgumentError(f"`{'.'.join(source)}` is not a column")
         type = found.type
         if isinstance(type, ListType | MapType):
             raise UnsupportedTypeError(f"`{'.'.join(source[: i + 1])}` is {type}, which cannot partition a table")
         fields = type.fields if isinstance(type, StructType) else ()
     if type is None or isinstance(type, StructType) or not accepts(transform, type):
-        raise UnsupportedTypeError(f"transform {transform} does not take `{'.'.join(source)}`, which is {type}")
+        raise UnsupportedTypeError(f"transform {transform} does not accept `{'.'.join(source)}`, which is {type}")
 
 
 def accepts(transform: Transform, type: DataType) -> bool:
@@ -194,7 +194,7 @@ def _encode(text: str) -> str:
 
 
 def human(field: PartitionField, value: object) -> str:
-    """A partition value as the specification's readable text: 2017-12-01-10 for an hour; binary as base64."""
+    """A partition value as the specification's readable string: 2017-12-01-10 for an hour; binary as base64."""
     if value is None:
         return "null"
     match field.transform.name:

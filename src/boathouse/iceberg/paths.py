@@ -1,8 +1,7 @@
-"""Where metadata files lie, and what the paths inside them mean.
+"""The locations of metadata files, and the paths inside them.
 
-Paths in metadata are raw text and meant to be absolute with a scheme; in the wild the scheme is missing, spelled
-otherwise, or the path is relative. A table whose recorded location is not where it lies is read by exchanging
-that prefix.
+Paths in metadata are raw and should be absolute with a scheme; in practice the scheme may be missing or spelled
+differently, or the path relative. A relocated table is read by replacing the prefix of its recorded location.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class MetadataFiles:
     catalog: tuple[tuple[int, str], ...]
 
     def newest(self) -> tuple[int, str] | None:
-        """The head of a file-system table: by listing, whatever version-hint.text says."""
+        """The head of a file-system table: by listing, regardless of version-hint.text."""
         if not self.file_system:
             return None
         number, uri = self.file_system[-1]
@@ -40,7 +39,7 @@ class MetadataFiles:
             raise CorruptTableError(
                 f"version {number} exists twice: {', '.join(basename(u) for u in rivals)}",
                 where=uri,
-                advice="find out which writer changed the compression of metadata, and remove the file that lost",
+                advice="find out which writer changed the compression of metadata, and remove the unused file",
             )
         return number, uri
 
@@ -60,17 +59,17 @@ def list_metadata(root: str, stores: Stores) -> MetadataFiles:
 
 
 def version_of(uri: str) -> int | None:
-    """N of `v<N>.metadata.json` in any of its spellings; None for other names."""
+    """N of `v<N>.metadata.json` in any of its forms; None for other names."""
     m = _FILE_SYSTEM.fullmatch(basename(uri))
     return int(m[1] or m[2]) if m else None
 
 
 def next_uri(head: str) -> str:
-    """The name of the version after `head`, spelled as `head` is."""
+    """The name of the version after `head`, in the same form."""
     name = basename(head)
     number = version_of(head)
     if number is None:
-        raise CorruptTableError(f"{name} is no version of a file-system table", where=head)
+        raise CorruptTableError(f"{name} is not a version of a file-system table", where=head)
     return join(parent(head), f"v{number + 1}{name[len(f'v{number}') :]}")
 
 
@@ -79,7 +78,7 @@ def compressed(uri: str) -> bool:
 
 
 def read_bytes(stores: Stores, uri: str) -> bytes:
-    """A file, decompressed if it is gzip whatever its name says."""
+    """A file, decompressed if it is gzip, regardless of its name."""
     storage, key = stores.resolve(uri)
     return decompressed(storage.get(key), uri)
 
@@ -93,7 +92,7 @@ def decompressed(data: bytes, uri: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Turns recorded paths into URIs. `recorded` is the location that metadata names, `root` where the table lies."""
+    """Turns recorded paths into URIs. `recorded` is the location in the metadata, `root` the actual one."""
 
     recorded: str
     root: str
@@ -101,7 +100,7 @@ class Paths:
 
     @classmethod
     def of(cls, recorded: str, root: str, metadata_uri: str, metadata_path: str | None = None) -> Paths:
-        """`metadata_path` is the property write.metadata.path: metadata may lie away from the location."""
+        """`metadata_path` is the property write.metadata.path: metadata may be outside the location."""
         recorded = recorded.rstrip("/")
         canonical = _canonical(recorded)
         if canonical is None:
@@ -112,10 +111,10 @@ class Paths:
         return cls(recorded, root, canonical != root)
 
     def uri(self, path: str) -> str:
-        """The URI of a path in metadata. Raises CorruptTableError for one that names no place, and
-        UnsupportedFeatureError for a scheme that no store here has."""
+        """The URI of a path in metadata. Raises CorruptTableError for one that does not name a file, and
+        UnsupportedFeatureError for an unsupported scheme."""
         if not path or "\0" in path:
-            raise CorruptTableError(f"the path {path!r:.80} names no file", where=self.root)
+            raise CorruptTableError(f"the path {path!r:.80} does not name a file", where=self.root)
         prefix = self.recorded
         if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] == "/":
             return self.root + path[len(prefix) :]
@@ -127,7 +126,7 @@ class Paths:
                 absolute(path)
             except InvalidArgumentError as error:
                 raise CorruptTableError(
-                    f"the path {path!r:.200} names no file: {error.message}", where=self.root
+                    f"the path {path!r:.200} does not name a file: {error.message}", where=self.root
                 ) from None
         base = posixpath.normpath(prefix)
         plain = posixpath.normpath(path)
@@ -137,11 +136,11 @@ class Paths:
         if home is not None:
             return home + plain
         raise CorruptTableError(
-            f"the path {path!r:.200} is relative, and not below the table's {prefix!r:.200}", where=self.root
+            f"the path {path!r:.200} is relative, but not below the table's {prefix!r:.200}", where=self.root
         )
 
     def _folder_of(self, base: str, plain: str) -> str | None:
-        """The folder that a relative path starts from, which the table's own place tells."""
+        """The folder that a relative path starts from, derived from the table's own location."""
         if self.root.endswith("/" + base) and not plain.startswith("../"):
             return self.root[: -len(base)]
         parts = plain.split("/")

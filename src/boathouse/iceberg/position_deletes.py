@@ -1,4 +1,4 @@
-"""Reading position delete files, on executors too: one file's positions, a bitmap for each path that it names."""
+"""Reading position delete files, on executors too: one file's positions, as a bitmap for each path in it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _id(path: tuple[str, ...]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFileTask:
-    """One Parquet delete file; `index` says which, in what comes back."""
+    """One Parquet delete file; `index` identifies it in the result."""
 
     index: int
     files: DataFiles
@@ -42,9 +42,9 @@ class DeleteFileTask:
 
 
 def read_positions(task: DeleteFileTask) -> Iterator[pa.RecordBatch]:
-    """Rows (delete, path as recorded, portable 64-bit bitmap), one a path; any order, repeats allowed in the file.
+    """Rows (delete, path as recorded, portable 64-bit bitmap), one per path; positions in any order, repeats allowed.
 
-    Records that are null, as Impala writes them, delete nothing. Raises MissingFileError, CorruptTableError.
+    Null records, as Impala writes them, delete nothing. Raises MissingFileError, CorruptTableError.
     """
     try:
         yield _positions(task)

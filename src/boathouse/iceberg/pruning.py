@@ -1,8 +1,8 @@
 """Partition values and manifest summaries as bounds of the source columns.
 
-The values of a transform that keeps order say between which values the source lies: `day(ts) = 19000` puts `ts`
-inside that day. So predicates on the source columns are tested on such bounds as on those of a file, which is the
-inclusive projection of the specification. Buckets keep no order: only equality tests reach them.
+The values of a monotonic transform bound the source: `day(ts) = 19000` puts `ts` inside that day. So predicates on the
+source columns are evaluated on such bounds as on those of a file, which is the inclusive projection of the
+specification. Buckets are not monotonic: only equality predicates prune them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def field_type(schema: Schema, path: tuple[str, ...]) -> DataType | None:
 
 
 def source_bounds(field: PartitionField, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:
-    """Bounds of the source for partition values between `lower` and `upper`; None if the transform says nothing."""
+    """Bounds of the source for partition values between `lower` and `upper`; None if the transform gives none."""
     match field.transform.name:
         case "identity":
             return lower, upper, True
@@ -72,7 +72,7 @@ def _truncated(lower: Physical, upper: Physical, width: int) -> Bounds:
 
 
 def _timed(name: str, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:
-    # Early writers cut toward zero: a value of zero or below may hold rows of the one before it.
+    # Early writers truncated toward zero: a value of zero or below may contain rows of the previous one.
     first = None if lower is None else int(lower) - (1 if int(lower) <= 0 else 0)
     start = None if first is None else _days_or_units(name, source, first)
     end = None if upper is None else _days_or_units(name, source, int(upper) + 1)
@@ -101,7 +101,7 @@ def _first_day(months: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Some fields of a spec, at most one a source, whose values are tested together."""
+    """Some fields of a spec, at most one per source, whose values are tested together."""
 
     fields: tuple[PartitionField, ...]
 
@@ -126,7 +126,7 @@ class PartitionPruner:
         return bool(self.layers or self.buckets)
 
     def files(self, tuples: Sequence[Mapping[int, Physical]], rows: Sequence[int]) -> list[bool]:
-        """Which files of these partition values may hold a matching row."""
+        """Which files with these partition values may contain a matching row."""
         keep = [True] * len(tuples)
         for field, allowed in self.buckets:
             keep = [k and t[field.id] in allowed for k, t in zip(keep, tuples)]
@@ -229,7 +229,7 @@ def _stats_array(field: PartitionField | None, type: DataType, found: Sequence[R
 
 
 def _buckets(where: Expr, field: PartitionField, schema: Schema) -> frozenset[int] | None:
-    """The buckets that equality tests of `where` leave possible; None if it has none on the field's source."""
+    """The buckets that the equality predicates of `where` allow; None if it has none on the field's source."""
     type = field_type(schema, field.source)
     allowed: frozenset[int] | None = None
     for part in conjuncts(where):

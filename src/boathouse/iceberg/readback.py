@@ -1,4 +1,4 @@
-"""What a commit is about to publish, read back by our own reader while nobody can see it yet."""
+"""Verifies what a commit is about to publish, with our own reader, before it is visible."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SAME = ("manifest_length", "partition_spec_id", "content", "sequence_number", "
 
 
 def check_manifest(data: bytes, row: Row, meant: Sequence[Entry], spec: PartitionSpec) -> None:
-    """Raises CorruptTableError unless the manifest holds the entries that were meant, as its row counts them."""
+    """Raises CorruptTableError unless the manifest contains the intended entries, as counted in its row."""
     where = row["manifest_path"]
     found = read_entries(data, manifest_file(row, where), where, live_only=False)
     if len(found) != len(meant) or any(row[name] != count for name, count in counts(found).items()):
-        raise _held_back(f"the manifest holds {len(found)} entries where {len(meant)} were meant", where)
+        raise _held_back(f"the manifest contains {len(found)} entries instead of {len(meant)}", where)
     for mine, entry in zip(found, meant):
         file, wanted = mine["data_file"], entry["data_file"]
         changed = [
@@ -37,16 +37,16 @@ def check_manifest(data: bytes, row: Row, meant: Sequence[Entry], spec: Partitio
 
 
 def _equal(a: object, b: object) -> bool:
-    # By text, as NaN is not itself and the two zeros are equal.
+    # Compared as strings, since NaN does not equal itself and the two zeros are equal.
     return repr(a) == repr(b)
 
 
 def check_list(data: bytes, meant: Sequence[Row], where: str) -> None:
-    """Raises CorruptTableError unless the manifest list holds the rows that were meant."""
+    """Raises CorruptTableError unless the manifest list contains the intended rows."""
     found = read_list(data, where)
     paths = [m.path for m in found]
     if paths != [r["manifest_path"] for r in meant] or len(set(paths)) < len(paths):
-        raise _held_back("the manifest list names other manifests than were meant, or one of them twice", where)
+        raise _held_back("the manifest list does not contain exactly the intended manifests", where)
     for mine, row in zip(found, meant):
         changed = [name for name in _SAME if mine.row[name] != row[name]]
         if changed:
@@ -63,7 +63,7 @@ def check_metadata(body: bytes, uri: str, before: TableMetadata | None, snapshot
     except CorruptTableError as error:
         raise _held_back(error.message, uri, error.advice) from None
     if snapshot is not None and found.snapshots.get(snapshot["snapshot-id"]) != snapshot:
-        raise _held_back("the new snapshot reads back otherwise", uri)
+        raise _held_back("the new snapshot reads back differently", uri)
 
 
 def _held_back(what: str, where: str, advice: str | None = None) -> CorruptTableError:

@@ -1,4 +1,4 @@
-"""Planning a scan: the columns to read, the files that survive, and their row deletes as vectors."""
+"""Plans a scan: the columns to read, the remaining files, and their row deletes as deletion vectors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AS_PARQUET = (
 _DELETE_METRICS = frozenset({"lower_bounds", "upper_bounds"})
 Key = Physical | tuple[str]
 Tuple = tuple[int, tuple[Key, ...]]
-"""A partition spec and its values in order: what position deletes share with the files that they touch."""
+"""A partition spec and its values in order, which position deletes share with the files to which they apply."""
 
 
 def plan(
@@ -46,13 +46,13 @@ def plan(
     hidden: Sequence[str] = (),
     map: MapFunction | None = None,
 ) -> ScanPlan:
-    """What is read for these columns and this bound predicate. Raises UnsupportedFeatureError for files or deletes
-    that are not offered."""
+    """The plan for these columns and this bound predicate. Raises UnsupportedFeatureError for unsupported files or
+    deletes."""
     schema = snapshot.schema
     output = tuple(schema.names if columns is None else (schema.field(c).name for c in columns))
     unknown = [h for h in hidden if h not in HIDDEN]
     if unknown:
-        raise UnsupportedFeatureError(f"hidden column {unknown[0]} is not offered for Iceberg tables")
+        raise UnsupportedFeatureError(f"the metadata column {unknown[0]} is not offered for Iceberg tables")
     tally = Tally()
     batches = list(snapshot.files(where=where, tally=tally))
     units = pa.Table.from_batches(batches, snapshot.listing.schema_of_files())
@@ -89,7 +89,7 @@ def read_spec(
 
 
 def _constants(partitioning: Partitioning, schema: Schema) -> Mapping[tuple[str, ...], Mapping[int, int]]:
-    """Column path -> spec id -> partition field, where identity partitioning says the value of every row."""
+    """Column path -> spec id -> partition field, where identity partitioning gives the value of every row."""
     names = {f.id: (f.name,) for f in schema}
     found: dict[tuple[str, ...], dict[int, int]] = defaultdict(dict)
     for spec in partitioning.specs:
@@ -127,7 +127,8 @@ class _DeleteFile:
 def resolve_deletes(
     snapshot: IcebergSnapshot, units: pa.Table, stores: Stores, map: MapFunction | None
 ) -> tuple[pa.Table, pa.Table]:
-    """The units with `deletes` and `deleted` filled in, and DELETES with a vector for each unit that has any."""
+    """The units with `deletes` and `deleted` filled in, and DELETES with a deletion vector for each unit that has
+    any."""
     none = deletes_schema().empty_table()
     listing = snapshot.listing
     if units.num_rows == 0 or not listing.delete_manifests:
@@ -211,14 +212,14 @@ class _Units:
 
 
 def _same(value: Physical) -> Key:
-    """A partition value to compare by: every NaN is one, the two zeros are two."""
+    """A comparable partition value: all NaNs are equal, the two zeros are different."""
     if isinstance(value, float):
         return ("nan",) if value != value else (value.hex(),)
     return value
 
 
 def _delete_files(snapshot: IcebergSnapshot, units: _Units) -> Iterable[_DeleteFile]:
-    """The live delete files that touch a planned unit. Raises UnsupportedFeatureError naming other kinds."""
+    """The live delete files that apply to a planned unit. Raises UnsupportedFeatureError naming other kinds."""
     listing = snapshot.listing
     count = 0
     for source in listing.delete_manifests:
@@ -265,7 +266,7 @@ def _delete_file(
 
 
 def _referenced(data_file: Mapping[str, Any]) -> str | None:
-    """The only data file that a delete file touches: named, or equal lower and upper bounds of its paths."""
+    """The only data file to which a delete file applies: by name, or by equal lower and upper bounds of its paths."""
     named = data_file.get("referenced_data_file")
     if named:
         return str(named)

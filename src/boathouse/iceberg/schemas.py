@@ -72,7 +72,7 @@ _FIELD_KEYS = frozenset({"id", "name", "required", "type", "doc"})
 
 
 def parse_schema(document: Json, where: str | None = None) -> Schema:
-    """A schema object; what the neutral model has no place for travels in `Schema.metadata` and `Field.metadata`.
+    """A schema object; what the neutral model cannot represent is kept in `Schema.metadata` and `Field.metadata`.
 
     Raises CorruptTableError, and UnsupportedFeatureError for types that are not offered (geometry, ...).
     """
@@ -91,13 +91,15 @@ def parse_schema(document: Json, where: str | None = None) -> Schema:
 
 
 def _check_unique(fields: tuple[Field, ...], where: str | None) -> None:
-    """Every id is one field's, and so is every name, parts joined by dots: Java's readers refuse other schemas."""
+    """Ids are unique, and so are names, with parts joined by dots: Java's readers refuse other schemas."""
     ids: dict[int | None, str] = {}
     names: set[str] = set()
     for path, f in Schema(fields).walk():
         name = ".".join(path)
         if f.id in ids:
-            raise CorruptTableError(f"the columns `{ids[f.id]}` and `{name}` have one field id {f.id}", where=where)
+            raise CorruptTableError(
+                f"the columns `{ids[f.id]}` and `{name}` have the same field id {f.id}", where=where
+            )
         if name in names:
             raise CorruptTableError(f"two columns are called `{name}`", where=where)
         ids[f.id] = name
@@ -160,7 +162,7 @@ def _primitive(text: str) -> DataType:
         return DecimalType(int(m[1]), int(m[2]))
     if m := _FIXED.fullmatch(text):
         if int(m[1]) >= 1 << 31:
-            raise CorruptTableError(f"{text} is longer than any file can hold")
+            raise CorruptTableError(f"{text} is longer than any file can store")
         return FixedType(int(m[1]))
     if text.startswith(("geometry", "geography")):
         raise UnsupportedFeatureError(f"Iceberg type {text} is not offered", advice="drop the column to read the rest")
@@ -188,7 +190,7 @@ def _field_json(field: Field) -> dict[str, Any]:
 
 
 def type_json(type: DataType) -> str | dict[str, Any]:
-    """A type as JSON. Raises UnsupportedTypeError for what Iceberg has no name for."""
+    """A type as JSON. Raises UnsupportedTypeError for what Iceberg has no type for."""
     match type:
         case StructType(fields):
             return {"type": "struct", "fields": [_field_json(f) for f in fields]}
@@ -219,15 +221,15 @@ def type_json(type: DataType) -> str | dict[str, Any]:
 
 
 def storable(type: DataType, path: str) -> DataType:
-    """`type` as a v2 table holds it: tinyint and smallint widen to int.
+    """`type` as stored in a v2 table: tinyint and smallint widen to int.
 
     Raises UnsupportedTypeError naming the column.
     """
     match type:
         case StructType(()):
             raise UnsupportedTypeError(
-                f"column `{path}` is a struct without members, which Parquet files cannot hold",
-                advice="leave it out, or give it a member",
+                f"column `{path}` is a struct without fields, which Parquet files cannot store",
+                advice="leave it out, or give it a field",
             )
         case StructType(fields):
             _check_names(fields, path)
@@ -272,13 +274,13 @@ def _check_names(fields: tuple[Field, ...], path: str) -> None:
 
 
 def storable_schema(schema: Schema) -> Schema:
-    """The schema as a v2 table holds it, ids as they are."""
+    """The schema as stored in a v2 table, with unchanged ids."""
     _check_names(schema.fields, "")
     return Schema(tuple(f.with_type(storable(f.type, f.name)) for f in schema), schema.metadata)
 
 
 class Ids:
-    """Hands out field ids above `last`."""
+    """Assigns field ids above `last`."""
 
     def __init__(self, last: int = 0) -> None:
         self.last = last
@@ -305,7 +307,7 @@ def _fresh_type(type: DataType, fresh: Callable[[Field], Field]) -> DataType:
 
 
 def fresh_schema(schema: Schema) -> tuple[Schema, int]:
-    """A new table's schema with ids from 1, and the last id given."""
+    """A new table's schema with ids from 1, and the last assigned id."""
     ids = Ids()
     fields = tuple(fresh_ids(f, ids) for f in storable_schema(schema))
     return Schema(fields), ids.last
@@ -341,12 +343,12 @@ def _members(type: DataType) -> tuple[Field, ...]:
 
 
 def by_id(schema: Schema) -> dict[int, tuple[tuple[str, ...], Field]]:
-    """Every field of a schema, nested ones too, by id, with its path."""
+    """Every field of a schema, including nested ones, by id, with its path."""
     return {f.id: (path, f) for path, f in schema.walk() if f.id is not None}
 
 
 def leaves(schema: Schema) -> Iterator[tuple[tuple[str, ...], Field]]:
-    """The primitive fields, depth first, those in lists and maps included."""
+    """The primitive fields, depth first, including those in lists and maps."""
     for path, f in schema.walk():
         if not isinstance(f.type, StructType | ListType | MapType):
             yield path, f

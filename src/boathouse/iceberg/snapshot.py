@@ -1,4 +1,4 @@
-"""Opening a table: which metadata document is the head, and which snapshot of it is meant."""
+"""Opens a table: finds the head metadata document, and the requested snapshot in it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class IcebergSnapshot:
         map: MapFunction | None = None,
         tally: Tally | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """FILES; `deleted` is null where the snapshot has delete files, until `plan` resolves them."""
+        """FILES; `deleted` is null if the snapshot has delete files, until `plan` resolves them."""
         return self.listing.files(columns, where, tally)
 
     def detail(self) -> Mapping[str, Any]:
@@ -112,7 +112,7 @@ class IcebergSnapshot:
 
 
 def engine_of(summary: Mapping[str, Any]) -> str | None:
-    """What wrote a snapshot, as far as its summary says."""
+    """The engine that wrote a snapshot, as far as its summary records it."""
     name = summary.get("engine-name")
     if name is None:
         return f"spark/{summary['spark.app.id']}" if "spark.app.id" in summary else None
@@ -132,8 +132,8 @@ def head_metadata(location: Location, stores: Stores) -> TableMetadata:
         try:
             return read_metadata(location.metadata, stores)
         except NotFoundError:
-            raise TableNotFoundError("no metadata file is there", where=location.metadata) from None
-    # A writer that cleans old metadata may remove what was just listed: then there is a newer one.
+            raise TableNotFoundError("there is no metadata file", where=location.metadata) from None
+    # A writer that cleans up old metadata may remove what was just listed: then there is a newer one.
     for _ in range(3):
         found = list_metadata(location.uri, stores)
         try:
@@ -142,7 +142,7 @@ def head_metadata(location: Location, stores: Stores) -> TableMetadata:
             raise
         except NotFoundError:
             continue
-    raise TableNotFoundError("metadata files vanish while they are read", where=location.uri)
+    raise TableNotFoundError("metadata files keep disappearing while they are read", where=location.uri)
 
 
 def _newest(found: MetadataFiles, location: Location, stores: Stores) -> TableMetadata:
@@ -152,17 +152,17 @@ def _newest(found: MetadataFiles, location: Location, stores: Stores) -> TableMe
             f"the metadata folder has files of a file-system table ({basename(head[1])}) "
             f"and of a catalog ({basename(found.catalog[-1][1])})",
             where=location.uri,
-            advice="open the *.metadata.json that is meant",
+            advice="open the intended *.metadata.json",
         )
     if head is not None:
         return read_metadata(head[1], stores)
     if not found.catalog:
-        raise TableNotFoundError("no Iceberg metadata is there", where=location.uri)
+        raise TableNotFoundError("there is no Iceberg metadata", where=location.uri)
     number = found.catalog[-1][0]
     rivals = [read_metadata(uri, stores) for n, uri in found.catalog if n == number]
     newest = max(rivals, key=lambda m: int(m.document["last-updated-ms"]))
     log.warning(
-        "%s belongs to a catalog, which alone knows its current metadata: reading %s",
+        "%s belongs to a catalog, and only the catalog knows its current metadata: reading %s",
         location.uri,
         basename(newest.uri),
     )
@@ -177,7 +177,7 @@ def read_metadata(uri: str, stores: Stores) -> TableMetadata:
 def at_point(location: Location, metadata: TableMetadata, stores: Stores, at: At) -> IcebergSnapshot:
     """The snapshot at a version, a time or a ref: a branch has the table's schema, others the snapshot's own."""
     if at.version is not None and at.timestamp_ms is not None:
-        raise InvalidArgumentError("a version and a timestamp are given", advice="give one of them")
+        raise InvalidArgumentError("both a version and a timestamp are given", advice="give one of them")
     if at.ref is not None and at.ref not in metadata.refs and at.ref != MAIN:
         raise VersionNotFoundError(
             f"no branch or tag {at.ref!r}", where=metadata.uri, advice=f"there are {', '.join(sorted(metadata.refs))}"
@@ -208,15 +208,15 @@ def _listed(metadata: TableMetadata, snapshot_id: int) -> Mapping[str, Any] | No
     found = metadata.snapshots.get(snapshot_id)
     if found is None:
         raise VersionNotFoundError(
-            f"snapshot {snapshot_id} is not there",
+            f"snapshot {snapshot_id} does not exist",
             where=metadata.uri,
-            advice="it may have expired; history() lists those that are kept",
+            advice="it may have expired; history() lists the retained ones",
         )
     return found
 
 
 def as_of(metadata: TableMetadata, timestamp_ms: int, ref: str | None, head: int | None) -> Mapping[str, Any] | None:
-    """What was current at a time: by the snapshot log for `main`, by the ancestors of another branch."""
+    """The current snapshot at a time: by the snapshot log for `main`, by the ancestors for other branches."""
     if ref in (None, MAIN) and metadata.document.get("snapshot-log"):
         entries = [(int(e["timestamp-ms"]), int(e["snapshot-id"])) for e in metadata.document["snapshot-log"]]
     else:
@@ -226,6 +226,6 @@ def as_of(metadata: TableMetadata, timestamp_ms: int, ref: str | None, head: int
         if when <= timestamp_ms:
             current = snapshot_id
     if current is None:
-        first = f"; the first kept is of {entries[0][0]}" if entries else ""
+        first = f"; the first retained is of {entries[0][0]}" if entries else ""
         raise VersionNotFoundError(f"no snapshot was current at {timestamp_ms}{first}", where=metadata.uri)
     return _listed(metadata, current)

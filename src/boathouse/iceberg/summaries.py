@@ -1,4 +1,4 @@
-"""Snapshot summaries: counts of what a commit did, running totals, and what this library adds (spec, Appendix F)."""
+"""Snapshot summaries: metrics of a commit, running totals, and this library's own keys (spec, Appendix F)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Tallies:
             self._touch(e, spec_id)
 
     def removed(self, entries: Iterable[Entry], spec_id: int) -> None:
-        """Data files, or delete files, that leave."""
+        """Removed data files or delete files."""
         for e in entries:
             data = e["data_file"]
             self.add("removed-files-size", data["file_size_in_bytes"])
@@ -84,14 +84,14 @@ class Tallies:
 
     @property
     def operation(self) -> str:
-        """append, delete or overwrite, by what was done."""
+        """append, delete or overwrite, depending on the changes."""
         removes = any(k.startswith(("deleted-", "removed-")) for k in self.counts)
         adds = "added-data-files" in self.counts
         return "overwrite" if adds and removes else "delete" if removes else "append"
 
 
 def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) -> dict[str, str]:
-    """The summary of the snapshot that `change` becomes; `parent` is the snapshot before it."""
+    """The summary of the snapshot for `change`; `parent` is the previous snapshot."""
     found: dict[str, str] = {"operation": tallies.operation}
     for key, value in change.metadata.items():
         if key in _KNOWN or key.startswith("boathouse."):
@@ -116,7 +116,7 @@ def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) 
 
 
 def _totals(counts: Mapping[str, int], parent: Mapping[str, Any] | None) -> dict[str, int]:
-    """Running totals; one that the parent does not know stays unknown."""
+    """Running totals; one that is missing in the parent stays unknown."""
     before = None if parent is None else parent.get("summary") or {}
     found = {}
     for total, (plus, minus) in _TOTALS.items():
@@ -127,7 +127,7 @@ def _totals(counts: Mapping[str, int], parent: Mapping[str, Any] | None) -> dict
 
 
 def user_metadata(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What a user or another engine put into a summary, beyond counts and our own keys."""
+    """The entries of a user or another engine in a summary, beyond counts and our own keys."""
     return {k: v for k, v in summary.items() if k not in _KNOWN and not k.startswith("boathouse.")}
 
 
@@ -138,7 +138,7 @@ def counts_of(summary: Mapping[str, Any], where: str | None = None) -> dict[str,
 
 
 def own_json(summary: Mapping[str, Any], key: str, where: str | None) -> dict[str, Any]:
-    """What this library recorded under one of its keys; empty if it did not. Raises CorruptTableError."""
+    """The value that this library recorded under one of its keys; empty if none. Raises CorruptTableError."""
     if key not in summary:
         return {}
     found = json_value(summary[key], where, f"`{key}` in a snapshot's summary")
@@ -151,5 +151,5 @@ _NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 def number(text: object) -> int | None:
-    """A number of a summary; None for what is none."""
+    """A number of a summary; None for any other value."""
     return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None

@@ -1,4 +1,5 @@
-"""What executors run: reading units of a scan, writing data files. No object store, no Avro, no parser here."""
+"""The code that runs on executors: reading units of a scan, writing data files. It imports no object store, Avro or
+parser."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def _read_unit(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A ReadSpec for the files of one partition spec: what comes from the file, what is the same in every row."""
+    """A ReadSpec for the files of one partition spec: which columns come from the file, which are constant."""
 
     spec: ReadSpec
     columns: tuple[SourceColumn, ...]
@@ -105,7 +106,7 @@ class _Reader:
         return cls(spec, columns, constant, matching(spec))
 
     def assemble(self, batch: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
-        """All needed columns in order, and the position if it is asked for."""
+        """All needed columns in order, and the position if it is requested."""
         if not self.constant:
             return batch
         arrays = []

@@ -1,5 +1,5 @@
-"""Totals of a snapshot's summary held against its manifests: an Avro file that is cut between two blocks reads
-without an error, as fewer files."""
+"""Compares the totals in a snapshot's summary with its manifests: an Avro file that is truncated between two blocks
+reads without an error, with fewer files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from boathouse.iceberg.manifests import DATA, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.summaries import number
 
-ADVICE: Final = "restore the file from a copy; if whatever wrote the table counts wrongly, open it with verify=False"
+ADVICE: Final = "restore the file from a copy; if the table's writer counts incorrectly, open it with verify=False"
 
 
 def recorded(metadata: TableMetadata, snapshot: Mapping[str, Any]) -> Mapping[int, int]:
-    """Content -> how many files the summary says are live; nothing where its writer is known to count wrongly.
+    """Content -> the number of live files in the summary; nothing if its writer is known to count incorrectly.
 
-    - DuckDB (to 1.5) counts delete manifests as data files. It writes no `total-files-size`, and who commits after
-      it cannot either.
-    - Java takes a file that is listed twice off once when it removes it, and says so in `deleted-duplicate-files`.
+    - DuckDB (to 1.5) counts delete manifests as data files. It writes no `total-files-size`, so later writers cannot
+      either.
+    - Java subtracts a file that is listed twice only once when it removes it, and records that in
+      `deleted-duplicate-files`.
     """
     summary = snapshot.get("summary") or {}
     if number(summary.get("total-files-size")) is None or _duplicates(metadata, snapshot):
@@ -34,7 +35,7 @@ def _duplicates(metadata: TableMetadata, snapshot: Mapping[str, Any]) -> bool:
 
 
 def check_list(metadata: TableMetadata, snapshot: Mapping[str, Any], sources: Sequence[ManifestFile], uri: str) -> None:
-    """Raises CorruptTableError for a manifest list whose manifests hold fewer files than the summary says."""
+    """Raises CorruptTableError for a manifest list whose manifests have fewer files than the summary."""
     for content, expected in recorded(metadata, snapshot).items():
         counts = [m.live_files for m in sources if (m.content == DATA) == (content == DATA)]
         listed = sum(c for c in counts if c is not None)
@@ -42,29 +43,29 @@ def check_list(metadata: TableMetadata, snapshot: Mapping[str, Any], sources: Se
             what = "data" if content == DATA else "delete"
             raise CorruptTableError(
                 f"the manifest list names manifests of {listed:,} live {what} files, "
-                f"the summary of snapshot {snapshot['snapshot-id']} says {expected:,}",
+                f"but the summary of snapshot {snapshot['snapshot-id']} counts {expected:,}",
                 where=uri,
                 advice=ADVICE,
             )
 
 
 def check_manifest(source: ManifestFile, live: int, uri: str) -> None:
-    """Raises CorruptTableError for a manifest with fewer live entries than the manifest list says."""
+    """Raises CorruptTableError for a manifest with fewer live entries than the manifest list counts."""
     expected = source.live_files
     if expected is not None and live < expected:
         raise CorruptTableError(
-            f"the manifest has {live:,} live files, the manifest list says {expected:,}", where=uri, advice=ADVICE
+            f"the manifest has {live:,} live files, but the manifest list counts {expected:,}", where=uri, advice=ADVICE
         )
 
 
 def check_plan(metadata: TableMetadata, snapshot: Mapping[str, Any], content: int, live: int, uri: str) -> None:
-    """Raises CorruptTableError for manifests that hold fewer files together than the summary says: what is left to
-    check where the manifest list has no counts."""
+    """Raises CorruptTableError for manifests with fewer files in total than the summary: the check if the manifest list
+    has no counts."""
     expected = recorded(metadata, snapshot).get(content, 0)
     if live < expected:
         raise CorruptTableError(
-            f"the manifests have {live:,} live files, the summary of snapshot {snapshot['snapshot-id']} says "
-            f"{expected:,}",
+            f"the manifests have {live:,} live files, "
+            f"but the summary of snapshot {snapshot['snapshot-id']} counts {expected:,}",
             where=uri,
             advice=ADVICE,
         )

@@ -1,6 +1,6 @@
 """Preparing a commit: manifests, a manifest list, and the next metadata document (spec, "Optimistic Concurrency").
 
-Manifests of added files hold only what is inherited, so they are the same at every attempt and are written once.
+Manifests of added files contain only inherited values, so they are the same at every attempt and are written once.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _CODECS = {"gzip": "deflate", "zstd": "zstandard", "uncompressed": "null"}
 
 
 def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Attempt:
-    """Writes the manifests and the list of the commit, and returns the metadata document that makes it so.
+    """Writes the manifests and the list of the commit, and returns its metadata document.
 
-    Raises what makes the commit impossible; nothing of it is left then.
+    Raises if the commit is impossible; then nothing of it is left behind.
     """
     created = change.edit(CreateTable)
     if created is not None:
@@ -76,7 +76,7 @@ def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Att
             documents.add_snapshot(document, snapshot, change.ref)
         elif change.txn is not None and created is None:
             raise UnsupportedFeatureError(
-                f"Iceberg keeps application transactions in snapshots, and {change.operation} makes none",
+                f"Iceberg keeps application transactions in snapshots, and {change.operation} creates none",
                 where=str(change.location),
                 advice="leave txn out",
             )
@@ -121,7 +121,7 @@ def _edit_metadata(change: Change, head: IcebergSnapshot, document: Json) -> Non
 
 
 def create_spec(head: IcebergSnapshot, again: CreateTable, edit: ReplaceSchema) -> PartitionSpec:
-    """The spec of an overwrite; its fields were given their ids when the files were written."""
+    """The spec of an overwrite; its fields got their ids when the files were written."""
     fields = edit.partition_by if edit.partition_by is not None else head.partitioning.current.fields
     for spec in head.partitioning.specs:
         if [(f.id, f.source_id, f.transform, f.name) for f in spec] == [
@@ -133,7 +133,7 @@ def create_spec(head: IcebergSnapshot, again: CreateTable, edit: ReplaceSchema) 
 
 @dataclass
 class _Work:
-    """One attempt at a snapshot: what it writes, and what it counts."""
+    """One attempt at a snapshot: the files that it writes, and its metrics."""
 
     change: Change
     head: IcebergSnapshot | None
@@ -142,7 +142,7 @@ class _Work:
     now: int
     side: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
-    """Manifests of added files: the next attempt finds them written."""
+    """Manifests of added files: the next attempt reuses them."""
     tallies: Tallies = field(default_factory=Tallies)
     written: int = 0
 
@@ -167,7 +167,8 @@ class _Work:
                 advice="rewrite the files without the rows",
             )
         added = self.change.edit(AddFiles)
-        # What may be unreadable is read before anything is written: manifests of added files outlive an attempt.
+        # Everything that may be unreadable is read before anything is written: manifests of added files outlive an
+        # attempt.
         carried = self.carry()
         rows = [*([] if added is None else self.add(added)), *carried]
         parent = None if self.head is None else self.head.snapshot
@@ -210,8 +211,8 @@ class _Work:
         return rows
 
     def file_schema(self) -> Any:
-        """The schema that the added files were written with: the planned one, unless the change brings its own
-        or evolves it, which it may on the planned metadata only."""
+        """The schema that the added files were written with: the planned one, unless the change has its own or evolves
+        it, which is allowed on the planned metadata only."""
         replaced = self.change.edit(ReplaceSchema)
         if replaced is not None:
             return replaced.schema
@@ -221,7 +222,7 @@ class _Work:
         return self.metadata.schema if planned is None else planned.schema
 
     def added_manifest(self, entries: Sequence[Entry], spec: PartitionSpec) -> Row:
-        """A manifest named by its content: a later attempt finds it written, and never another one's."""
+        """A manifest named by its content: a later attempt reuses it, and never gets another one."""
         names = "\n".join(
             [self.change.write_id, str(spec.id), self.codec, *(e["data_file"]["file_path"] for e in entries)]
         )
@@ -244,7 +245,7 @@ class _Work:
         return data, row
 
     def carry(self) -> list[Row]:
-        """The head's manifests, those that lose files written anew; those without live files stay behind."""
+        """The head's manifests: those that lose files are rewritten, those without live files are dropped."""
         if self.head is None:
             return []
         listing = self.head.listing
@@ -258,7 +259,7 @@ class _Work:
         return self.without(listing, wanted, named)
 
     def without(self, listing: Listing, wanted: set[str], named: Collection[str]) -> list[Row]:
-        """All manifests with the wanted files removed: looked for first where they were planned, then elsewhere."""
+        """All manifests with the given files removed: searched first where they were planned, then elsewhere."""
         live = [m for m in listing.manifest_files if not m.empty]
         order = sorted(range(len(live)), key=lambda i: live[i].path not in named)
         rows: dict[int, Row] = {}
@@ -270,14 +271,15 @@ class _Work:
                 rows[i] = self.carried(listing, live[i])
         if wanted:
             raise CorruptTableError(
-                f"{len(wanted)} files to remove are not in the head, as {min(wanted)}", where=str(self.change.location)
+                f"{len(wanted)} files to remove are not in the head, such as {min(wanted)}",
+                where=str(self.change.location),
             )
         return [rows[i] for i in range(len(live))]
 
     def rewrite(self, listing: Listing, source: ManifestFile, gone: set[str] | None) -> tuple[Row, set[str]]:
         """The manifest with the files in `gone` (None: all) marked deleted, and which of them it had.
 
-        It stays as it is if it has none of them.
+        It is unchanged if it has none of them.
         """
         entries = listing.entries(source)
         uris = [listing.paths.uri(e["data_file"]["file_path"]) for e in entries]
@@ -296,11 +298,12 @@ class _Work:
         return row, found
 
     def carried(self, listing: Listing, source: ManifestFile) -> Row:
-        """The row of a manifest that stays as it is."""
+        """The row of an unchanged manifest."""
         return carried.row(source, lambda: listing.entries(source, live_only=False, metrics=frozenset()))
 
     def marked(self, entry: Entry, gone: bool) -> Entry:
-        """Carried entries keep their numbers, written out; a deleted one names the snapshot that deletes it."""
+        """Carried-over entries keep their sequence numbers, made explicit; a deleted one names the snapshot that
+        deletes it."""
         if gone:
             return {**entry, "status": DELETED, "snapshot_id": self.snapshot_id}
         return {**entry, "status": EXISTING}

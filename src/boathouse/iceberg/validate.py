@@ -1,7 +1,7 @@
-"""Rules of a table metadata document beyond those of `checks`: a table that breaks one is read here, but Java's parser
-refuses it. So nothing is written onto such a table, and no commit makes one.
+"""Rules of a table metadata document beyond those of `checks`: a table that violates one is read here, but Java's
+parser refuses it. So nothing is written to such a table, and no commit creates one.
 
-The functions take documents as JSON and raise CorruptTableError with the name of the file.
+The functions accept documents as JSON and raise CorruptTableError with the name of the file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from boathouse.iceberg.schemas import parse_type
 
 Json = Mapping[str, Any]
 CLOCK_SKEW_MS: Final = 60_000
-"""How far back in time an entry of a log may lie behind the entry before it."""
+"""How far an entry of a log may be older than the previous entry."""
 _NO_IDENTIFIERS = frozenset({"float", "double"})
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of a schema, nested ones too."""
+    """A field of a schema, possibly nested."""
 
     id: int
     path: tuple[str, ...]
@@ -37,7 +37,7 @@ class Column:
 
 
 def check(document: Json, where: str, before: Json | None = None) -> None:
-    """Every rule but those of `check_settled`; schemas that `before` holds are not looked at again."""
+    """Every rule except those of `check_settled`; schemas that `before` contains are not checked again."""
     known = {} if before is None else {s.get("schema-id"): s for s in before["schemas"]}
     with _placed(where):
         for schema in document["schemas"]:
@@ -49,8 +49,8 @@ def check(document: Json, where: str, before: Json | None = None) -> None:
 
 
 def check_settled(document: Json, where: str, before: Json | None = None) -> None:
-    """What our writes mend where others left it: that new ids are counted on from the highest there is, and that the
-    sort order is one of columns there are."""
+    """Rules that our writes repair: new ids continue from the highest existing one, and the sort order uses existing
+    columns."""
     with _placed(where):
         _check_sort_order(document)
         if before is None or any(document[k] != before[k] for k in ("schemas", "partition-specs")):
@@ -59,18 +59,18 @@ def check_settled(document: Json, where: str, before: Json | None = None) -> Non
 
 @contextmanager
 def _placed(where: str) -> Iterator[None]:
-    """Errors say which file; a member that is missing or of another kind is one of them."""
+    """Adds the file to errors, including those for missing fields and fields of another type."""
     try:
         yield
     except CorruptTableError as error:
         raise CorruptTableError(error.message, where=where, advice=error.advice) from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration) as error:
-        message = f"the table metadata is not what the specification says: {error!r}"
+        message = f"the table metadata violates the specification: {error!r}"
         raise CorruptTableError(message, where=where) from None
 
 
 def walk(schema: Json) -> Iterator[Column]:
-    """Every field of a schema, depth first; elements, keys and values are called by those words."""
+    """Every field of a schema, depth first; elements, keys and values have these names."""
     stack: list[tuple[tuple[str, ...], Json]] = [((), f) for f in reversed(schema["fields"])]
     while stack:
         parent, field = stack.pop()
@@ -97,7 +97,7 @@ def _member(type: Json, name: str, required: bool) -> Json:
 
 
 def check_schema(schema: Json) -> None:
-    """That ids and names are unique, and identifier fields are what may identify a row."""
+    """Ids and names are unique, and identifier fields are of types that may identify a row."""
     which = f"schema {schema['schema-id']}"
     columns: dict[int, Column] = {}
     names: dict[str, int] = {}
@@ -111,9 +111,9 @@ def check_schema(schema: Json) -> None:
     for id in schema.get("identifier-field-ids") or ():
         found = columns.get(id)
         if found is None:
-            raise CorruptTableError(f"{which} is identified by field {id}, which it does not have")
+            raise CorruptTableError(f"{which} has the identifier field {id}, which does not exist")
         if not found.required or not isinstance(found.type, str) or found.type in _NO_IDENTIFIERS:
-            raise CorruptTableError(f"{which} is identified by {found.name}, which cannot identify a row")
+            raise CorruptTableError(f"{which} has the identifier field {found.name}, which cannot identify a row")
 
 
 def current_schema(document: Json) -> Json:
@@ -132,7 +132,7 @@ def _check_specs(document: Json) -> None:
             column = names.get(field["name"])
             if column is not None and "source-id" in field and column != field["source-id"]:
                 raise CorruptTableError(
-                    f"{which} has a field `{field['name']}`, and another column has that name",
+                    f"{which} has a field `{field['name']}`, but a different column has that name",
                     advice="give the column another name",
                 )
         if spec["spec-id"] == document["default-spec-id"]:
@@ -146,7 +146,7 @@ def _check_sources(which: str, fields: Sequence[Json], columns: Mapping[int, Col
             continue
         source = columns.get(field["source-id"])
         if source is None:
-            raise CorruptTableError(f"{which} is of field {field['source-id']}, which the current schema does not have")
+            raise CorruptTableError(f"{which} uses field {field['source-id']}, which the current schema does not have")
         if not isinstance(source.type, str) or not accepts(transform, parse_type(source.type)):
             raise CorruptTableError(f"{which} has {transform} of `{source.name}`, which is {source.type}")
 
@@ -162,7 +162,7 @@ def _check_logs(document: Json) -> None:
         times = [e["timestamp-ms"] for e in document.get(name) or []]
         times.append(document["last-updated-ms"])
         if any(b - a < -CLOCK_SKEW_MS for a, b in pairwise(times)):
-            raise CorruptTableError(f"the {name} is not in the order of time")
+            raise CorruptTableError(f"the {name} is not in chronological order")
 
 
 def highest_column_id(document: Json) -> int:
@@ -187,7 +187,7 @@ def _check_last_ids(document: Json) -> None:
         ("last-partition-id", highest_partition_id(document)),
     ):
         if document[name] < highest:
-            raise CorruptTableError(f"{name} is {document[name]}, and {highest} is given")
+            raise CorruptTableError(f"{name} is {document[name]}, but {highest} is in use")
 
 
 def default_sort_order(document: Json) -> Json:
@@ -198,7 +198,7 @@ def default_sort_order(document: Json) -> Json:
 
 
 def sortable(document: Json) -> bool:
-    """Whether the current schema has every column of the default sort order, in a type that its transforms take."""
+    """Whether the current schema has every column of the default sort order, in a type that its transforms accept."""
     columns = {c.id: c for c in walk(current_schema(document))}
     try:
         _check_sources("the sort order", default_sort_order(document)["fields"], columns)

@@ -1,7 +1,7 @@
-"""Single values: the binary form of bounds (spec, Appendix D), partition values as Avro holds them, truncation.
+"""Single values: the binary form of bounds (spec, Appendix D), partition values as stored in Avro, truncation.
 
 A *physical* value is bool, int (also days, microseconds and the unscaled number of a decimal), float, str or
-bytes. NaN is in no bound, so a bound that decodes to NaN is unknown.
+bytes. Bounds are never NaN, so a bound that decodes to NaN is unknown.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def encode(value: Physical, type: DataType) -> bytes | None:
 
 
 def minimal_bytes(unscaled: int) -> bytes:
-    """Big-endian two's complement in as few bytes as hold it."""
+    """Big-endian two's complement in as few bytes as possible."""
     length = (unscaled if unscaled >= 0 else unscaled + 1).bit_length() // 8 + 1
     return unscaled.to_bytes(length, "big", signed=True)
 
@@ -108,7 +108,7 @@ def decode(data: bytes | None, type: DataType) -> Physical:
 
 
 def arrow_array(values: Sequence[Physical], type: DataType) -> pa.Array:
-    """Physical values as an Arrow array of the column's type; what does not fit is null."""
+    """Physical values as an Arrow array of the column's type; values that do not fit are null."""
     target = to_arrow_type(type)
     match type:
         case DateType():
@@ -144,7 +144,7 @@ def physical_list(array: pa.Array, type: DataType) -> list[Physical]:
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """The integer that a decimal of this scale holds; exact whatever the decimal context."""
+    """The unscaled integer of a decimal of this scale; exact in any decimal context."""
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)) or "0")
     shift = int(exponent) + scale
@@ -172,12 +172,12 @@ def physical(value: object, type: DataType) -> Physical:
             return value.toordinal() - _EPOCH.toordinal()
         case dt.time():
             return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-    raise TypeError(f"{value!r} is no value of {type}")
+    raise TypeError(f"{value!r} is not a value of {type}")
 
 
 def from_avro(value: Physical, type: DataType) -> Physical:
-    """A partition value as Avro holds it (a decimal is big-endian bytes) as a physical one. ValueError for a value
-    that is none of the type."""
+    """A partition value as stored in Avro (a decimal is big-endian bytes), as a physical one. ValueError for a value
+    that is not of the type."""
     found = value
     if isinstance(type, DecimalType) and isinstance(value, bytes):
         found = int.from_bytes(value, "big", signed=True)
@@ -196,7 +196,7 @@ def _integer(value: Physical, bits: int) -> bool:
 
 
 def _is_of(value: Physical, type: DataType) -> bool:
-    """Whether a physical value is one of the type."""
+    """Whether a physical value is of the type."""
     match type:
         case BooleanType():
             return isinstance(value, bool)
@@ -222,7 +222,7 @@ def _is_of(value: Physical, type: DataType) -> bool:
 
 
 def to_avro(value: Physical, type: DataType) -> Physical:
-    """A physical partition value as Avro holds it."""
+    """A physical partition value as stored in Avro."""
     if isinstance(type, DecimalType) and isinstance(value, int):
         return value.to_bytes(decimal_size(type.precision), "big", signed=True)
     return value
@@ -234,8 +234,8 @@ def decimal_size(precision: int) -> int:
 
 
 def truncated(lower: Physical, upper: Physical, width: int | None) -> tuple[Physical, Physical]:
-    """Bounds of a text or binary column cut to `width` code points or bytes; an upper bound that cannot be raised
-    to stay above is None."""
+    """Bounds of a string or binary column truncated to `width` code points or bytes; an upper bound that cannot be
+    incremented is None."""
     if width is None:
         return lower, upper
     low = truncate_lower(lower, width) if isinstance(lower, str | bytes) else lower
@@ -243,7 +243,7 @@ def truncated(lower: Physical, upper: Physical, width: int | None) -> tuple[Phys
 
 
 def raised(prefix: str | bytes) -> str | bytes | None:
-    """The least text of its length above everything that begins with `prefix`; None if there is none."""
+    """The least string of its length above everything that begins with `prefix`; None if there is none."""
     if not prefix:
         return None
     longer: str | bytes = prefix + "x" if isinstance(prefix, str) else prefix + b"x"
@@ -251,7 +251,7 @@ def raised(prefix: str | bytes) -> str | bytes | None:
 
 
 def initial_default(field: Field) -> object:
-    """What a field has in files that lack it, as a Python value for Arrow; None if there is no default.
+    """The value of a field in files that lack it, as a Python value for Arrow; None if there is no default.
 
     Raises UnsupportedFeatureError for defaults of nested types.
     """
@@ -279,5 +279,7 @@ def _from_json(value: object, field: Field) -> object:
             case BinaryType() | FixedType():
                 return bytes.fromhex(str(value))
     except (ValueError, ArithmeticError):
-        raise CorruptTableError(f"column `{field.name}` has the default {value!r}, no value of {field.type}") from None
+        raise CorruptTableError(
+            f"column `{field.name}` has the default {value!r}, which is not a value of {field.type}"
+        ) from None
     raise UnsupportedFeatureError(f"the default of column `{field.name}`, a {field.type}, is not offered")

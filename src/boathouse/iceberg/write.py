@@ -1,4 +1,4 @@
-"""How files for a table are written, and written files as manifest entries."""
+"""The write context of a table's files, and written files as manifest entries."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def create(
 
 
 def new_spec(metadata: TableMetadata, create: CreateTable, schema: Schema) -> PartitionSpec:
-    """The spec of an overwrite: an equal one that is there is used again, equal fields keep their ids."""
+    """The spec of an overwrite: an existing equal one is reused, equal fields keep their ids."""
     specs = metadata.partitioning.specs
     highest = max(s.id for s in specs)
     last = highest_partition_id(metadata.document)
@@ -111,9 +111,9 @@ def write_context(
 
 
 def check_row_mode(metadata: TableMetadata, operation: str) -> None:
-    """Raises UnsupportedFeatureError where the table asks that `operation` leaves data files as they are.
+    """Raises UnsupportedFeatureError if the table requires `operation` not to rewrite data files.
 
-    Whole files leave in either mode, so this is asked only where files would be written again.
+    Whole files are removed in either mode, so this is checked only if files would be rewritten.
     """
     name = f"write.{operation}.mode"
     mode = metadata.properties.get(name, COPY_ON_WRITE).lower()
@@ -126,7 +126,7 @@ def check_row_mode(metadata: TableMetadata, operation: str) -> None:
     raise UnsupportedFeatureError(
         f"the table has {name} = merge-on-read, and writing delete files is not offered for Iceberg tables",
         where=metadata.uri,
-        advice=f"to have data files written again instead: table.set_properties({{{name!r}: {COPY_ON_WRITE!r}}})",
+        advice=f"to rewrite data files instead: table.set_properties({{{name!r}: {COPY_ON_WRITE!r}}})",
     )
 
 
@@ -139,12 +139,12 @@ def _number(name: str, value: object) -> int:
     try:
         return int(str(value))
     except ValueError:
-        raise InvalidArgumentError(f"table property {name} is {value!r}, which is no number") from None
+        raise InvalidArgumentError(f"table property {name} is {value!r}, which is not a number") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """What is kept of one leaf: its counts, and its bounds cut to `width` (None: whole; 0: none)."""
+    """The metrics of one leaf: its counts, and its bounds truncated to `width` (None: complete; 0: none)."""
 
     index: int
     leaf: SchemaLeaf
@@ -156,7 +156,7 @@ class _Leaf:
 def added_entries(
     outcomes: pa.Table, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str], sequence: int | None
 ) -> list[Entry]:
-    """Manifest entries for files that were just written: OUTCOMES of kind data, all of this schema and spec.
+    """Manifest entries for files that were just written: OUTCOMES of kind data, all with this schema and spec.
 
     Snapshot id and sequence numbers are null, to be inherited; `sequence` sets the data sequence number.
     """
@@ -199,7 +199,7 @@ def _partitions(files: pa.Table, spec: PartitionSpec) -> list[dict[str, Physical
 
 
 def _leaves(schema: Schema, properties: Mapping[str, str]) -> list[_Leaf]:
-    """Which metrics are kept of which leaf, by `write.metadata.metrics.*`; by default of the first 100 leaves."""
+    """Which metrics are written for which leaf, by `write.metadata.metrics.*`; by default for the first 100 leaves."""
     limit = _number("max-inferred-column-defaults", properties.get(f"{_METRICS}max-inferred-column-defaults", 100))
     default = properties.get(f"{_METRICS}default")
     found = []
