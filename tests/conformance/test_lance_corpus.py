@@ -20,10 +20,10 @@ lance = pytest.importorskip("lance")
 ROOT = Path(os.environ.get("BOATHOUSE_CORPORA", Path(__file__).parents[3] / "shared" / "corpora")) / "lance/test_data"
 DATASETS = sorted(str(p.parent.relative_to(ROOT)) for p in ROOT.rglob("_versions")) if ROOT.is_dir() else []
 
-REFUSED = {"v0.10.5/corrupt_schema": "column `b` lies in two files"}
+REFUSED = {"v0.10.5/corrupt_schema": "column `b` is in two files"}
 """Broken by an old bug that gave field ids twice: pylance reads values of a dropped column, we refuse."""
 
-UNWRITABLE = {"v0.16.0/wrong_data_version_no_fix.lance": "fragment id 1 is there twice"}
+UNWRITABLE = {"v0.16.0/wrong_data_version_no_fix.lance": "fragment id 1 occurs twice"}
 
 
 @pytest.mark.skipif(not DATASETS, reason="no corpora: set BOATHOUSE_CORPORA to the folder that holds them")

@@ -203,5 +203,5 @@ def test_columns_of_the_same_name_conflict(changes):
 def test_the_same_name_twice_is_found_in_prepare(kit, numbers):
     kit.pylance(numbers)
     change = Change("lance", kit.location, kit.load(), "w", "add-columns", (AddColumn("A", INT64),))
-    with pytest.raises(ValueError, match="`A` is there already"):
+    with pytest.raises(ValueError, match="`A` already exists"):
         FORMAT.prepare(change, kit.load(), kit.stores)

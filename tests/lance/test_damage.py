@@ -114,7 +114,7 @@ def test_a_fragment_without_files(kit, numbers):
 def test_rows_without_fields(kit, numbers):
     kit.pylance(numbers)
     kit.edit(lambda m: replace(m, fields=()))
-    corrupt(kit, "no field")
+    corrupt(kit, "without fields")
 
 
 def test_names_twice(kit, numbers):

@@ -111,7 +111,7 @@ def test_version_and_timestamp(kit, numbers):
     assert abs(theirs["timestamp"].timestamp() * 1000 - snapshot.timestamp_ms) < 1000
     assert Timestamp.of_ms(1_700_000_000_123).ms == 1_700_000_000_123
     kit.edit(lambda m: replace(m, version=5))
-    with pytest.raises(CorruptTableError, match="named version 1 holds version 5"):
+    with pytest.raises(CorruptTableError, match="name of version 1 has version 5"):
         kit.load()
 
 

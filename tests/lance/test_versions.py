@@ -120,10 +120,10 @@ def test_versions_by_number(kit, numbers):
     assert kit.open(version=1).scan().to_arrow().num_rows == 10
     assert kit.open(version=2).scan().to_arrow().num_rows == 13
     for absent in (0, 3):
-        with pytest.raises(VersionNotFoundError, match="The versions kept are 1, 2"):
+        with pytest.raises(VersionNotFoundError, match="The retained versions are 1, 2"):
             kit.load(At(version=absent))
     kit.manifests()[-1].unlink()  # version 1 was cleaned up
-    with pytest.raises(VersionNotFoundError, match="The versions kept are 2"):
+    with pytest.raises(VersionNotFoundError, match="The retained versions are 2"):
         kit.load(At(version=1))
 
 
@@ -135,7 +135,7 @@ def test_versions_by_time(kit, numbers):
     assert abs(first.timestamp_ms / 1000 - theirs[1]) < 1
     assert kit.load(At(timestamp_ms=first.timestamp_ms)).version == 1
     assert kit.load(At(timestamp_ms=second.timestamp_ms + 10_000)).version == 2
-    with pytest.raises(VersionNotFoundError, match="oldest kept"):
+    with pytest.raises(VersionNotFoundError, match="oldest retained"):
         kit.load(At(timestamp_ms=first.timestamp_ms - 10_000))
 
 

@@ -70,7 +70,7 @@ class LanceFormat:
         transaction.writable(cast(LanceSnapshot, snapshot), stores)
 
     def rewritable(self, snapshot: Snapshot, operation: str) -> None:
-        """Nothing forbids it."""
+        """No restrictions."""
 
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
@@ -114,7 +114,7 @@ class LanceFormat:
         return landed.look_back(attempt, change, stores)
 
     def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
-        """Nothing: the newest manifest is found by listing, never by the hint."""
+        """Nothing to do: the newest manifest is found by listing, never by the hint."""
 
     def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
         return history.history(cast(LanceSnapshot, snapshot), stores, limit)

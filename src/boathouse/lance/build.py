@@ -1,6 +1,6 @@
-"""The next manifest: that of the head with a change's edits applied, and the operation that describes them.
+"""Builds the next manifest: that of the head with a change's edits applied, and the operation that describes them.
 
-A new manifest is the old one with fields replaced, so that what is not understood here stays.
+A new manifest is the old one with fields replaced, so that unknown parts are kept.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from boathouse.table.change import (
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """`operation` is the one member of Transaction's oneof that is set; `side` are files written on the way."""
+    """`operation` is the one field of Transaction's oneof that is set; `side` are auxiliary files already written."""
 
     document: ManifestFile
     operation: dict[str, Any]
@@ -104,7 +104,8 @@ class Build:
         return self._built(manifest, append=Append(fragments=files))
 
     def overwrite(self) -> Built:
-        """All fragments leave, ids go on from the highest ever given; indices of what is gone are dropped."""
+        """All fragments are removed, ids continue from the highest ever assigned; indices of removed fragments are
+        dropped."""
         edit: ReplaceSchema | None = self.change.edit(ReplaceSchema)
         fields, metadata = self.fields(), self.base.schema_metadata
         if edit is not None:
@@ -121,7 +122,7 @@ class Build:
         return Built(ManifestFile(manifest), {"overwrite": operation})
 
     def rows(self) -> Built:
-        """Rows leave, and others may come: a delete, or an update."""
+        """Removes rows, and may add others: a delete, or an update."""
         updated, removed, side = self._lose_rows()
         kept = [updated.get(f.id, f) for f in self.base.fragments if f.id not in removed]
         if self.change.edit(AddFiles) is None:
@@ -155,37 +156,37 @@ class Build:
         return self._merged(self.base, self.fields())
 
     def fields(self) -> tuple[Field, ...]:
-        """The head's fields with the columns that the change brings."""
+        """The head's fields with the columns that the change adds."""
         edits = [e for e in self.change.edits if isinstance(e, AddColumn | SetType)]
         return evolved_fields(self.base, edits, self.root)
 
     def _merged(self, manifest: Manifest, fields: tuple[Field, ...], side: tuple[str, ...] = ()) -> Built:
-        """Fragments and fields changed at once: of Lance's operations only a merge says both."""
+        """Fragments and fields change together: of Lance's operations only a merge can express both."""
         manifest = replace(manifest, fields=fields)
         merge = Merge(fragments=manifest.fragments, schema=fields, schema_metadata=manifest.schema_metadata)
         return self._built(manifest, side, merge=merge)
 
     def new_files(self, fields: Sequence[Field], version: str) -> tuple[DataFragment, ...]:
-        """The fragments, id 0 still, of the files that the change adds. Raises SchemaMismatchError."""
+        """The fragments of the files that the change adds, with id 0 for now. Raises SchemaMismatchError."""
         edit: AddFiles | None = self.change.edit(AddFiles)
         if edit is None:
             return ()
         planned = self.change.planned
         then = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
-        known = {f.id for f in (*fields, *then)}  # a column dropped meanwhile stays in the file, unseen
+        known = {f.id for f in (*fields, *then)}  # a column that was dropped concurrently stays in the file, unused
         return tuple(self._fragment(row, known, version) for row in file_rows(edit.outcomes) if row["rows"])
 
     def _fragment(self, row: dict[str, Any], known: set[int], version: str) -> DataFragment:
         path = relative(row["path"], join(self.root, DATA))
         parts = row["parts"]
         if not path or len(parts) != 1:
-            raise InvalidArgumentError(f"{row['path']} is no data file of this table", where=self.root)
+            raise InvalidArgumentError(f"{row['path']} is not a data file of this table", where=self.root)
         if row["native"]["version"] != version:
             raise SchemaMismatchError(
-                f"{path} is of version {row['native']['version']}, the table of version {version}", where=self.root
+                f"{path} has version {row['native']['version']}, but the table has version {version}", where=self.root
             )
         if not set(parts[0]["fields"]) <= known:
-            raise SchemaMismatchError(f"{path} holds fields that the table does not have", where=self.root)
+            raise SchemaMismatchError(f"{path} has fields that the table does not have", where=self.root)
         major, minor = version_numbers(version)
         file = DataFile(
             path=path,
@@ -198,7 +199,7 @@ class Build:
         return DataFragment(files=(file,), physical_rows=row["rows"])
 
     def _lose_rows(self) -> tuple[dict[int, DataFragment], list[int], tuple[str, ...]]:
-        """(fragments with a new deletion file, ids that leave, files written)."""
+        """(fragments with a new deletion file, ids to remove, files written)."""
         present = {f.id: f for f in self.base.fragments}
         remove: RemoveUnits | None = self.change.edit(RemoveUnits)
         wanted = remove.units.column("unit").to_pylist() if remove is not None else []
@@ -209,7 +210,7 @@ class Build:
         units = deletes.units.column("unit").to_pylist() if deletes is not None else []
         for id, vector in zip(units, deletes.vectors if deletes is not None else ()):
             fragment = present.get(id)
-            if fragment is None:  # a concurrent delete took all of its rows
+            if fragment is None:  # a concurrent delete removed all of its rows
                 continue
             self._delete_in(fragment, vector, updated, removed, side)
         return updated, removed, tuple(side)
@@ -238,7 +239,7 @@ class Build:
             updated[fragment.id] = replace(fragment, deletion_file=file, physical_rows=rows)
 
     def _with(self, fragments: Sequence[DataFragment]) -> Manifest:
-        """The head's manifest with other fragments; the highest id ever given never falls."""
+        """The head's manifest with other fragments; the highest id ever assigned never decreases."""
         highest = max((*(f.id for f in fragments), next_fragment_id(self.base) - 1))
         return replace(self.base, fragments=tuple(fragments), max_fragment_id=highest if highest >= 0 else None)
 
@@ -259,6 +260,6 @@ def numbered(fragments: Sequence[DataFragment], first: int) -> tuple[DataFragmen
 
 
 def next_fragment_id(manifest: Manifest) -> int:
-    """One more than the highest id that any version gave."""
+    """One more than the highest id that any version assigned."""
     recorded = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
     return max((recorded, *(f.id for f in manifest.fragments))) + 1

@@ -1,4 +1,4 @@
-"""What a manifest must hold for its rows to mean anything, checked before they are read."""
+"""Checks what a manifest must contain, before its rows are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LATEST_S = 253_402_300_799  # the end of year 9999
 
 
 def check(manifest: Manifest, where: str) -> None:
-    """Raises CorruptTableError that names the manifest."""
+    """Raises CorruptTableError naming the manifest."""
     try:
         _check(manifest)
     except CorruptTableError as error:
@@ -28,7 +28,7 @@ def _check(manifest: Manifest) -> None:
         raise CorruptTableError(f"a manifest of {stamp.seconds} seconds and {stamp.nanos} nanoseconds after 1970")
     _unique_names(tree(manifest.fields), "the table")
     if manifest.fragments and not manifest.fields:
-        raise CorruptTableError(f"a manifest of {len(manifest.fragments):,} fragments and no field")
+        raise CorruptTableError(f"a manifest of {len(manifest.fragments):,} fragments without fields")
     named: set[tuple[int | None, str]] = set()
     for fragment in manifest.fragments:
         _check_numbers(fragment)
@@ -42,7 +42,9 @@ def _check(manifest: Manifest) -> None:
 
 def _check_numbers(fragment: DataFragment) -> None:
     if fragment.id >= _IDS or fragment.physical_rows > _IDS:
-        raise CorruptTableError(f"fragment {fragment.id} of {fragment.physical_rows} rows, where 32 bits are the most")
+        raise CorruptTableError(
+            f"fragment {fragment.id} of {fragment.physical_rows} rows, but at most 32 bits are possible"
+        )
     deletion = fragment.deletion_file
     if deletion is not None and deletion.num_deleted_rows > _IDS:
         raise CorruptTableError(f"fragment {fragment.id} with {deletion.num_deleted_rows} deleted rows")

@@ -1,8 +1,8 @@
-"""Whether a change may follow the commits that overtook it.
+"""Conflict checks: whether a change may be rebased onto concurrent commits.
 
-Fragments are named by id for ever, so that most pairs of commits touch nothing of each other: an append follows
-anything but a new beginning, a delete follows deletes (deletion files are united in `prepare`). A winner whose
-transaction is missing or not understood stops: nobody knows what it did.
+Fragment ids are permanent, so most pairs of commits do not overlap: an append is rebased onto anything except an
+overwrite, a delete onto deletes (deletion files are merged in `prepare`). A concurrent commit whose transaction is
+missing or unknown stops the change: its effects are unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HARMLESS = ("create_index", "reserve_fragments")
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What is known of a winner. `transaction` None: it recorded none."""
+    """A concurrent commit as far as it is known. `transaction` None: it recorded none."""
 
     version: int
     transaction: Transaction | None
@@ -51,7 +51,7 @@ class Landed:
 
 
 def kind_of(change: Change) -> Kind:
-    """What a change does to a table, by its edits."""
+    """The effects of a change on a table, from its edits."""
     if change.edit(RemoveAll) is not None:
         return "overwrite"
     removes = change.edit(RemoveUnits) is not None or change.edit(SetDeletes) is not None
@@ -85,7 +85,7 @@ def winners(change: Change, head: LanceSnapshot, stores: Stores) -> Sequence[Win
 
 
 def check(change: Change, landed: Sequence[Winner], head: LanceSnapshot) -> Verdict:
-    """The verdict over all winners: the first that stops, else all that ask to plan again, else Rebase."""
+    """The verdict over all concurrent commits: the first Stop, else the combined Replans, else Rebase."""
     assert isinstance(change.planned, LanceSnapshot)
     pair = _Pair(kind_of(change), change, change.planned.manifest, head.manifest)
     replans: list[Conflict] = []
@@ -100,7 +100,7 @@ def check(change: Change, landed: Sequence[Winner], head: LanceSnapshot) -> Verd
 
 @dataclass(frozen=True)
 class _Pair:
-    """Our change, and the manifests that it was planned on and would be put on."""
+    """Our change, and the manifests on which it was planned and would be committed."""
 
     ours: Kind
     change: Change
@@ -116,7 +116,7 @@ class _Pair:
     def against(self, landed: Landed) -> Verdict:
         transaction, operation = landed.transaction, landed.operation
         if transaction is None or operation is None:
-            what = "recorded no transaction" if transaction is None else "is of an operation not known here"
+            what = "recorded no transaction" if transaction is None else "is of an unknown operation"
             return self._stop("unknown-operation", landed, f"version {landed.version} {what}")
         if self._same_application(transaction):
             return self._stop("transaction", landed, "the same application transaction was committed already")
@@ -151,7 +151,7 @@ class _Pair:
         return self._schema(landed)
 
     def _rows(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
-        """Deletes and updates: rows of known fragments leave."""
+        """Deletes and updates: rows of known fragments are removed."""
         if operation in ("overwrite", "restore", "clone"):
             return self._began_anew(landed, operation)
         if operation == "append":
@@ -184,7 +184,7 @@ class _Pair:
         return Rebase()
 
     def _schema(self, landed: Landed) -> Verdict:
-        """Files written for the planned schema fit the head's: its fields are there still, new ones may be null."""
+        """Files written for the planned schema fit the head's: its fields still exist, new ones may be null."""
         before = {f.id: f for f in self.planned.fields}
         names = {(f.parent_id, f.name) for f in self.planned.fields}
         for now in self.head.fields:
@@ -216,7 +216,7 @@ class _Pair:
 
 
 def touched_by(transaction: Transaction) -> frozenset[int]:
-    """The fragments that a transaction changed or removed; new ones are not among them."""
+    """The fragments that a transaction changed or removed, without new ones."""
 
     def ids(fragments: Sequence[DataFragment]) -> set[int]:
         return {f.id for f in fragments}

@@ -24,7 +24,7 @@ _SUFFIX = {ARROW_ARRAY: "arrow", BITMAP: "bin"}
 
 
 def deletion_uri(root: str, fragment_id: int, file: DeletionFile) -> str:
-    """Where the deletion file of a fragment lies. Raises UnsupportedFeatureError for an unknown type of file."""
+    """The location of a fragment's deletion file. Raises UnsupportedFeatureError for an unknown type of file."""
     suffix = _SUFFIX.get(file.file_type)
     if suffix is None:
         raise UnsupportedFeatureError(f"a deletion file of type {file.file_type}", where=root)
@@ -32,9 +32,9 @@ def deletion_uri(root: str, fragment_id: int, file: DeletionFile) -> str:
 
 
 def read_deletions(stores: Stores, root: str, fragment: DataFragment) -> Bitmap:
-    """The deleted offsets of a fragment that has a deletion file, which lies below `root`.
+    """The deleted offsets of a fragment with a deletion file, which is below `root`.
 
-    Raises CorruptTableError if the file is missing, does not parse or holds another number of rows than recorded.
+    Raises CorruptTableError if the file is missing, does not parse or has another number of rows than recorded.
     """
     file = fragment.deletion_file
     assert file is not None
@@ -77,8 +77,8 @@ def _parse_arrow(data: bytes, where: str) -> Bitmap:
     try:
         table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:  # messages of Arrow may be no text
-        raise CorruptTableError(f"a deletion file that is no Arrow file: {error}", where=where) from error
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:  # Arrow's message may not be text
+        raise CorruptTableError(f"a deletion file that is not an Arrow file: {error}", where=where) from error
     if table.num_columns != 1 or not pa.types.is_integer(table.schema.field(0).type) or table.column(0).null_count:
         raise CorruptTableError(f"a deletion file of {table.num_columns} columns, not one of offsets", where=where)
     values = table.column(0).to_numpy()

@@ -1,4 +1,4 @@
-"""Feature flags: two words of bits in a manifest, what a reader and what a writer must understand.
+"""Feature flags: two words of bits in a manifest, for what a reader and what a writer must support.
 
 Bits: 1 deletion files, 2 stable row ids, 4 an old mark of 2.x files, 8 config, 16 base paths, 32 no transaction
 file, 64 data overlays, 128 covering indices, 256 mixed data file versions, 1024 fragment reuse index, 2048 row
@@ -35,23 +35,23 @@ NAMES: Final = {
     SPILLED_LINEAGE: "row lineage in data files",
 }
 READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
-"""Bits that a table may have and be read here."""
+"""Bits that a table may have to be read here."""
 WRITE: Final = 1 | 4 | 8 | 32 | 128 | 256 | 1024
-"""Bits that a table may have and be written here."""
+"""Bits that a table may have to be written here."""
 
 
 def check_readable(manifest: Manifest, where: str) -> None:
-    """Raises UnsupportedFeatureError naming the first reader flag that is not known."""
+    """Raises UnsupportedFeatureError naming the first unsupported reader flag."""
     _refuse(manifest.reader_feature_flags & ~READ, "read", where)
 
 
 def check_writable(manifest: Manifest, where: str) -> None:
-    """Raises UnsupportedFeatureError naming the first flag, of either word, that is not written."""
+    """Raises UnsupportedFeatureError naming the first flag, of either word, that is unsupported for writing."""
     _refuse((manifest.reader_feature_flags | manifest.writer_feature_flags) & ~WRITE, "written", where)
 
 
 def flags_of(manifest: Manifest) -> tuple[int, int]:
-    """(reader, writer) flags of a manifest to be committed: 1 and 8 by content, all others as they were."""
+    """(reader, writer) flags of a manifest to be committed: 1 and 8 by content, all others unchanged."""
     deletions = DELETION_FILES if any(f.deletion_file is not None for f in manifest.fragments) else 0
     config = CONFIG if manifest.config else 0
     kept = ~(DELETION_FILES | CONFIG)
@@ -60,7 +60,7 @@ def flags_of(manifest: Manifest) -> tuple[int, int]:
 
 
 def describe(flags: int) -> tuple[str, ...]:
-    """The names of the flags set, lowest first."""
+    """The names of the set flags, lowest first."""
     return tuple(NAMES.get(1 << i, f"flag {1 << i}") for i in range(64) if flags >> i & 1)
 
 

@@ -1,4 +1,4 @@
-"""Fragments as rows of FILES: one row a fragment, its data files as `parts`."""
+"""Fragments as rows of FILES: one row per fragment, with its data files as `parts`."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def _total(parts: Sequence[dict[str, Any]]) -> int | None:
 
 
 def trusted_rows(manifest: Manifest, fragment: DataFragment) -> int:
-    """The physical rows recorded, 0 for unknown: writers before 0.8 gave no version, and wrong numbers."""
+    """The recorded physical rows, 0 for unknown: writers before 0.8 recorded no version, and wrong numbers."""
     return fragment.physical_rows if manifest.writer_version is not None else 0
 
 
 def _deleted(manifest: Manifest, fragment: DataFragment) -> int | None:
-    """0 without a deletion file; None where its writer did not count."""
+    """0 without a deletion file; None if its writer did not count."""
     if fragment.deletion_file is None:
         return 0
     return (fragment.deletion_file.num_deleted_rows or None) if manifest.writer_version is not None else None

@@ -1,4 +1,4 @@
-"""What the kept versions say of the past: their commits, who wrote what, and which files they need."""
+"""The history in the retained versions: their commits, the version of a write, and which files they need."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from boathouse.table.format import HistoryEntry
 from boathouse.table.location import Location, Version
 
 _KEPT_WHOLE = ("_refs", "_indices", "tree", "_blobs")
-"""Folders whose files are needed as long as anything refers to them, which is not looked into."""
+"""Folders whose files are always considered needed, as their references are not inspected."""
 
 
 def history(snapshot: LanceSnapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
-    """The commits up to the snapshot, newest first, as far as their manifests are kept."""
+    """The commits up to the snapshot, newest first, as far as their manifests are retained."""
     kept = [v for v in list_versions(snapshot.location, stores) if v.version <= snapshot.version]
     for file in kept[: limit if limit is not None else len(kept)]:
         yield _entry(snapshot.location, stores, file)
@@ -76,7 +76,7 @@ def _parameters(transaction: Transaction) -> dict[str, Any]:
 
 
 def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
-    """The version whose transaction carries the write id, newest first."""
+    """The version whose transaction has the write id, newest first."""
     for file in list_versions(location, stores):
         try:
             transaction = read_transaction(location, stores, read_manifest(location, stores, file))
@@ -101,9 +101,10 @@ def app_version(snapshot: LanceSnapshot, stores: Stores, app: str) -> int | None
 
 
 def referenced(location: Location, stores: Stores) -> Iterator[str]:
-    """URIs that the kept versions need: manifests (detached ones too), data, deletions, transactions, refs, indices.
+    """URIs that the retained versions need: manifests (detached ones too), data, deletions, transactions, refs,
+    indices.
 
-    Branches lie in `tree`, each a table of its own that may name files of this one.
+    Branches are in `tree`, each a table of its own that may refer to files of this one.
     """
     storage, folder = stores.resolve(location.uri)
     found: set[str] = set()

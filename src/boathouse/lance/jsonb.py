@@ -1,8 +1,8 @@
-"""JSON columns: the binary form in which Lance stores them, as text.
+"""Decodes JSON columns from Lance's binary form (JSONB) to text.
 
-Big-endian words. A container starts with its kind (array, object, scalar) and count; then one entry a member (an
-object's keys first) with kind and length; then the members' bytes. Numbers are a tag with the width in its low bits
-and the digits.
+Big-endian words. A container starts with its kind (array, object, scalar) and count; then one entry per member (an
+object's keys first) with kind and length; then the members' bytes. Numbers are a tag with the width in its low bits and
+the digits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether a manifest that was put is part of the main line.
+"""Whether a manifest that was put is part of the main line of versions.
 
-A manifest holds the whole table, so the next one that is kept has what ours brought, unless ours was put below
-versions that had been cleaned up.
+A manifest describes the whole table, so the next retained one contains our changes, unless ours was put below versions
+that had been cleaned up.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot, stores: S
     transaction = read_transaction(change.location, stores, after)
     if transaction is None or transaction.operation != "append":
         return "unknown"
-    # An append leaves everything else as it finds it.
+    # An append leaves everything else unchanged.
     found = after.manifest
     taken = _identities(before) - _identities(ours)
     same = found.fields == ours.fields and found.config == ours.config and not taken & _identities(found)
@@ -49,7 +49,7 @@ def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot, stores: S
 
 
 def _identities(manifest: Manifest) -> set[tuple[int, tuple[str, ...], bytes]]:
-    """Fragments with their files and deletions, all of which have names that nobody else draws."""
+    """Fragments with their files and deletions, all of which have unique random names."""
     return {
         (f.id, tuple(d.path for d in f.files), b"" if f.deletion_file is None else f.deletion_file.encode())
         for f in manifest.fragments

@@ -19,7 +19,7 @@ _VERSION = (0, 2)
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A manifest with the sections that lie beside it; `index` is carried as bytes."""
+    """A manifest with the sections beside it; `index` is kept as bytes."""
 
     manifest: Manifest
     index: bytes | None = None
@@ -47,7 +47,7 @@ def parse(data: bytes, *, where: str) -> ManifestFile:
 
 
 def serialise(file: ManifestFile) -> bytes:
-    """The bytes of a manifest file; positions of sections are given here (transaction: field 23)."""
+    """The bytes of a manifest file; positions of sections are set here (transaction: field 23)."""
     parts: list[bytes] = []
     at = 0
 
@@ -73,11 +73,11 @@ def serialise(file: ManifestFile) -> bytes:
 def _section(data: bytes, position: int, name: str, where: str) -> bytes:
     end = len(data) - _FOOTER.size
     if not 0 <= position <= end - 4:
-        raise _corrupt(f"the {name} is said to start at byte {position} of {len(data)}", where)
+        raise _corrupt(f"the recorded start of the {name} is byte {position} of {len(data)}", where)
     (length,) = struct.unpack_from("<I", data, position)
     start = position + 4
     if start + length > end:
-        raise _corrupt(f"the {name} at byte {position} is said to have {length} bytes, {end - start} are there", where)
+        raise _corrupt(f"the {name} at byte {position} should have {length} bytes, but has {end - start}", where)
     return data[start : start + length]
 
 

@@ -1,4 +1,4 @@
-"""Nested columns whose members lie in several data files of a fragment, as a change of a member's type leaves them."""
+"""Nested columns whose fields are in several data files of a fragment, as after a change of a field's type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Part = tuple[Node, pa.Array]
 def pruned(node: Node, ids: Collection[int]) -> Node | None:
     """The node with those of its leaves that are in `ids`; None if there is none.
 
-    pylance 0.36 stores the members of some packed structs each in a column of its own.
+    pylance 0.36 stores each field of some packed structs in a column of its own.
     """
     if node.is_leaf:
         if node.id in ids or not node.is_packed:
@@ -30,10 +30,10 @@ def pruned(node: Node, ids: Collection[int]) -> Node | None:
 
 
 def joined(node: Node, parts: Sequence[Part], where: str) -> pa.Array:
-    """The whole column; members that no part has are null. Raises CorruptTableError where the parts do not fit."""
+    """The whole column; fields that no part has are null. Raises CorruptTableError if the parts do not fit."""
     first = parts[0][1]
     if any(len(array) != len(first) for _, array in parts):
-        raise CorruptTableError(f"members of `{node.name}` with different numbers of values", where=where)
+        raise CorruptTableError(f"fields of `{node.name}` with different numbers of values", where=where)
     if len(parts) == 1 and parts[0][0] == node:
         return first
     kind = arrow_type(node)
@@ -47,7 +47,7 @@ def joined(node: Node, parts: Sequence[Part], where: str) -> pa.Array:
         return pa.FixedSizeListArray.from_arrays(values, type=kind, mask=mask)
     starts = [np.asarray(a.offsets, np.int64) for _, a in parts]
     if any(len(at) and not np.array_equal(at - at[0], starts[0] - starts[0][0]) for at in starts):
-        raise CorruptTableError(f"members of `{node.name}` with lists of different lengths", where=where)
+        raise CorruptTableError(f"fields of `{node.name}` with lists of different lengths", where=where)
     inner = [(p.children[0], a.values.slice(at[0], at[-1] - at[0])) for (p, a), at in zip(parts, starts)]
     ends = (starts[0] - starts[0][0]).astype(np.int64 if pa.types.is_large_list(kind) else np.int32)
     valid = None if mask is None else pa.py_buffer(np.packbits(~np.asarray(first.is_null()), bitorder="little"))

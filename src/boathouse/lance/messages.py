@@ -1,6 +1,6 @@
 """The protobuf messages of the table format (lance.table): Manifest, DataFragment, Transaction and their parts.
 
-Only fields that are interpreted are declared; all others survive as unknown bytes. Field and SchemaMessage are
+Only fields that are interpreted are declared; all others are kept as unknown bytes. Field and SchemaMessage are
 those of the data files.
 """
 
@@ -43,7 +43,7 @@ class WriterVersion(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class DataFormat(Message):
-    """The version that every data file of the table has, unless the mixed-versions flag is set."""
+    """The version of every data file of the table, unless the mixed-versions flag is set."""
 
     file_format: str = scalar(1, "string")
     version: str = scalar(2, "string")
@@ -51,7 +51,7 @@ class DataFormat(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class BasePath(Message):
-    """Another place for files. With `is_dataset_root`, data/ and _deletions/ are below `path`."""
+    """Another location for files. With `is_dataset_root`, data/ and _deletions/ are below `path`."""
 
     id: int = scalar(1, "uint32")
     name: str | None = scalar(2, "string", optional=True)
@@ -86,7 +86,7 @@ class DeletionFile(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class DataFragment(Message):
-    """`physical_rows` counts deleted rows too; 0 means that its writer did not say."""
+    """`physical_rows` counts deleted rows too; 0 means that its writer did not record it."""
 
     id: int = scalar(1, "uint64")
     files: tuple[DataFile, ...] = repeated(2, DataFile)
@@ -147,7 +147,7 @@ class RewriteGroup(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Rewrite(Message):
-    """`old_fragments` and `new_fragments` are the form before groups."""
+    """`old_fragments` and `new_fragments` are the form used before groups."""
 
     old_fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
     new_fragments: tuple[DataFragment, ...] = repeated(2, DataFragment)
@@ -179,7 +179,7 @@ class ReserveFragments(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Update(Message):
-    """Rows replaced: deleted in `updated_fragments`, written anew in `new_fragments`."""
+    """Replaced rows: deleted in `updated_fragments`, rewritten in `new_fragments`."""
 
     removed_fragment_ids: tuple[int, ...] = repeated(1, "uint64")
     updated_fragments: tuple[DataFragment, ...] = repeated(2, DataFragment)
@@ -210,7 +210,7 @@ class UpdateMap(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateConfig(Message):
-    """Fields 1 and 2 are the form before maps: config keys set, config keys removed."""
+    """Fields 1 and 2 are the form used before maps: config keys set, config keys removed."""
 
     upsert_values: dict[str, str] = mapping(1, "string", "string")
     delete_keys: tuple[str, ...] = repeated(2, "string")
@@ -259,12 +259,12 @@ OPERATIONS = (
     "data_replacement",
     "clone",
 )
-"""The operations known here, as their fields in Transaction are named."""
+"""The known operations, by the names of their fields in Transaction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transaction(Message):
-    """What one commit did, for those whom it overtook. No operation set means one that is not known here."""
+    """The changes of one commit, for concurrent writers. If no operation is set, it is an unknown one."""
 
     read_version: int = scalar(1, "uint64")
     uuid: str = scalar(2, "string")

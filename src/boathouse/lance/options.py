@@ -1,17 +1,17 @@
-"""What driver and executors agree on: keys of options, and the format's own columns of FILES and OUTCOMES."""
+"""Constants shared by driver and executors: keys of options, and the format's own columns of FILES and OUTCOMES."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 FIELDS = "fields"
-"""The table's fields as a SchemaMessage: of a ReadSpec and of a WriteContext."""
+"""Option of ReadSpec and WriteContext: the table's fields as a SchemaMessage."""
 VERSION = "version"
-"""The version of the data files, of a WriteContext."""
+"""Option of WriteContext: the version of the data files."""
 NATIVE = pa.struct([pa.field("fragment", pa.binary(), False)])
-"""Of FILES: the DataFragment message as it is in the manifest."""
+"""Column of FILES: the DataFragment message as in the manifest."""
 OUTCOME_NATIVE = pa.struct([pa.field("version", pa.string(), False)])
-"""Of OUTCOMES: the version of the data file."""
+"""Column of OUTCOMES: the version of the data file."""
 BFLOAT16 = "lance.bfloat16"
-"""Read as 32-bit floats, and not written; so is JSON, which is read as text."""
+"""Read as 32-bit floats, but not written; JSON is not written either, and read as text."""
 NO_PARTITION = pa.struct([])

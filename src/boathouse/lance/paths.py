@@ -1,4 +1,4 @@
-"""Where the files that a manifest names lie: below the table's root, or below one of its base paths."""
+"""Locations of the files in a manifest: below the table's root, or below one of its base paths."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _READ = (LEGACY, V2_0, V2_1, V2_2)
 
 
 def file_version(file: DataFile, where: str) -> str:
-    """The version of a data file. Raises UnsupportedFeatureError for one that is not read."""
+    """The version of a data file. Raises UnsupportedFeatureError for an unsupported one."""
     pair = (file.file_major_version, file.file_minor_version)
     version = _FILE_VERSIONS.get(pair)
     if version not in _READ:
         raise UnsupportedFeatureError(
             f"data file {file.path} has version {pair[0]}.{pair[1]}",
             where=where,
-            advice=f"the versions read are {', '.join(_READ)}",
+            advice=f"the supported versions are {', '.join(_READ)}",
         )
     return version
 
@@ -43,7 +43,7 @@ def version_numbers(version: str) -> tuple[int, int]:
 
 
 def table_version(manifest: Manifest, where: str) -> str:
-    """The data file version of the table: what it records, else what its files have."""
+    """The data file version of the table: as recorded, else that of its files."""
     if manifest.data_format is not None and manifest.data_format.version:
         version = manifest.data_format.version
         return {"0.3": V2_0, "0.2": LEGACY, "legacy": LEGACY}.get(version, version)
@@ -61,7 +61,7 @@ def base_uri(manifest: Manifest, base_id: int | None, root: str, folder: str) ->
         return join(root, folder)
     base = next((b for b in manifest.base_paths if b.id == base_id), None)
     if base is None:
-        raise CorruptTableError(f"a file lies in base path {base_id}, which is not recorded", where=root)
+        raise CorruptTableError(f"a file is in base path {base_id}, which is not recorded", where=root)
     uri = absolute(base.path)
     return join(uri, folder) if base.is_dataset_root else uri
 
@@ -75,13 +75,15 @@ def data_uri(manifest: Manifest, file: DataFile, root: str) -> str:
 
 
 def deletion_root(manifest: Manifest, fragment: DataFragment, root: str) -> str:
-    """The root whose `_deletions` holds the fragment's deletion file."""
+    """The root whose `_deletions` contains the fragment's deletion file."""
     file = fragment.deletion_file
     if file is None or file.base_id is None:
         return root
     base = next((b for b in manifest.base_paths if b.id == file.base_id), None)
     if base is None or not base.is_dataset_root:
-        raise CorruptTableError(f"a deletion file lies in base path {file.base_id}, no root of a table", where=root)
+        raise CorruptTableError(
+            f"a deletion file is in base path {file.base_id}, which is not the root of a table", where=root
+        )
     return absolute(base.path)
 
 

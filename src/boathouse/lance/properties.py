@@ -1,4 +1,4 @@
-"""What a transaction carries beside its operation: write id, message, and whatever else a change records."""
+"""The properties of a transaction: write id, message, and whatever else a change records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METADATA = "boathouse.metadata"
 TXN_APP = "boathouse.txn-app"
 TXN_VERSION = "boathouse.txn-version"
 MESSAGE = "__lance_commit_message"
-"""The key under which pylance keeps a commit's message."""
+"""The key under which pylance stores a commit's message."""
 OWN = frozenset((WRITE_ID, MESSAGE, OPERATION, PARAMETERS, METRICS, METADATA, TXN_APP, TXN_VERSION))
 
 
@@ -34,7 +34,7 @@ def properties_of(change: Change) -> dict[str, str]:
 
 
 def document(properties: Mapping[str, str], key: str) -> dict[str, Any]:
-    """A JSON object among the properties; another writer's text under our key is no reason to fail."""
+    """A JSON object among the properties; another writer's value under our key is ignored."""
     try:
         found = json.loads(properties.get(key, "{}"))
     except ValueError:

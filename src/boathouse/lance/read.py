@@ -1,7 +1,8 @@
-"""Reads fragments: columns from whichever data file holds them, without deleted rows, filtered late.
+"""Reads fragments: columns from the data files that contain them, without deleted rows; other columns are read after
+filtering.
 
-A column is found by field id; one that no file of a fragment holds is null there. With a predicate its columns are
-decoded first, and the others only for the rows that remain.
+A column is found by field id; one that no file of a fragment contains is null there. With a predicate its columns are
+decoded first, and the others only for the remaining rows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask
 BATCH_BYTES = 4 << 20
 MIN_BATCH_ROWS, MAX_BATCH_ROWS = 1 << 10, 1 << 16
 _FEW = 16
-"""Where fewer than one row in so many remains, the other columns are taken row by row."""
+"""If fewer than one row in this number remains, the other columns are taken row by row."""
 Positions = npt.NDArray[np.int64]
 
 
@@ -51,7 +52,7 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 
 class _Parts:
-    """The data files of one fragment, opened when first needed."""
+    """The data files of one fragment, opened on first use."""
 
     def __init__(self, files: DataFiles, unit: Mapping[str, Any], nodes: Mapping[int, Node], stack: ExitStack) -> None:
         self._files, self._unit, self._nodes, self._stack = files, unit, nodes, stack
@@ -59,13 +60,11 @@ class _Parts:
         self._open: dict[int, LanceFile] = {}
 
     def holders(self, column: ReadColumn) -> list[tuple[int, Node]]:
-        """The numbers of the files that hold a column, each with the leaves that it holds."""
+        """The numbers of the files that contain a column, each with its leaves of it."""
         node = self.node(column)
         leaves = [leaf.id for leaf in node.leaves()]
         if any(sum(id in columns for columns in self._columns) > 1 for id in leaves):
-            raise CorruptTableError(
-                f"column `{column.name}` lies in two files of one fragment", where=self._unit["path"]
-            )
+            raise CorruptTableError(f"column `{column.name}` is in two files of one fragment", where=self._unit["path"])
         found = [(i, pruned(node, columns)) for i, columns in enumerate(self._columns)]
         return [(i, node if part == node else part) for i, part in found if part is not None]
 
@@ -95,7 +94,7 @@ def part_columns(part: Mapping[str, Any]) -> dict[int, int]:
 
 
 def open_part(files: DataFiles, part: Mapping[str, Any]) -> LanceFile:
-    """Opens a data file by its part of FILES. Raises NotFoundError if it is missing."""
+    """Opens a data file by its entry in FILES. Raises NotFoundError if it is missing."""
     return LanceFile.open(files, part["path"], part["size"], columns=part_columns(part) if part["columns"] else None)
 
 
@@ -154,7 +153,7 @@ class _Fragment:
             yield start, self._columns(columns, by_part, tables, count)
 
     def _grouped(self, columns: Sequence[ReadColumn]) -> dict[int, list[tuple[str, Node]]]:
-        """What to read of each file; a column that no file holds is in none."""
+        """What to read from each file; a column that no file contains is in none."""
         by_part: dict[int, list[tuple[str, Node]]] = {}
         for column in columns:
             for i, node in self.parts.holders(column):
@@ -168,7 +167,7 @@ class _Fragment:
         tables: Mapping[int, pa.Table],
         count: int,
     ) -> dict[str, pa.Array]:
-        """The columns in their plain types, from what was read of each file."""
+        """The columns in their plain types, from what was read from each file."""
         found: dict[str, list[tuple[Node, pa.ChunkedArray]]] = {}
         for i, held in by_part.items():
             for (name, node), column in zip(held, tables[i].columns):
@@ -237,19 +236,19 @@ def floats_of(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _batch(arrays: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
-    """A batch that has its rows also where it has no column."""
+    """A batch that keeps its row count even without columns."""
     return pa.record_batch([*arrays.values(), pa.nulls(rows)], [*arrays, ""])
 
 
 class _Stream:
-    """Batches of one data file, cut where the windows end."""
+    """Batches of one data file, split at the ends of windows."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
         self._left: pa.RecordBatch | None = None
 
     def rows(self, count: int) -> pa.Table:
-        """The next `count` rows, which must be there."""
+        """The next `count` rows, which must exist."""
         found: list[pa.RecordBatch] = []
         while count > 0:
             batch = self._left if self._left is not None else next(self._batches)

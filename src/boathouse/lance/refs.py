@@ -1,6 +1,6 @@
-"""Tags: `_refs/tags/{name}.json`, camelCase JSON with the version that the tag names. Branches are recognised only.
+"""Tags: `_refs/tags/{name}.json`, camelCase JSON with the tag's version. Branches are detected but not read.
 
-Names are letters and digits of any script, `.`, `-` and `_`; in file names all beyond ASCII is percent-encoded.
+Names are letters and digits of any script, `.`, `-` and `_`; in file names everything beyond ASCII is percent-encoded.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _parse(name: str, data: bytes, where: str) -> Tag:
         document = json_value(data, where, "the tag")
         version, branch = document["version"], document.get("branch")
     except (TypeError, KeyError, AttributeError) as error:
-        raise CorruptTableError(f"a tag that is not understood: {error!r}", where=where) from error
+        raise CorruptTableError(f"a tag that cannot be parsed: {error!r}", where=where) from error
     if not isinstance(version, int) or not (branch is None or isinstance(branch, str)):
         raise CorruptTableError(f"a tag of version {version!r} and branch {branch!r}", where=where)
     return Tag(name, version, branch)

@@ -1,4 +1,4 @@
-"""How many rows a data file holds, where its manifest does not say."""
+"""The number of rows of a data file, if its manifest does not record it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
 
 
 def count_rows(stores: Stores, uri: str, file: DataFile) -> int:
-    """The rows of one data file, deleted ones included. Raises CorruptTableError."""
+    """The number of rows of one data file, including deleted ones. Raises CorruptTableError."""
     part = {
         "path": uri,
         "size": file.file_size_bytes or None,

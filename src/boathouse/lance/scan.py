@@ -1,4 +1,4 @@
-"""Plans: which fragments are read, which columns, and their deleted rows as inline vectors."""
+"""Plans a scan: which fragments and columns are read, and their deleted rows as inline deletion vectors."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def plan(
     hidden: Sequence[str] = (),
     map: MapFunction | None = None,
 ) -> ScanPlan:
-    """Every fragment but for a constant `where`; deletion files are read here, so that executors need no store."""
+    """Every fragment unless `where` is constant; deletion files are read here, so that executors need no store."""
     unknown = [name for name in hidden if name not in HIDDEN]
     if unknown:
-        raise InvalidArgumentError(f"there is no hidden column {', '.join(unknown)}")
+        raise InvalidArgumentError(f"there is no metadata column {', '.join(unknown)}")
     tally = Tally()
     schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
     batches = snapshot.files(where=where, map=map, tally=tally)
@@ -54,7 +54,7 @@ def plan(
 def read_spec(
     snapshot: LanceSnapshot, stores: Stores, columns: Sequence[str] | None, where: Expr | None, hidden: Sequence[str]
 ) -> ReadSpec:
-    """Columns by field id; those of `where` are read too."""
+    """Columns by field id, including those of `where`."""
     schema = snapshot.schema
     output = tuple(schema.field(name).name for name in columns) if columns is not None else schema.names
     filtered = [schema.field(path[0]).name for path in columns_of(where)] if where is not None else []
@@ -78,7 +78,7 @@ def _read_columns(schema: Schema, names: Iterable[str]) -> tuple[ReadColumn, ...
 def _with_deletes(
     snapshot: LanceSnapshot, stores: Stores, units: pa.Table, fragments: Sequence[DataFragment]
 ) -> tuple[pa.Table, pa.Table]:
-    """The units with `deletes` and exact `deleted`, and the DELETES rows: one vector for each that has any."""
+    """The units with `deletes` and exact `deleted`, and the DELETES rows: one deletion vector for each that has any."""
     holders = [i for i, f in enumerate(fragments) if f.deletion_file is not None]
     rows = units.column("rows").to_pylist()
 

@@ -1,7 +1,8 @@
-"""Lance fields from and to `boathouse.types.Schema`: logical types, field ids, metadata.
+"""Converts Lance fields from and to `boathouse.types.Schema`: logical types, field ids, metadata.
 
-What Lance spells in several ways (string and large_string, dictionaries, zones) is one plain type here; the spelling
-travels in the field's metadata as `lance:logical_type`, so that a schema read and written again stays as it was.
+Types with several representations in Lance (string and large_string, dictionaries, zones) are one plain type here; the
+representation is kept in the field's metadata as `lance:logical_type`, so that a schema that is read and written again
+does not change.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _type(node: Node, path: str) -> DataType:
     below = [_field(child, f"{path}.{child.name}") for child in node.children]
     if own.logical_type == "struct":
         return StructType(tuple(below))
-    arrow_type(node)  # raises where the children do not fit the type
+    arrow_type(node)  # raises if the children do not fit the type
     if own.logical_type == "map":
         entries = below[0].type
         assert isinstance(entries, StructType)
@@ -91,7 +92,7 @@ def _type(node: Node, path: str) -> DataType:
 
 
 def _decimal(kind: pa.DataType, path: str) -> DataType:
-    """Scales below 0 mean whole numbers with zeros at the end: a decimal without fraction holds them."""
+    """Scales below 0 mean whole numbers with trailing zeros: a decimal without fraction holds them."""
     if kind.scale >= 0 or kind.precision - kind.scale > 76:
         return from_arrow_type(kind, path)
     return DecimalType(kind.precision - kind.scale, 0)
@@ -107,13 +108,13 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
         check_written(str(f.metadata.get(EXTENSION_NAME, "")), ".".join(path))
         if isinstance(f.type, VariantType):
             raise UnsupportedTypeError(
-                f"column `{'.'.join(path)}` is of the type variant, which Lance cannot hold",
+                f"column `{'.'.join(path)}` is of the type variant, which Lance cannot store",
                 advice="store it as a string of JSON",
             )
         if isinstance(f.type, StructType) and not len(f.type):
             raise UnsupportedTypeError(
-                f"column `{'.'.join(path)}` is a struct without members, which Lance cannot hold",
-                advice="leave it out, or give it a member",
+                f"column `{'.'.join(path)}` is a struct without fields, which Lance cannot store",
+                advice="leave it out, or give it a field",
             )
         if _is_vector_of_structs(f.type):
             raise UnsupportedTypeError(
@@ -123,13 +124,13 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
         members = [m.name for m in f.type] if isinstance(f.type, StructType) else []
         if len({*members}) != len(members) or "" in members:
             raise InvalidArgumentError(
-                f"column `{'.'.join(path)}` has a member without a name, or two of one name",
-                advice="rename the member",
+                f"column `{'.'.join(path)}` has a field without a name, or two with the same name",
+                advice="rename the field",
             )
     names = [name.lower() for name in schema.names]
     if any("." in name or not name for name in names) or len(set(schema.names)) != len(names):
         raise InvalidArgumentError(
-            f"columns {', '.join(schema.names)}: Lance takes no empty name, no dot in one and no name twice",
+            f"columns {', '.join(schema.names)}: Lance allows no empty names, no dots in names and no duplicate names",
             advice="rename the column",
         )
     columns = {f.name: f for f in schema}
@@ -145,7 +146,7 @@ def _is_vector_of_structs(type: DataType) -> bool:
 
 
 def _restore(node: Node, field: Field) -> list[LanceField]:
-    """The fields of `node` with the metadata and the spelling that the plain field carries."""
+    """The fields of `node` with the metadata and the representation of the plain field."""
     texts = {k: v for k, v in field.metadata.items() if isinstance(v, str) and k != SPELLING}
     metadata = {key: value.encode("utf-8", "surrogateescape") for key, value in texts.items()}
     extension = str(texts.get(EXTENSION_NAME, ""))
@@ -181,7 +182,7 @@ def _entries(node: Node, type: MapType) -> list[LanceField]:
 
 
 def _fits(spelling: str, type: DataType) -> bool:
-    """Whether a spelling is one of the plain type."""
+    """Whether a logical type represents the plain type."""
     if isinstance(type, ListType):
         return spelling in ("large_list", "large_list.struct") and spelling.endswith(".struct") == isinstance(
             type.element.type, StructType
@@ -196,7 +197,7 @@ def _fits(spelling: str, type: DataType) -> bool:
 
 
 def fields_for(schema: Schema, present: Sequence[LanceField], *, where: str) -> tuple[LanceField, ...]:
-    """The fields under which data of `schema` is written: those present if they mean the same, else new ones."""
+    """The fields under which data of `schema` is written: the existing ones if they are equivalent, else new ones."""
     if present:
         now = to_schema(present, {}, where=where)
         if [(f.name, str(f.type), f.nullable) for f in now] == [(f.name, str(f.type), f.nullable) for f in schema]:
@@ -209,7 +210,7 @@ def _text(value: bytes) -> str:
 
 
 def to_metadata(schema: Schema) -> dict[str, bytes]:
-    """The schema's own metadata as a manifest holds it."""
+    """The schema's own metadata as stored in a manifest."""
     return {
         str(k): v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogateescape")
         for k, v in schema.metadata.items()
@@ -217,7 +218,7 @@ def to_metadata(schema: Schema) -> dict[str, bytes]:
 
 
 def check_written(extension: str, path: str) -> None:
-    """Raises UnsupportedTypeError for an extension whose values are read only."""
+    """Raises UnsupportedTypeError for an extension type that cannot be written."""
     if extension in _CONVERTED:
         raise UnsupportedTypeError(
             f"column `{path}` is of the type {extension}, which is not written", advice="use the pylance library"

@@ -1,4 +1,4 @@
-"""One version of a Lance table, and how it is found: by number, by time, by tag, or as the newest."""
+"""One version of a Lance table, opened by number, by time, by tag, or as the newest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from boathouse.types.partitioning import UNPARTITIONED
 
 @dataclass(frozen=True)
 class LanceSnapshot:
-    """A manifest, parsed. `identity` is the root: manifests carry no id of the table (see `transaction.head`)."""
+    """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `transaction.head`)."""
 
     location: Location
     file: VersionFile
@@ -92,7 +92,7 @@ class LanceSnapshot:
         map: MapFunction | None = None,
         tally: Tally | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """FILES; there are no statistics, so that only a constant `where` skips anything."""
+        """FILES; there are no statistics, so only a constant `where` skips anything."""
         types = [type_at(self.schema, path) for path in columns]
         if isinstance(where, Literal) and not where.value:
             if tally is not None:
@@ -109,7 +109,8 @@ class LanceSnapshot:
             return count_rows(self.stores, uri, fragment.files[0])
 
     def repaired(self) -> LanceSnapshot:
-        """With the true numbers of rows in every fragment, for a commit on a manifest whose numbers are not trusted."""
+        """With the actual numbers of rows in every fragment, for a commit on a manifest whose numbers are not
+        trusted."""
         manifest = self.manifest
         if manifest.writer_version is not None:
             return self
@@ -141,7 +142,7 @@ class LanceSnapshot:
 
 
 def type_at(schema: Schema, path: tuple[str, ...]) -> DataType:
-    """The type of the column or member at `path`."""
+    """The type of the column or nested field at `path`."""
     found = schema.field(path[0])
     for name in path[1:]:
         found = Schema(children(found.type)).field(name)
@@ -149,12 +150,12 @@ def type_at(schema: Schema, path: tuple[str, ...]) -> DataType:
 
 
 def detect(location: Location, stores: Stores) -> bool:
-    """Whether a manifest lies in `_versions`."""
+    """Whether there is a manifest in `_versions`."""
     if location.metadata is not None:
         return False
     try:
         return newest(location, stores) is not None
-    except CorruptTableError:  # both naming schemes: certainly one of ours
+    except CorruptTableError:  # either naming scheme: certainly a Lance manifest
         return True
 
 
@@ -167,10 +168,10 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
         tag = read_tag(location, stores, at.ref)
         if tag.branch not in (None, MAIN):
             raise UnsupportedFeatureError(
-                f"tag `{tag.name}` names a version of branch `{tag.branch}`", where=location.uri
+                f"tag `{tag.name}` refers to a version of branch `{tag.branch}`", where=location.uri
             )
         if at.pinned:
-            raise InvalidArgumentError("a tag names one version: give it or a version or time, not both")
+            raise InvalidArgumentError("a tag refers to one version: give either a tag, or a version or time")
         version, ref = tag.version, tag.name
     if version is None and at.timestamp_ms is None:
         return listed_again(lambda: _open_newest(location, stores), location.uri, VersionNotFoundError)
@@ -187,7 +188,7 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
 
 
 def refreshed(snapshot: LanceSnapshot, stores: Stores) -> LanceSnapshot:
-    """The newest version; the snapshot itself where its manifest is surely the newest still."""
+    """The newest version; the snapshot itself if its manifest is certainly still the newest."""
     file = newest(snapshot.location, stores)
     if file is not None and same_file(file, snapshot.file):
         return snapshot
@@ -195,7 +196,7 @@ def refreshed(snapshot: LanceSnapshot, stores: Stores) -> LanceSnapshot:
 
 
 def same_file(a: VersionFile, b: VersionFile) -> bool:
-    """Whether it is surely the same object: manifests never change, and the store tags each with its own tag."""
+    """Whether it is certainly the same object: manifests never change, and each has its own ETag in the store."""
     return a == b and a.etag is not None
 
 
@@ -216,15 +217,15 @@ def _at_time(location: Location, stores: Stores, timestamp_ms: int, kept: Sequen
         if first.timestamp_ms <= timestamp_ms:
             return first
     if first is None:
-        raise VersionNotFoundError("every version was removed meanwhile", where=location.uri)
+        raise VersionNotFoundError("every version was removed concurrently", where=location.uri)
     raise VersionNotFoundError(
         f"no version is as old as {timestamp_ms} ms", where=location.uri,
-        advice=f"the oldest kept is version {first.version} of {first.timestamp_ms} ms",
+        advice=f"the oldest retained is version {first.version} of {first.timestamp_ms} ms",
     )  # fmt: skip
 
 
 def open_version(location: Location, stores: Stores, file: VersionFile, ref: str | None = None) -> LanceSnapshot:
-    """Reads one manifest, refusing what this library does not understand."""
+    """Reads one manifest, and refuses unsupported features."""
     document = read_manifest(location, stores, file)
     features.check_readable(document.manifest, location.uri)
     check(document.manifest, stores.resolve(location.uri)[0].uri(file.key))
@@ -232,29 +233,29 @@ def open_version(location: Location, stores: Stores, file: VersionFile, ref: str
 
 
 def read_manifest(location: Location, stores: Stores, file: VersionFile) -> ManifestFile:
-    """Parses one manifest, whatever its features. Raises CorruptTableError if its version is not that of its name."""
+    """Parses one manifest, whatever its features. Raises CorruptTableError if its version differs from its name."""
     storage, _ = stores.resolve(location.uri)
     where = storage.uri(file.key)
     try:
         data = storage.get(file.key)
     except NotFoundError as error:
-        raise VersionNotFoundError(f"version {file.version} was removed meanwhile", where=where) from error
+        raise VersionNotFoundError(f"version {file.version} was removed concurrently", where=where) from error
     document = parse(data, where=where)
     if document.manifest.version != file.version:
         raise CorruptTableError(
-            f"the manifest named version {file.version} holds version {document.manifest.version}", where=where
+            f"the manifest with the name of version {file.version} has version {document.manifest.version}", where=where
         )
     return document
 
 
 def _no_table(location: Location) -> TableNotFoundError:
     return TableNotFoundError(
-        "no Lance table is here: `_versions` holds no manifest", where=location.uri, advice="check the path"
+        "there is no Lance table here: `_versions` contains no manifest", where=location.uri, advice="check the path"
     )
 
 
 def read_transaction(location: Location, stores: Stores, document: ManifestFile) -> Transaction | None:
-    """What the commit of a manifest did: its inline section, else its transaction file; None if it has neither."""
+    """The transaction of a manifest's commit: its inline section, else its transaction file; None if it has neither."""
     if document.transaction is not None:
         return document.transaction
     name = document.manifest.transaction_file

@@ -1,4 +1,4 @@
-"""What runs where the rows are: reading fragments, and writing data files of version 2.2."""
+"""The code that runs on executors: reading fragments, and writing data files of version 2.2."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["outcomes_schema", "read", "writers"]
 
 
 def outcomes_schema(context: WriteContext) -> pa.Schema:
-    """OUTCOMES of Lance files: no statistics, since the format keeps none."""
+    """OUTCOMES of Lance files, without statistics, which the format does not have."""
     return schema_of_outcomes(NO_PARTITION, stats_type(()), OUTCOME_NATIVE)
 
 
@@ -35,7 +35,7 @@ def writers(context: WriteContext) -> LanceFiles:
 
 
 def file_name() -> str:
-    """The first three bytes of a uuid as binary digits, the others as hex: what Lance calls its files."""
+    """The first three bytes of a uuid as binary digits, the others as hex: Lance's naming of files."""
     raw = entropy.current().uuid4().bytes
     return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ".lance"
 
@@ -51,7 +51,7 @@ class _Closed:
 
 
 class LanceFiles:
-    """The data files of one write, under fresh names; Lance has no partitions."""
+    """The data files of one write, under new names; Lance has no partitions."""
 
     def __init__(self, context: WriteContext) -> None:
         self._context = context
@@ -83,7 +83,7 @@ class LanceFiles:
 
 
 class LanceFileWriter:
-    """One data file; batches come with the plain types and are written with the table's own."""
+    """One data file; batches have the plain types and are written with the table's own."""
 
     def __init__(self, context: WriteContext) -> None:
         self.context = context
@@ -104,11 +104,13 @@ class LanceFileWriter:
         try:
             self._writer.write(self._spelt(batch))
         except pa.ArrowException as error:
-            raise SchemaMismatchError(f"rows that the table's types cannot hold: {error}", where=self.uri) from error
+            raise SchemaMismatchError(
+                f"rows that the table's types cannot represent: {error}", where=self.uri
+            ) from error
         self._bytes += batch.nbytes
 
     def _spelt(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Plain columns as dictionaries where the table has them; other spellings are casts of the writer."""
+        """Plain columns as dictionaries if the table has them; other representations are cast by the writer."""
         if not any(pa.types.is_dictionary(f.type) for f in self._schema):
             return batch
         columns = [

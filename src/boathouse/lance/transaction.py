@@ -38,9 +38,9 @@ LIBRARY = "boathouse"
 
 
 def head(change: Change, stores: Stores) -> LanceSnapshot | None:
-    """The newest version; its `identity` differs from the planned one's if the table was recreated meanwhile.
+    """The newest version; its `identity` differs from the planned one's if the table was recreated concurrently.
 
-    A manifest has no id of its table: another manifest at the planned version, or none as high, is the sign.
+    A manifest has no id of its table: a different manifest at the planned version, or no version as high, shows it.
     """
     planned = change.planned
     file = newest(change.location, stores)
@@ -76,13 +76,15 @@ def writable(snapshot: LanceSnapshot, stores: Stores) -> None:
     """Raises if the table may not be written here. UnsupportedFeatureError, UnsafeStorageError, CorruptTableError."""
     where = snapshot.location.uri
     if snapshot.ref is not None:
-        raise ReadOnlyError(f"`{snapshot.ref}` is a tag, which no write moves", where=where, advice="open without ref=")
+        raise ReadOnlyError(
+            f"`{snapshot.ref}` is a tag, which cannot be written to", where=where, advice="open without ref="
+        )
     features.check_writable(snapshot.manifest, where)
     ids = [f.id for f in snapshot.manifest.fragments]
     if len(set(ids)) != len(ids):
         twice = next(i for i in ids if ids.count(i) > 1)
         raise CorruptTableError(
-            f"fragment id {twice} is there twice, so that rows cannot be named",
+            f"fragment id {twice} occurs twice, so rows cannot be addressed",
             where=where,
             advice="copy the rows into a new table",
         )
@@ -90,7 +92,7 @@ def writable(snapshot: LanceSnapshot, stores: Stores) -> None:
     if not storage.atomic_create:
         raise UnsafeStorageError("this store cannot create a file atomically", where=where)
     if snapshot.manifest.branch or snapshot.manifest.base_paths:
-        raise UnsupportedFeatureError("branches and clones are not written", where=where)
+        raise UnsupportedFeatureError("writing branches and clones is not offered", where=where)
 
 
 def check_version(snapshot: LanceSnapshot) -> None:
@@ -98,7 +100,7 @@ def check_version(snapshot: LanceSnapshot) -> None:
     found = table_version(snapshot.manifest, snapshot.location.uri)
     if found != V2_2:
         raise UnsupportedFeatureError(
-            f"data files of version {found} are not written, and this table has them",
+            f"this table has data files of version {found}, which are not written here",
             where=snapshot.location.uri,
             advice=f"copy it into a new table, which has version {V2_2}",
         )
@@ -148,12 +150,12 @@ def _build(build: Build) -> Built:
         raise InvalidArgumentError(
             f"a Lance commit of {', '.join(sorted(k.__name__ for k in kinds)) or 'nothing'}",
             where=change.location.uri,
-            advice="commit properties and rows one after the other",
+            advice="commit properties and rows separately",
         )
     if CreateTable in kinds:
         return build.create()
     if build.head is None:
-        raise InvalidArgumentError("a change of a table that is not there", where=change.location.uri)
+        raise InvalidArgumentError("a change of a table that does not exist", where=change.location.uri)
     if AddFiles in kinds:
         check_version(build.head)
     match kind_of(change):

@@ -1,7 +1,7 @@
-"""The files of `_versions`: which versions exist, and under which naming scheme.
+"""The files of `_versions`: which versions exist, and their naming scheme.
 
 V1 is `{version}.manifest`; V2 is `{u64::MAX - version:020}.manifest`, so that the newest sorts first. Detached
-versions (`d...`), staged names (`....manifest-{uuid}`) and the version hint are no versions of the main line.
+versions (`d...`), staged names (`....manifest-{uuid}`) and the version hint are not versions of the main line.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NAME = re.compile(r"(\d{1,20})\.manifest")
 _MAX = (1 << 64) - 1
 _V2_DIGITS = 20
 _PEEK = 1000
-"""How many names are looked at to find the newest: one page of an object store's listing."""
+"""How many names are read to find the newest: one page of an object store's listing."""
 _AFTER_V2 = f"{_MAX}.manifest0"
-"""Sorts behind every V2 name."""
+"""Sorts after every V2 name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def manifest_uri(location: Location, version: int, scheme: Scheme) -> str:
 
 
 def parse_name(key: str, etag: str | None = None) -> VersionFile | None:
-    """The version that a key of `_versions` names; None if it is none of the main line."""
+    """The version that a key of `_versions` names; None if it is not of the main line."""
     found = _NAME.fullmatch(key.rpartition("/")[2])
     if found is None:
         return None
@@ -58,7 +58,7 @@ def parse_name(key: str, etag: str | None = None) -> VersionFile | None:
 
 
 def list_versions(location: Location, stores: Stores) -> tuple[VersionFile, ...]:
-    """Every version kept, newest first. Raises CorruptTableError if both naming schemes are in use."""
+    """Every retained version, newest first. Raises CorruptTableError if both naming schemes are in use."""
     storage, folder = _folder(location, stores)
     found = _parsed(storage.list(folder))
     _one_scheme(found, location)
@@ -68,8 +68,8 @@ def list_versions(location: Location, stores: Stores) -> tuple[VersionFile, ...]
 def newest(location: Location, stores: Stores) -> VersionFile | None:
     """The newest version, found with one listing; None if there is none. Raises as `list_versions`.
 
-    Under V2 names the first entry is the newest, so that one page of the listing is enough; whether older V1
-    names hide behind it is asked only where the page is full.
+    With V2 names the first entry is the newest, so one page of the listing is enough; whether older V1 names follow is
+    checked only if the page is full.
     """
     storage, folder = _folder(location, stores)
     infos = storage.list(folder)
@@ -83,11 +83,11 @@ def newest(location: Location, stores: Stores) -> VersionFile | None:
 
 
 def missing_version(location: Location, version: int, kept: tuple[VersionFile, ...]) -> VersionNotFoundError:
-    """The error of a version that is not kept, naming those that are."""
+    """The error for a missing version, naming the retained ones."""
     numbers = sorted(v.version for v in kept)
     shown = ", ".join(map(str, numbers)) if len(numbers) <= 20 else f"{numbers[0]} to {numbers[-1]}"
     return VersionNotFoundError(
-        f"version {version} is not there", where=location.uri, advice=f"the versions kept are {shown or '(none)'}"
+        f"version {version} does not exist", where=location.uri, advice=f"the retained versions are {shown or '(none)'}"
     )
 
 
@@ -105,5 +105,5 @@ def _one_scheme(found: list[VersionFile], location: Location) -> None:
         raise CorruptTableError(
             f"manifests of both naming schemes: {by_scheme['V1']} (V1) and {by_scheme['V2']} (V2)",
             where=join(location.uri, VERSIONS),
-            advice="finish the migration of the names with the library that began it",
+            advice="finish the migration of the names with the library that started it",
         )

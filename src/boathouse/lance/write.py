@@ -1,4 +1,4 @@
-"""What a new table is, and how files for a table are written."""
+"""New tables, and the write context of a table's files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROFILES = (None, "modern")
 
 
 def created(location: Location, create: CreateTable) -> tuple[Schema, PartitionSpec]:
-    """The schema with the ids that its fields get. Raises UnsupportedTypeError, UnsupportedFeatureError."""
+    """The schema with the ids of its fields. Raises UnsupportedTypeError, UnsupportedFeatureError."""
     if create.partition_by:
         raise no_partitions(location.uri)
     if create.profile not in PROFILES:
@@ -40,7 +40,7 @@ def write_context(
     write_id: str,
     snapshot: LanceSnapshot | None = None,
 ) -> WriteContext:
-    """Data files in `data`, of the table's version, with the field ids that the commit will give."""
+    """Data files in `data`, of the table's version, with the field ids that the commit will assign."""
     if len(spec):
         raise no_partitions(location.uri)
     present = snapshot.manifest.fields if snapshot is not None else ()

@@ -193,7 +193,7 @@ def test_refusals(kit):
     assert writer.close().rows == 1
     with pytest.raises(InvalidArgumentError):
         writer.close()
-    with pytest.raises(UnsupportedFeatureError, match="without members"):
+    with pytest.raises(UnsupportedFeatureError, match="without fields"):
         kit.ours(pa.table({"a": pa.array([{}, None], pa.struct([]))}))
 
 

@@ -1,7 +1,7 @@
-"""Columns of files of version 2.0: every field has one, whose pages hold an ArrayEncoding.
+"""Columns of files of version 2.0: every field has one, whose pages have an ArrayEncoding.
 
 Lists and strings store END offsets without a leading 0; a null one is stored with a fixed number added.
-Structs have no validity. Dictionaries that the writer chose itself count from 1, 0 being null; those of
+Structs have no validity. Keys of dictionaries that the writer chose itself count from 1, with 0 for null; those of
 dictionary columns count from 0.
 """
 
@@ -51,7 +51,7 @@ class _Values:
 
 
 class _Page:
-    """Buffers of one page, read piece by piece."""
+    """Buffers of one page, read in ranges."""
 
     def __init__(self, container: Container, page: m.Page) -> None:
         self._source = container.source
@@ -130,7 +130,7 @@ class _Page:
         return Fixed(self.piece(flat.buffer, start * width, (stop - start) * width).reshape(-1, width))
 
     def _inflated(self, flat: m.ArrayFlat, scheme: str, wanted: int) -> Bytes:
-        """The first `wanted` bytes of a compressed buffer, or more. pylance up to 0.30 puts no length before zstd."""
+        """The first `wanted` bytes of a compressed buffer, or more. pylance up to 0.30 writes no length before zstd."""
         if scheme not in ("zstd", "lz4"):
             raise NotRead(f"compression {scheme!r}")
         raw = self.piece(flat.buffer, 0, self.size(flat.buffer))
@@ -153,7 +153,7 @@ class _Page:
         if inner.values is None:
             return _Values(Vectors(dim, Nulls((stop - start) * dim)))
         if isinstance(inner.values, Packed):
-            return inner  # the members of the structs in the list
+            return inner  # the fields of the structs in the list
         return _Values(Vectors(dim, inner.values, inner.valid))
 
     def ends(
@@ -172,14 +172,14 @@ class _Page:
         else:
             nulls = nulls[1:]
         if int(raw[0]) < 0 or (np.diff(raw) < 0).any():
-            raise Broken("offsets that go back")
+            raise Broken("offsets that decrease")
         return raw, ~nulls if nulls.any() else None
 
     def _binary(self, binary: m.ArrayBinary, start: int, stop: int) -> _Values:
         offsets, valid = self.ends(binary.indices, binary.null_adjustment, start, stop)
         inner = self.values(binary.bytes, int(offsets[0]), int(offsets[-1])).values
         if not isinstance(inner, Fixed) or inner.width != 1 or len(inner) != offsets[-1] - offsets[0]:
-            raise Broken("strings whose bytes are not there")
+            raise Broken("strings whose bytes are missing")
         return _Values(Var(offsets - offsets[0], inner.data.reshape(-1)), valid)
 
     def _dictionary(self, coded: m.ArrayDictionary, start: int, stop: int) -> _Values:
@@ -187,7 +187,7 @@ class _Page:
         items = self.values(coded.items, 0, coded.num_items)
         if isinstance(items.values, Packed) or isinstance(keys.values, Packed):
             raise NotRead("a dictionary of structs")
-        if items.values is None:  # every word is null
+        if items.values is None:  # every value is null
             return _Values(None)
         return _Values(keys.values, keys.valid, items.values, items.valid)
 
@@ -207,7 +207,7 @@ def _width(encoding: m.ArrayEncoding) -> int:
         return encoding.flat.bits_per_value // 8
     if encoding.fixed_size_list is not None and encoding.fixed_size_list.items is not None:
         return encoding.fixed_size_list.dimension * _width(encoding.fixed_size_list.items)
-    raise NotRead("a packed struct with members that are not plain")
+    raise NotRead("a packed struct with fields that are not plain")
 
 
 class ArrayReader:
@@ -246,14 +246,14 @@ class ArrayReader:
             return out
 
     def _read(self, node: Node, rows: range, total: int) -> list[pa.Array]:
-        """The rows of a field, an array a page."""
+        """The rows of a field, one array per page."""
         if node.logical_type == "struct" and not node.is_packed and not node.is_blob:
             children = [_whole(self._read(child, rows, total), arrow_type(child)) for child in node.children]
             return [pa.Array.from_buffers(arrow_type(node), len(rows), [None], 0, 0, children)]
         pages = self._column(node)
         if pages is None:
             if any(self._columns.get(below.id, -1) >= 0 for below in node.walk()):
-                raise NotRead("a list whose own column is missing, though its items are there")
+                raise NotRead("a list whose own column is missing, although its items exist")
             return [pa.nulls(len(rows), arrow_type(node))]
         stops = np.cumsum([page.length for page in pages], dtype=np.int64).tolist()
         firsts = [stop - page.length for stop, page in zip(stops, pages)]
@@ -273,7 +273,7 @@ class ArrayReader:
         return out
 
     def _listed_bytes(self, node: Node, pages: list[_Page], index: int, part: range) -> pa.Array:
-        """Strings as pylance 0.12 wrote them: lists whose items, bytes, are the next column."""
+        """Strings as pylance 0.12 wrote them: lists whose items, the bytes, are the next column."""
         offsets, valid, items, total = self._items(pages, index, part)
         data = self._pages_of(self._columns[node.id] + 1, node)
         stops = np.cumsum([page.length for page in data], dtype=np.int64).tolist()
@@ -343,7 +343,7 @@ def _structs(values: Packed, kind: pa.DataType, rows: int) -> pa.Array:
         inner = _structs(values, kind.value_type, rows * kind.list_size)
         return pa.Array.from_buffers(kind, rows, [None], 0, 0, [inner])
     if not pa.types.is_struct(kind) or kind.num_fields != len(values.members):
-        raise Broken(f"a packed struct of {len(values.members)} members for {kind}")
+        raise Broken(f"a packed struct of {len(values.members)} fields for {kind}")
     children = [typed(v, kind.field(i).type, None) for i, v in enumerate(values.members)]
     return pa.Array.from_buffers(kind, rows, [None], 0, 0, children)
 

@@ -1,6 +1,6 @@
-"""Leaves back to Arrow: levels to validity and offsets, then the leaves of a field to one array.
+"""Assembles leaves to Arrow: levels to validity and offsets, then the leaves of a field to one array.
 
-The inverse of `shred`; its docstring says how levels count.
+The inverse of `shred`, whose docstring defines the levels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ITEMS = (m.ALL_VALID_ITEM, m.NULLABLE_ITEM)
 
 @dataclass(frozen=True)
 class Packed:
-    """The members of a struct that is one column."""
+    """The fields of a struct that is one column."""
 
     members: tuple[Plain, ...]
 
@@ -50,8 +50,8 @@ class Packed:
 class Decoded:
     """Rows of one page of a leaf: visible values (or keys into `dictionary`), levels, layers innermost first.
 
-    `pick` selects the rows that were asked for among those decoded: a slice, positions, or None for all.
-    `absent` says that there is no value at all, only levels.
+    `pick` selects the requested rows among those decoded: a slice, positions, or None for all. `absent` says that there
+    are no values, only levels.
     """
 
     values: Plain | Packed | None
@@ -64,7 +64,7 @@ class Decoded:
 
 
 class _Cursor:
-    """On the way up through the layers: the levels of the layer that is next."""
+    """The state on the way up through the layers: the levels of the next layer."""
 
     def __init__(self, decoded: Decoded) -> None:
         self._layers = list(decoded.layers)
@@ -86,7 +86,7 @@ class _Cursor:
         self._visible = self._visibility()
 
     def _visibility(self) -> Mask | None:
-        """Which entries have a slot at the present layer; None for all."""
+        """Which entries have a slot at the current layer; None for all."""
         limit = self._taken
         for layer in self._layers:
             if layer not in _ITEMS:
@@ -119,7 +119,7 @@ class _Cursor:
         return valid
 
     def rows(self, dimension: int) -> None:
-        """Fixed-size lists of structs have an entry an element: keep the first of each."""
+        """Fixed-size lists of structs have one entry per element: keep the first of each."""
         if self._rep is not None or self._visible is not None:
             raise NotRead("a fixed-size list of structs inside a list")
         if self._entries % dimension:
@@ -165,7 +165,7 @@ def _width(layer: int) -> int:
 
 
 def assemble(path: Sequence[Node], decoded: Decoded) -> pa.Array:
-    """The rows asked for, as the nested array of one leaf: structs have that one child, maps are lists."""
+    """The requested rows, as the nested array of one leaf: structs have that one child, maps are lists."""
     cursor = _Cursor(decoded)
     if decoded.values is not None and len(decoded.values) != cursor.slots:
         raise Broken(f"{len(decoded.values)} values for {cursor.slots} slots")
@@ -214,7 +214,7 @@ def leaf_array(node: Node, decoded: Decoded, slots: int, valid: Mask | None) -> 
         return pa.nulls(slots, kind)
     if isinstance(values, Packed):
         if not pa.types.is_struct(kind) or len(values.members) != kind.num_fields:
-            raise Broken(f"a packed struct of {len(values.members)} members")
+            raise Broken(f"a packed struct of {len(values.members)} fields")
         members = [typed(v, kind.field(i).type, None) for i, v in enumerate(values.members)]
         return _nest(kind, slots, valid, [], members)
     if decoded.dictionary is None:
@@ -246,7 +246,8 @@ def _look_up(keys: Plain, dictionary: Plain, kind: pa.DataType, valid: Mask | No
 
 
 def dictionary_of(keys: pa.Array, words: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A dictionary column whose words are never null: keys of a null word are null, so that pages can be joined."""
+    """A dictionary column whose values are never null: keys of a null value become null, so that pages can be
+    concatenated."""
     if words.null_count:
         there = words.is_valid()
         places = pc.if_else(there, pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1), None)
@@ -266,7 +267,7 @@ def typed(values: Plain, kind: pa.DataType, valid: Mask | None) -> pa.Array:
         raise NotRead("more than 2 GB of strings of one page at once")
     array = to_arrow(values, kind, valid)
     if t.is_string(kind) or t.is_large_string(kind):
-        array.validate(full=True)  # text that is not UTF-8 would only be found by whoever looks at it
+        array.validate(full=True)  # strings that are not UTF-8 would otherwise only fail when they are accessed
     return array
 
 
@@ -344,7 +345,7 @@ def _members(node: Node, parts: list[tuple[int, pa.Array]], rows: int) -> list[p
 
 
 def _without_leaves(node: Node, rows: int) -> pa.Array:
-    """A member that the file has no leaf of: null, but a struct that has no members anyway is there."""
+    """A nested field of which the file has no leaf: null, except for a struct without fields, which is not null."""
     if node.logical_type == "struct" and not node.children:
         return _nest(arrow_type(node), rows, None, [], [])
     return pa.nulls(rows, arrow_type(node))

@@ -106,16 +106,16 @@ def _variable(variable: m.Variable, data: Bytes, count: int) -> Var:
             raise Broken(f"a block of {count} strings with the head {head}")
     stop = first + width * (count + 1)
     if stop > len(data):
-        raise Broken(f"a block of {count} strings that is cut off")
+        raise Broken(f"a block of {count} strings that is truncated")
     offsets = unsigned(data[first:stop], width).astype(np.int64)
     body = data[stop:]
     if offsets[0] != 0 or (np.diff(offsets) < 0).any() or int(offsets[-1]) > len(body):
-        raise Broken("string offsets that go back or beyond their block")
+        raise Broken("string offsets that decrease or exceed their block")
     return Var(offsets, body[: int(offsets[-1])], width)
 
 
 def _inline(packing: m.InlineBitpacking, data: Bytes, count: int) -> Fixed:
-    """Blocks of 1,024 one behind the other, each with its width in front."""
+    """Consecutive blocks of 1,024, each preceded by its width."""
     bits = packing.uncompressed_bits_per_value
     if bits not in (8, 16, 32, 64) or packing.values is not None:
         raise NotRead(f"inline bit packing of {bits}-bit values")
@@ -126,7 +126,7 @@ def _inline(packing: m.InlineBitpacking, data: Bytes, count: int) -> Fixed:
         width = int(words[at]) if at < len(words) else bits + 1
         stop = at + 1 + fastlanes.words(width, bits)
         if width > bits or stop > len(words):
-            raise Broken("a bit-packed block that is cut off")
+            raise Broken("a bit-packed block that is truncated")
         out.append(fastlanes.unpack(words[at + 1 : stop].reshape(1, -1), width).reshape(-1))
         at = stop
     values = np.concatenate(out)[:count] if out else words[:0]
@@ -134,14 +134,14 @@ def _inline(packing: m.InlineBitpacking, data: Bytes, count: int) -> Fixed:
 
 
 def _runs(rle: m.Rle, data: Bytes, count: int) -> Fixed:
-    """u64 bytes of run values, the values, a byte for the length of each run."""
+    """u64 size of the run values, the values, one byte for the length of each run."""
     flat = rle.values.flat if rle.values is not None else None
     if flat is None or flat.bits_per_value % 8 or not flat.bits_per_value:
         raise NotRead("runs of values that are not plain as a block")
     width = flat.bits_per_value // 8
     size = int(unsigned(data[:8], 8)[0]) if len(data) >= 8 else -1
     if size < 0 or size > len(data) - 8 or size % width:
-        raise Broken("a block of runs that is cut off")
+        raise Broken("a block of runs that is truncated")
     values = data[8 : 8 + size].reshape(-1, width)
     lengths = data[8 + size : 8 + size + len(values)].astype(np.int64)
     if len(lengths) != len(values) or int(lengths.sum()) != count:
@@ -159,13 +159,13 @@ def scalar_of(raw: Bytes, kind: pa.DataType) -> Plain:
     starts = 4 + 4 * n + np.cumsum(sizes) - sizes
     parts = [raw[a : a + s] for a, s in zip(starts.tolist(), sizes.tolist())]
     if int(sizes.sum()) + 4 + 4 * n > len(raw):
-        raise Broken("a constant that is cut off")
+        raise Broken("a constant that is truncated")
     if n == 2:
         large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         width = 8 if large else 4
         offsets = unsigned(parts[0], width).astype(np.int64)
         if len(offsets) != 2 or offsets[0] != 0 or int(offsets[1]) > len(parts[1]):
-            raise Broken("a constant string with broken offsets")
+            raise Broken("a constant string with invalid offsets")
         return Var(offsets, parts[1][: int(offsets[1])], width)
     if n == 1:
         return Fixed(parts[0].reshape(1, -1))

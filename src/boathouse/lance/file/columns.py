@@ -1,4 +1,4 @@
-"""Columns of files of 2.1 and 2.2: which pages hold the rows, leaf by leaf, put together to fields."""
+"""Columns of files of 2.1 and 2.2: which pages hold the rows, leaf by leaf, assembled to fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADVICE = "read other columns only, or rewrite the table with version 2.2"
 
 @contextmanager
 def naming(uri: str, place: str) -> Iterator[None]:
-    """Turn what decoders raise into public errors that name the file and the place in it."""
+    """Turns decoder errors into public errors that name the file and the location in it."""
     try:
         yield
     except NotRead as error:
@@ -38,7 +38,7 @@ def naming(uri: str, place: str) -> Iterator[None]:
 
 
 def paths(node: Node) -> Iterator[tuple[Node, ...]]:
-    """From the node down to each of its leaves."""
+    """The paths from the node to each of its leaves."""
     if node.is_leaf:
         yield (node,)
         return
@@ -48,7 +48,7 @@ def paths(node: Node) -> Iterator[tuple[Node, ...]]:
 
 
 def split(wanted: Wanted, firsts: Sequence[int], stops: Sequence[int]) -> Iterator[tuple[int, Wanted]]:
-    """(page, rows of the page) for rows of the column, with the first row of each page and the one behind it."""
+    """(page, rows of the page) for rows of the column, with the first row of each page and the one after its last."""
     for i, (first, stop) in enumerate(zip(firsts, stops)):
         if isinstance(wanted, range):
             part: Wanted = range(max(wanted.start, first) - first, min(wanted.stop, stop) - first)
@@ -113,7 +113,7 @@ class ColumnReader:
         raise NotRead("a page layout other than mini-block, full-zip and constant")
 
     def read(self, wanted: Wanted) -> list[pa.Array]:
-        """The rows, an array a page."""
+        """The rows, one array per page."""
         out = []
         for i, part in split(wanted, self._firsts, self._stops):
             with naming(self._container.source.uri, f"{self.place}, page {i}"):
@@ -125,19 +125,19 @@ class ColumnReader:
 
     @property
     def size(self) -> int:
-        """Bytes of the pages."""
+        """The size of the pages in bytes."""
         return sum(sum(page.buffer_sizes) for page in self._pages)
 
 
 class FieldReader(Protocol):
-    """What reads fields of one file version."""
+    """The reader of fields of one file version."""
 
     def read(self, node: Node, wanted: Wanted) -> list[pa.Array]: ...
     def size(self, node: Node) -> int: ...
 
 
 class StructuralReader:
-    """Fields of a file of 2.1 or 2.2. `columns` tells which column a leaf field is in."""
+    """Fields of a file of 2.1 or 2.2. `columns` maps leaf fields to their columns."""
 
     def __init__(self, container: Container, columns: Mapping[int, int], rows: int) -> None:
         self._container, self._columns, self._rows = container, columns, rows
@@ -153,10 +153,10 @@ class StructuralReader:
         return known
 
     def read(self, node: Node, wanted: Wanted) -> list[pa.Array]:
-        """The rows of a field; null where the file has none of its leaves."""
+        """The rows of a field; null if the file has none of its leaves."""
         found = {}
         leaves = list(paths(node))
-        if any(not _is_bare(path) for path in leaves):  # pylance gives a bare struct in a struct no levels of its own
+        if any(not _is_bare(path) for path in leaves):  # pylance writes no levels for an empty struct inside a struct
             leaves = [path for path in leaves if not _is_bare(path)]
         for path in leaves:
             reader = self._reader(path)
@@ -176,7 +176,7 @@ class StructuralReader:
 
 
 def _is_bare(path: tuple[Node, ...]) -> bool:
-    """Whether a path ends in a struct without members, below another field."""
+    """Whether a path ends in a struct without fields, below another field."""
     return len(path) > 1 and path[-1].logical_type == "struct" and not path[-1].children
 
 

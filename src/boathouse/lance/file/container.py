@@ -15,13 +15,13 @@ from boathouse.lance.file.segments import Broken
 
 MAGIC = b"LANC"
 TAIL_BYTES = 64 << 10
-_GAP = 64 << 10  # ranges nearer than this are read in one request
+_GAP = 64 << 10  # ranges closer than this are read in one request
 FOOTER = struct.Struct("<QQQIIHH4s")
 VERSIONS = {(0, 1): "0.1", (0, 2): "0.1", (0, 3): "2.0", (2, 0): "2.0", (2, 1): "2.1", (2, 2): "2.2"}
 
 
 class Input(Protocol):
-    """The part of a pyarrow file that is used."""
+    """The methods of a pyarrow file that are used."""
 
     def read_at(self, nbytes: int, offset: int) -> bytes: ...
     def size(self) -> int: ...
@@ -29,13 +29,13 @@ class Input(Protocol):
 
 
 class Files(Protocol):
-    """What opens data files, on a driver or on an executor."""
+    """Opens data files, on a driver or on an executor."""
 
     def open_input(self, uri: str, /) -> Input: ...
 
 
 class Source:
-    """Byte ranges of one file. Raises Broken for ranges outside of it."""
+    """Byte ranges of one file. Raises Broken for ranges outside it."""
 
     def __init__(self, file: Input, uri: str, size: int | None) -> None:
         self.uri = uri
@@ -49,7 +49,7 @@ class Source:
         return int(size() if callable(size) else size)
 
     def measure(self) -> bool:
-        """Asks for the size instead of believing the one given; whether it is another."""
+        """Requests the actual size; returns whether it differs from the given one."""
         before, self.size = self.size, self._size_of(self._file)
         return self.size != before
 
@@ -60,7 +60,7 @@ class Source:
             return np.empty(0, np.uint8)
         raw = self._read(offset, size)
         if len(raw) != size:
-            raise Broken(f"{len(raw)} bytes at {offset} where {size} were asked: the file is shorter than said")
+            raise Broken(f"{len(raw)} bytes at {offset} instead of {size}: the file is shorter than recorded")
         return np.frombuffer(raw, np.uint8)
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -73,7 +73,7 @@ class Source:
         return raw
 
     def read_many(self, offsets: Ints, sizes: Ints) -> Bytes:
-        """Ranges in ascending order, one behind the other; near ones in one request."""
+        """Ranges in ascending order, concatenated; adjacent ones in one request."""
         if not len(offsets):
             return np.empty(0, np.uint8)
         ends = offsets + sizes
@@ -93,7 +93,7 @@ class Source:
 
 
 class Container:
-    """Footer and tables of a 2.x file; column metadata is read when asked for."""
+    """Footer and tables of a 2.x file; column metadata is read on request."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -112,7 +112,7 @@ class Container:
         self.descriptor = m.FileDescriptor.decode(self.global_buffer(0).tobytes(), where=source.uri)
 
     def _read_tail(self) -> None:
-        """The tail. Writers of 0.1 recorded sizes that are wrong, so for those files the true size is asked for."""
+        """The tail. Writers of 0.1 recorded wrong sizes, so the actual size of those files is requested."""
         source = self.source
         if self._tail_ends_well():
             return
@@ -121,7 +121,7 @@ class Container:
             raise Broken("no Lance magic number at the end")
         major, minor = FOOTER.unpack(self._tail[-FOOTER.size :].tobytes())[5:7]
         if VERSIONS.get((major, minor)) != "0.1":
-            raise Broken(f"a file of {source.size} bytes that is recorded with {known}")
+            raise Broken(f"a file of {source.size} bytes, recorded with {known}")
 
     def _tail_ends_well(self) -> bool:
         size = self.source.size
@@ -133,7 +133,7 @@ class Container:
         return size >= FOOTER.size and self._tail[-4:].tobytes() == MAGIC
 
     def bytes(self, offset: int, size: int) -> Bytes:
-        """A range, from the tail that is there already if it lies in it."""
+        """A range, from the tail that is already read if it is inside."""
         if offset >= self._start and offset + size <= self.source.size:
             return self._tail[offset - self._start : offset - self._start + size]
         return self.source.read(offset, size)
@@ -148,7 +148,7 @@ class Container:
         return self.bytes(offset, size)
 
     def column(self, index: int) -> m.ColumnMetadata:
-        """The metadata of one column. Raises Broken if there is no such column."""
+        """The metadata of one column. Raises Broken if the column does not exist."""
         if not 0 <= index < self.columns:
             raise Broken(f"column {index} of {self.columns}")
         if index not in self._metadata:
@@ -157,7 +157,7 @@ class Container:
         return self._metadata[index]
 
     def encoding(self, encoding: m.Encoding | None) -> m.AnyMessage:
-        """What an encoding holds, in place or elsewhere in the file."""
+        """The content of an encoding, inline or elsewhere in the file."""
         if encoding is not None and encoding.direct is not None:
             return m.AnyMessage.decode(encoding.direct.encoding, where=self.source.uri)
         if encoding is not None and encoding.indirect is not None:
@@ -167,7 +167,7 @@ class Container:
 
 
 def version_of(major: int, minor: int, where: str) -> str:
-    """The name of a file version. Raises UnsupportedFeatureError for versions that are not read."""
+    """The name of a file version. Raises UnsupportedFeatureError for unsupported versions."""
     version = VERSIONS.get((major, minor))
     if version is None:
         raise UnsupportedFeatureError(
@@ -177,6 +177,6 @@ def version_of(major: int, minor: int, where: str) -> str:
 
 
 def corrupt(error: Exception, where: str, place: str = "") -> CorruptTableError:
-    """The public error for bytes that break the format."""
+    """The public error for bytes that violate the format."""
     text = f"{place}: {error}" if place else str(error)
     return CorruptTableError(text, where=where, advice="restore the file or delete the rows of its fragment")

@@ -1,6 +1,6 @@
 """Mini-block value codecs of 2.1 and 2.2, decoded for many chunks at once.
 
-Each decoder takes an encoding, the buffers (one piece a chunk in each) and the number of values a chunk.
+Each decoder takes an encoding, the buffers (one piece per chunk in each) and the number of values per chunk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from boathouse.lance.file.segments import Broken, NotRead, Segments, column, uns
 
 _FSST_MAGIC = b"TSSF"
 _FSST_TABLE_BYTES = 2312
-_INFLATED = 1 << 30  # what blocks read together may inflate to, however small they are
+_INFLATED = 1 << 30  # the size to which blocks read together may inflate, however small they are
 
 
 def decode_chunks(encoding: m.CompressiveEncoding | None, buffers: Sequence[Segments], counts: Ints) -> Plain:
@@ -69,7 +69,7 @@ def _decode(encoding: m.CompressiveEncoding | None, buffers: list[Segments], cou
 
 
 def name_of(encoding: m.CompressiveEncoding) -> str:
-    """The codec's name, or the numbers of the fields that are not known."""
+    """The codec's name, or the number of the unknown field."""
     for name, value in encoding.__dict__.items():
         if value is not None and name != "unknown":
             return name
@@ -127,7 +127,7 @@ def _inline(packing: m.InlineBitpacking, data: Segments, counts: Ints) -> Fixed:
 
 
 def _heads(rows: npt.NDArray[Any], counts: Ints) -> npt.NDArray[Any]:
-    """The first counts[i] items of row i, one row behind the other."""
+    """The first counts[i] items of row i, concatenated."""
     width = rows.shape[1]
     if (counts[:-1] == width).all():
         return rows.reshape(-1)[: int(counts.sum())]
@@ -135,7 +135,7 @@ def _heads(rows: npt.NDArray[Any], counts: Ints) -> npt.NDArray[Any]:
 
 
 def unpack_out_of_line(packed: npt.NDArray[Any], count: int, width: int) -> npt.NDArray[Any]:
-    """Whole blocks of 1,024, then a tail that is raw if its length says so, else a padded block."""
+    """Whole blocks of 1,024, then a tail that is raw if its length matches, else a padded block."""
     bits = packed.dtype.itemsize * 8
     if not 0 <= width <= bits:
         raise Broken(f"values of {bits} bits packed to {width}")
@@ -203,7 +203,7 @@ def _variable(variable: m.Variable, data: Segments, counts: Ints) -> Var:
     starts, stops = offsets[first], offsets[first + counts]
     lengths = np.delete(np.diff(offsets), (first + counts)[:-1]) if len(counts) else offsets[:0]
     if len(lengths) and int(lengths.min()) < 0:
-        raise Broken("string offsets that go back")
+        raise Broken("string offsets that decrease")
     bodies = data.part(starts, stops - starts)
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
@@ -220,7 +220,7 @@ def offset_width(variable: m.Variable) -> int:
 
 @lru_cache(maxsize=64)
 def _table(raw: bytes) -> Table | None:
-    """None if the values are stored as they are."""
+    """None if the values are stored plain."""
     if len(raw) < 8 or raw[4:8] != _FSST_MAGIC:
         raise Broken("an FSST table without its magic number")
     if raw[3] == 0:
@@ -236,7 +236,7 @@ def _table(raw: bytes) -> Table | None:
 
 
 def undo_fsst(raw_table: bytes, coded: Plain) -> Plain:
-    """Values behind their FSST codes."""
+    """Values decoded from their FSST codes."""
     table = _table(raw_table)
     if table is None:
         return coded
@@ -252,7 +252,7 @@ def undo_fsst(raw_table: bytes, coded: Plain) -> Plain:
 def _runs(rle: m.Rle, buffers: list[Segments], counts: Ints) -> Plain:
     """Run values, then run lengths of one byte; a chunk has as many runs as lengths.
 
-    pylance 2.0 to 8.0 count the last run of a chunk to its end, though the next chunk begins within it.
+    pylance 2.0 to 8.0 count the last run of a chunk to the run's end, although the next chunk begins within it.
     """
     values, lengths = _next(buffers), _next(buffers)
     runs = lengths.sizes
@@ -288,12 +288,12 @@ def codec(compression: m.BufferCompression | None) -> tuple[pa.Codec, int]:
 
 
 def budget(packed: int) -> Budget:
-    """What blocks of `packed` bytes together may inflate to."""
+    """The size to which blocks of `packed` bytes together may inflate."""
     return Budget(packed, None, _INFLATED)
 
 
 def decompress(raw: Any, engine: pa.Codec, prefix: int, left: Budget) -> pa.Buffer:
-    """One block behind its length."""
+    """One block, preceded by its length."""
     size = int.from_bytes(bytes(raw[:prefix]), "little")
     if len(raw) < prefix:
         raise Broken(f"a compressed block of {len(raw)} bytes")
@@ -337,7 +337,7 @@ def _vectors(encoding: m.FixedSizeList, buffers: list[Segments], counts: Ints) -
 
 
 def each_layer(encoding: m.CompressiveEncoding) -> Iterator[m.CompressiveEncoding]:
-    """The encoding and those of its fixed-size lists, from the outside."""
+    """The encoding and those of its fixed-size lists, from the outermost."""
     yield encoding
     if encoding.fixed_size_list is not None and encoding.fixed_size_list.values is not None:
         yield from each_layer(encoding.fixed_size_list.values)

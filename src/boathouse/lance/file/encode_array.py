@@ -1,4 +1,4 @@
-"""A column to pages of version 2.0: one for the field and one for each field below it, depth first."""
+"""Encodes a column as pages of version 2.0: one for the field and one for each field below it, depth first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADVICE = "write the table with version 2.2"
 
 
 def encode_arrays(node: Node, array: pa.Array) -> Iterator[EncodedPage]:
-    """The page of each column. Raises UnsupportedFeatureError for what version 2.0 cannot hold.
+    """The page of each column. Raises UnsupportedFeatureError for what version 2.0 cannot store.
 
     That is: null structs, maps, fixed-size lists of structs.
     """
@@ -120,7 +120,7 @@ def _strings(plain: Var, valid: Mask | None, buffers: list[bytes]) -> m.ArrayEnc
 
 
 def _dictionary(array: pa.Array, buffers: list[bytes]) -> m.ArrayEncoding:
-    """Keys from 0; a null key points to a null item behind the others."""
+    """Keys from 0; a null key points to a null item after the others."""
     items, keys = array.dictionary, array.indices
     if keys.null_count:
         items = pa.concat_arrays([items, pa.nulls(1, items.type)])

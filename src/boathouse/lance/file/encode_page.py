@@ -1,4 +1,4 @@
-"""A leaf to a page of 2.2: constant, mini-block or full-zip layout.
+"""Encodes a leaf as a page of 2.2: constant, mini-block or full-zip layout.
 
 Every number is little-endian. Buffers of a mini-block page: chunk words, chunks, the dictionary if there
 is one, the repetition index if there are lists. Of a full-zip page: the zipped rows, then the row starts
@@ -38,7 +38,8 @@ _DICTIONARY_SAMPLE = 1024
 
 
 class TooLarge(Exception):
-    """A mini-block chunk would hold more levels or bytes than its header can tell: the page must be cut at a row."""
+    """A mini-block chunk would have more levels or bytes than its header can express: the page must be split at a
+    row."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class EncodedPage:
 
 
 def encode_leaf(leaf: Leaf, version: str = "2.2") -> EncodedPage:
-    """The page of 2.1 or 2.2 that holds a leaf. Raises TooLarge if it must be cut into fewer rows."""
+    """The page of 2.1 or 2.2 that holds a leaf. Raises TooLarge if it must be split into fewer rows."""
     length = leaf.entries if leaf.rep is None else leaf.rows
     kind = leaf.values.type
     if pa.types.is_struct(kind):
@@ -96,14 +97,14 @@ def _bottom(plain: Plain) -> Plain:
 
 
 def _empty_struct(leaf: Leaf, length: int) -> EncodedPage:
-    """A struct without members: readers take a page without buffers for valid."""
+    """A struct without fields: readers treat a page without buffers as valid."""
     if leaf.values.null_count or leaf.rep is not None:
-        raise UnsupportedFeatureError(f"writing nulls or lists of the struct without members `{leaf.node.name}`")
+        raise UnsupportedFeatureError(f"writing nulls or lists of the struct without fields `{leaf.node.name}`")
     return EncodedPage([], m.PageLayout(constant=m.ConstantLayout(layers=(m.NULLABLE_ITEM,))), length)
 
 
 def _absent(leaf: Leaf, length: int) -> EncodedPage:
-    """No value at all: the levels alone say what is null and what is empty."""
+    """No values: only the levels define what is null and what is empty."""
     if leaf.layers == (m.NULLABLE_ITEM,):
         return EncodedPage([], m.PageLayout(constant=m.ConstantLayout(layers=leaf.layers)), length)
     layout = m.ConstantLayout(layers=leaf.layers)
@@ -146,7 +147,7 @@ def _constant(leaf: Leaf, plain: Plain, valid: npt.NDArray[np.bool_] | None, len
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a mini-block page is made of: the values (or keys), and the dictionary they point into."""
+    """The parts of a mini-block page: the values (or keys), and the dictionary that they point to."""
 
     leaf: Leaf
     values: Plain
@@ -165,7 +166,7 @@ def _dictionary_column(leaf: Leaf) -> _Parts:
 
 
 def _low_cardinality(leaf: Leaf, plain: Plain) -> _Parts | None:
-    """Keys and a dictionary, where a sample and then the page have few distinct strings."""
+    """Keys and a dictionary, if a sample and then the page have few distinct strings."""
     if not isinstance(plain, Var) or len(plain) < _DICTIONARY_SAMPLE:
         return None
     step = len(plain) // _DICTIONARY_SAMPLE
@@ -181,7 +182,7 @@ def _low_cardinality(leaf: Leaf, plain: Plain) -> _Parts | None:
 
 
 def _mini_block(parts: _Parts, length: int, version: str) -> EncodedPage:
-    """With as many values a chunk as fit, fewer where their levels or bytes are too many for its header."""
+    """With as many values per chunk as fit, fewer if their levels or bytes are too many for its header."""
     for most in (MAX_LOG_VALUES, 8, 4):
         try:
             return _mini_block_of(parts, length, version, most)
@@ -223,7 +224,7 @@ def _mini_block_of(parts: _Parts, length: int, version: str, most: int) -> Encod
 
 
 def _level_bounds(leaf: Leaf, log_values: int, chunks: int) -> list[int]:
-    """Where each chunk's levels begin: at its first value, so that absent lists follow the value before."""
+    """The start of each chunk's levels: at its first value, so that absent lists follow the previous value."""
     starts = np.arange(chunks, dtype=np.int64) << log_values
     if leaf.visible is not None:
         at = np.flatnonzero(leaf.visible)
@@ -274,7 +275,7 @@ def _assemble(chunked: Chunked, levels: list[Any], bounds: list[int], word: int)
 
 
 def _repetition_index(rep: Levels, bounds: list[int]) -> bytes:
-    """u64 pairs a chunk: rows that end in it, items after the last of them."""
+    """u64 pairs, one per chunk: rows that end in it, items after the last of them."""
     top = int(rep.max())
     starts = np.flatnonzero(rep == top)
     stops = np.array(bounds[1:])
@@ -341,7 +342,7 @@ def _full_zip(leaf: Leaf, plain: Plain, length: int) -> EncodedPage:
 
 
 def _zip_rows(plain: Plain) -> tuple[npt.NDArray[np.uint8], int]:
-    """(n, width) bytes a value, bitmaps of nullable items first, and the bits a value."""
+    """(n, width) bytes per value, bitmaps of nullable items first, and the bits per value."""
     if isinstance(plain, Fixed):
         return plain.data, plain.width * 8
     assert isinstance(plain, Vectors)
@@ -354,7 +355,7 @@ def _zip_rows(plain: Plain) -> tuple[npt.NDArray[np.uint8], int]:
 def _zip_variable(
     leaf: Leaf, plain: Var, control: npt.NDArray[np.uint8], visible: npt.NDArray[np.bool_]
 ) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """Control word, then for a value that is there its length and bytes."""
+    """Control word, then for a present value its length and bytes."""
     width = control.shape[1]
     there = visible if leaf.defs is None else visible & (leaf.defs == 0)
     stored = np.ones(len(plain), np.bool_) if leaf.defs is None else leaf.defs[visible] == 0

@@ -1,7 +1,7 @@
-"""Values to the codecs that are written: flat, bits, inline bit packing, variable, dictionary.
+"""Encodes values with the codecs that are written: flat, bits, inline bit packing, variable, dictionary.
 
-A codec cuts the values into mini-block chunks of a power of two of values (the last one: the rest) and
-gives for each of its buffers the bytes of each chunk.
+A codec splits the values into mini-block chunks of a power of two values (the last one: the rest) and returns for each
+of its buffers the bytes of each chunk.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def variable_encoding(offset_bits: int = 32) -> m.CompressiveEncoding:
 
 
 def log_values_for(value_bytes: float, chunk_bytes: int) -> int:
-    """The greatest k from 1 to 12 so that 2**k values of that mean size fit a chunk."""
+    """The greatest k from 1 to 12 such that 2**k values of this mean size fit into a chunk."""
     fitting = int(chunk_bytes / max(value_bytes, 1 / 8))
     return min(max(fitting.bit_length() - 1, 1), MAX_LOG_VALUES)
 
 
 def pieces(data: npt.NDArray[Any], step: int) -> list[memoryview]:
-    """The bytes of an array cut every `step` bytes."""
+    """The bytes of an array, split every `step` bytes."""
     flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
     return [flat[i : i + step] for i in range(0, len(flat), step)]
 
 
 def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES) -> Chunked:
-    """Cut and encode, 2**most values a chunk at most; integers are bit-packed where that gains at least a tenth."""
+    """Splits and encodes, at most 2**most values per chunk; integers are bit-packed if that saves at least 10 %."""
     if isinstance(values, Var):
         return _chunk_var(values, most)
     if isinstance(values, Bits):
@@ -63,7 +63,7 @@ def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES) -
         return Chunked(log, [pieces(packed, 1 << (log - 3))], flat_encoding(1))
     if isinstance(values, Vectors):
         return _chunk_vectors(values, most)
-    assert isinstance(values, Fixed)  # only decoders make Nulls
+    assert isinstance(values, Fixed)  # only decoders create Nulls
     if integers and most >= 10 and values.width in (1, 2, 4, 8):
         packed_chunks = _bitpack(values.data.reshape(-1).view(f"u{values.width}"))
         if packed_chunks is not None:
@@ -103,7 +103,7 @@ def _chunk_vectors(values: Vectors, most: int) -> Chunked:
 
 
 def flatten_vectors(values: Vectors) -> tuple[Bytes, npt.NDArray[Any], list[tuple[int, npt.NDArray[np.bool_]]]]:
-    """(bytes a row, the same as bits if boolean, masks from the outside with their items a row)."""
+    """(bytes per row, the same as bits if boolean, masks from the outermost with their items per row)."""
     masks = []
     rows, per_row = len(values), 1
     level: Plain = values
@@ -121,7 +121,7 @@ def flatten_vectors(values: Vectors) -> tuple[Bytes, npt.NDArray[Any], list[tupl
 
 
 def _bitpack(values: npt.NDArray[Any]) -> Chunked | None:
-    """Blocks of 1,024: a word with the width, then the packed words; None where it does not gain."""
+    """Blocks of 1,024: a word with the width, then the packed words; None if that saves nothing."""
     n, size = len(values), values.dtype.itemsize
     blocks = -(-n // fastlanes.BLOCK)
     if n < 256:
@@ -187,7 +187,7 @@ def block_values(values: Plain) -> tuple[bytes, m.CompressiveEncoding]:
 
 
 def chunk_levels(levels: npt.NDArray[np.uint16], bounds: list[int]) -> tuple[Buffers, m.CompressiveEncoding]:
-    """Levels cut at `bounds`, each piece bit-packed out of line: whole blocks, then the shorter kind of tail."""
+    """Levels split at `bounds`, each piece bit-packed out of line: whole blocks, then the shorter kind of tail."""
     width = int(levels.max(initial=0)).bit_length() or 1
     out: list[bytes] = []
     sizes = [b - a for a, b in pairwise(bounds)]
@@ -211,7 +211,7 @@ def _pack_uniform(levels: npt.NDArray[np.uint16], size: int, width: int) -> list
         len(rows), whole // fastlanes.BLOCK * fastlanes.words(width, 16)
     )
     tail = rows[:, whole:]
-    # A reader takes a tail whose length equals its count of values for raw: pack only what gets shorter.
+    # A reader treats a tail whose length equals its count of values as raw: pack only what gets shorter.
     if tail.shape[1] > fastlanes.words(width, 16):
         padded = np.zeros((len(rows), fastlanes.BLOCK), np.uint16)
         padded[:, : tail.shape[1]] = tail

@@ -1,7 +1,7 @@
-"""Full-zip pages of 2.1 and 2.2: rows of control word and value, one behind the other.
+"""Full-zip pages of 2.1 and 2.2: consecutive rows of control word and value.
 
 A control word is rep << bits_def | def, in 0, 1, 2 or 4 bytes. A null item of fixed width still has its
-bytes; one of variable width has the control word alone, and so has an absent list.
+bytes; one of variable width has only the control word, and so has an absent list.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FullZipPage:
             self._visible_limit += layer == m.NULLABLE_ITEM
 
     def _starts(self) -> Ints:
-        """Where each row begins, and where the last one ends."""
+        """The start of each row, and the end of the last one."""
         if self._index is None:
             size = self._page.buffer_sizes[1]
             width, odd = divmod(size, self.rows + 1)
@@ -65,7 +65,7 @@ class FullZipPage:
             raw = unsigned(self._source.read(self._page.buffer_offsets[1], size), width)
             index = raw.astype(np.int64)
             if index[0] < 0 or (np.diff(index) < 0).any() or int(index[-1]) > self._page.buffer_sizes[0]:
-                raise Broken("a row index that goes back or beyond its page")
+                raise Broken("a row index that decreases or exceeds its page")
             self._index = index
         return self._index
 
@@ -86,7 +86,7 @@ class FullZipPage:
         return self._decode(data, *items)
 
     def _words(self, data: Bytes, at: Ints) -> tuple[Levels, Levels]:
-        """Repetition and definition levels of the control words at these places."""
+        """Repetition and definition levels of the control words at these positions."""
         if self._control == 0:
             return np.zeros(len(at), np.uint16), np.zeros(len(at), np.uint16)
         raw = Segments(data, at, np.full(len(at), self._control)).rows(self._control)
@@ -98,7 +98,7 @@ class FullZipPage:
         return rep.astype(np.uint16), defs.astype(np.uint16)
 
     def _lengths(self, data: Bytes, at: Ints, defs: Levels) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
-        """(skip to the value's bytes, their number, whether the item is visible) for items at these places."""
+        """(skip to the value's bytes, their number, whether the item is visible) for items at these positions."""
         visible = defs <= self._visible_limit
         if self._value is not None:
             return np.full(len(at), self._control), np.where(visible, self._value, 0), visible
@@ -109,7 +109,7 @@ class FullZipPage:
         return self._control + np.where(there, self._length, 0), lengths, visible
 
     def _single(self, data: Bytes, at: Ints, sizes: Ints) -> tuple[Levels, Levels, Ints, Ints]:
-        """One item a row."""
+        """One item per row."""
         rep, defs = self._words(data, at)
         skip, lengths, _ = self._lengths(data, at, defs)
         if ((skip + lengths) != sizes).any():
@@ -117,7 +117,7 @@ class FullZipPage:
         return rep, defs, at + skip, lengths
 
     def _walk(self, data: Bytes, at: Ints, stops: Ints) -> tuple[Levels, Levels, Ints, Ints]:
-        """Items of rows of lists: item k of every row, then k + 1, until all rows are through."""
+        """Items of rows of lists: item k of every row, then k + 1, until all rows are done."""
         found: list[tuple[Any, ...]] = []
         row = np.arange(len(at))
         while len(at):
@@ -125,7 +125,7 @@ class FullZipPage:
             skip, lengths, visible = self._lengths(data, at, defs)
             after = at + skip + lengths
             if (after > stops).any() or (after <= at).any():
-                raise Broken("a list that reaches beyond its row")
+                raise Broken("a list that extends beyond its row")
             found.append((row, rep, defs, at + skip, np.where(visible, lengths, -1)))
             going = after < stops
             row, at, stops = row[going], after[going], stops[going]
@@ -135,7 +135,7 @@ class FullZipPage:
         rows, reps, all_defs, starts, sizes = (np.concatenate(part) for part in zip(*found))
         order = np.argsort(rows, kind="stable")
         if (reps[: len(found[0][0])] == 0).any() or (reps[len(found[0][0]) :] >= max(reps.max(), 1)).any():
-            raise Broken("a row that does not begin where the index says")
+            raise Broken("a row that does not begin at its position in the index")
         return reps[order], all_defs[order], starts[order], sizes[order]
 
     def _decode(self, data: Bytes, rep: Levels, defs: Levels, starts: Ints, sizes: Ints) -> Decoded:
@@ -168,7 +168,7 @@ class FullZipPage:
 
 
 def _fixed(encoding: m.CompressiveEncoding, rows: Bytes) -> Plain:
-    """Flat values, or the fixed-size lists that they are rows of."""
+    """Flat values, or fixed-size lists of them."""
     if encoding.flat is not None and encoding.flat.data is None:
         if encoding.flat.bits_per_value != rows.shape[1] * 8:
             raise Broken(f"{encoding.flat.bits_per_value} bits in values of {rows.shape[1]} bytes")
@@ -215,7 +215,7 @@ def _nested(
 
 
 def _variable(encoding: m.CompressiveEncoding, pieces: Segments, there: npt.NDArray[np.bool_], width: int) -> Plain:
-    """Strings, each compressed alone if at all."""
+    """Strings, each compressed separately if at all."""
     if encoding.general is not None:
         return _variable(
             encoding.general.values or m.CompressiveEncoding(), _inflate(encoding.general, pieces, there), there, width
@@ -239,7 +239,7 @@ def _inflate(general: m.General, pieces: Segments, there: npt.NDArray[np.bool_])
 
 
 def _packed_rows(packed: m.VariablePackedStruct, pieces: Segments, there: npt.NDArray[np.bool_]) -> Packed:
-    """Members in order: fixed bytes, or a length and bytes. A null row has none of them."""
+    """Fields in order: fixed bytes, or a length and bytes. A null row has none of them."""
     at, stops = pieces.starts.copy(), pieces.starts + pieces.sizes
     members: list[Plain] = []
     for field in packed.fields:
@@ -247,7 +247,7 @@ def _packed_rows(packed: m.VariablePackedStruct, pieces: Segments, there: npt.ND
         if field.bits_per_value is not None:
             size = field.bits_per_value // 8
             if field.bits_per_value % 8 or not size:
-                raise NotRead(f"packed members of {field.bits_per_value} bits")
+                raise NotRead(f"packed fields of {field.bits_per_value} bits")
             sizes = np.where(there, size, 0)
             rows = np.zeros((len(at), size), np.uint8)
             rows[there] = Segments(pieces.data, at[there], sizes[there]).rows(size)
@@ -263,7 +263,7 @@ def _packed_rows(packed: m.VariablePackedStruct, pieces: Segments, there: npt.ND
             members.append(_variable(encoding, Segments(pieces.data, at, sizes), there, width))
         at = at + sizes
         if (at > stops).any():
-            raise Broken("a packed row whose members reach beyond it")
+            raise Broken("a packed row whose fields extend beyond it")
     if (at != stops).any() or not members:
-        raise Broken("a packed row that is longer than its members")
+        raise Broken("a packed row that is longer than its fields")
     return Packed(tuple(members))

@@ -1,7 +1,8 @@
-"""Data files of version 0.1: plain pages named by a table of (field, batch), in the batches they were written.
+"""Data files of version 0.1: plain pages, located by a table of (field, batch), in the batches in which they were
+written.
 
-The format keeps no validity: nulls of fixed width read as zero, null strings and empty strings both as null, or both
-as empty where the field cannot be null.
+The format has no validity: nulls of fixed width are read as zero, null strings and empty strings both as null, or both
+as empty if the field cannot be null.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class LegacyReader:
         self.metadata = dict(manifest.schema_metadata)
         self._batches = list(metadata.batch_offsets) or [0]
         if self._batches[0] != 0 or any(b < a for a, b in pairwise(self._batches)):
-            raise Broken("batches that go back")
+            raise Broken("batches that decrease")
         self.rows = self._batches[-1]
         nodes = {n.id: n for top in tree(self.fields, where=source.uri) for n in top.walk()}
         self._nodes = nodes
@@ -49,7 +50,7 @@ class LegacyReader:
         self._pages = unsigned(raw, 8).astype(np.int64).reshape(span, batches, 2)
 
     def _prefixed(self, position: int) -> bytes:
-        """A message behind its u32 length."""
+        """A message, preceded by its u32 length."""
         size = int.from_bytes(self._source.read(position, 4).tobytes(), "little")
         return self._source.read(position + 4, size).tobytes()
 
@@ -88,7 +89,7 @@ class LegacyReader:
         return self._plain(kind, position, start, stop, nullable=node.field.nullable)
 
     def _plain(self, kind: pa.DataType, position: int, start: int, stop: int, *, nullable: bool) -> pa.Array:
-        """An empty string is null where the field may be null."""
+        """An empty string is null if the field may be null."""
         if _is_string(kind):
             values = self._strings(position + 8 * start, stop - start, large=_is_large(kind))
             return typed(values, kind, np.diff(values.offsets) > 0 if nullable else None)
@@ -108,7 +109,7 @@ class LegacyReader:
         return Fixed(self._source.read(position + start * width, (stop - start) * width).reshape(-1, width))
 
     def _strings(self, position: int, count: int, *, large: bool) -> Var:
-        """i64 places in the file, one more than strings; the bytes lie between the first and the last."""
+        """i64 positions in the file, one more than strings; the bytes are between the first and the last."""
         if not count:
             return Var(np.zeros(1, np.int64), np.empty(0, np.uint8))
         places = self._offsets(position, count, 8)
@@ -118,7 +119,7 @@ class LegacyReader:
     def _offsets(self, position: int, count: int, width: int) -> Ints:
         places = unsigned(self._source.read(position, (count + 1) * width), width).astype(np.int64)
         if (np.diff(places) < 0).any():
-            raise Broken("offsets that go back")
+            raise Broken("offsets that decrease")
         return places
 
     def _list(self, node: Node, kind: pa.DataType, batch: int, position: int, start: int, stop: int) -> pa.Array:

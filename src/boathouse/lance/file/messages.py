@@ -9,7 +9,7 @@ from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
 
 @dataclass(frozen=True, kw_only=True)
 class Dictionary(Message):
-    """Where a 0.1 file keeps the values of a dictionary column: offset in bytes, length in values."""
+    """The location of the values of a dictionary column in a 0.1 file: offset in bytes, length in values."""
 
     offset: int = scalar(1, "int64")
     length: int = scalar(2, "int64")
@@ -345,7 +345,7 @@ class ArrayPackedStruct(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayEncoding(Message):
-    """What the page of a 2.0 column holds; members not declared here are refused by name of their number."""
+    """The encoding of a page of a 2.0 column; fields not declared here are refused by their number."""
 
     flat: ArrayFlat | None = nested(1, ArrayFlat, oneof="array")
     nullable: Nullable | None = nested(2, Nullable, oneof="array")

@@ -1,4 +1,4 @@
-"""Pages of 2.1 and 2.2: which bytes hold the rows that are asked for, and those rows decoded."""
+"""Pages of 2.1 and 2.2: locates the bytes of the requested rows, and decodes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PageReader(Protocol):
 
 
 def positions(numbers: Ints, wanted: Wanted) -> slice | Ints | None:
-    """Where the wanted rows are among the decoded ones, whose numbers ascend; -1 marks pieces of rows."""
+    """The positions of the wanted rows among the decoded ones, whose numbers ascend; -1 marks parts of rows."""
     whole = numbers >= 0
     at = np.arange(len(numbers)) if whole.all() else np.flatnonzero(whole)
     known = numbers[at]
@@ -38,11 +38,11 @@ def positions(numbers: Ints, wanted: Wanted) -> slice | Ints | None:
         first = int(np.searchsorted(known, wanted.start))
         last = first + len(wanted) - 1
         if last >= len(known) or known[first] != wanted.start or known[last] != wanted[-1]:
-            raise Broken(f"rows {wanted.start} to {wanted.stop} are not where the page says")
+            raise Broken(f"rows {wanted.start} to {wanted.stop} are not at their recorded position")
         return slice(int(at[first]), int(at[last]) + 1)
     found = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
     if len(wanted) and (not len(known) or (known[found] != wanted).any()):
-        raise Broken("rows are not where the page says")
+        raise Broken("rows are not at their recorded position")
     return at[found]
 
 
@@ -80,7 +80,7 @@ class MiniBlockPage:
         self.counts[-1] = rest
         self._starts = np.cumsum(self.sizes) - self.sizes
         if int(self.sizes.sum()) > self._page.buffer_sizes[1]:
-            raise Broken("chunks that reach beyond their buffer")
+            raise Broken("chunks that extend beyond their buffer")
         self._ends = np.cumsum(self.counts)
         if not self._repeated and self._layout.num_items != self._page.length:
             raise Broken(f"{self._layout.num_items} values in a page of {self._page.length}")
@@ -97,7 +97,7 @@ class MiniBlockPage:
     # --- which chunks ---
 
     def _read_row_index(self) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """Rows that have ended by the end of each chunk; whether a row goes on behind it."""
+        """The number of rows that end by the end of each chunk; whether a row continues after it."""
         raw = unsigned(self._buffer(len(self._page.buffer_offsets) - 1), 8)
         if len(raw) != 2 * len(self.counts) or (len(raw) and int(raw.max()) > 1 << 40):
             raise Broken(f"a repetition index of {len(raw)} numbers for {len(self.counts)} chunks")
@@ -120,7 +120,7 @@ class MiniBlockPage:
         return chosen, first_rows[chosen]
 
     def read(self, wanted: Wanted) -> Decoded:
-        if self._unit > 1:  # an element is an entry: chunk borders need not be row borders
+        if self._unit > 1:  # an element is an entry: chunk boundaries need not be row boundaries
             decoded, _ = self._decode(np.arange(len(self.counts)), None)
             return replace(decoded, pick=slice(wanted.start, wanted.stop) if isinstance(wanted, range) else wanted)
         chunks, first_rows = self._chunks(wanted)
@@ -152,7 +152,7 @@ class MiniBlockPage:
         sizes, counts = self.sizes[chunks], self.counts[chunks]
         levels = [e for e in (layout.rep_compression, layout.def_compression) if e is not None]
         if (layout.rep_compression is not None) != self._repeated:
-            raise Broken("repetition levels without an index, or the reverse")
+            raise Broken("repetition levels without an index, or an index without repetition levels")
         width = 4 if layout.has_large_chunk else 2
         head = 2 + 2 * len(levels) + width * layout.num_buffers
         rows = Segments(data, starts, sizes).rows(head).astype(np.int64)
@@ -186,13 +186,13 @@ class MiniBlockPage:
             first, size = (2 + 2 * i, 2) if i < levels else (2 + 2 * levels + width * (i - levels), width)
             length = sum((rows[:, first + b] << (8 * b) for b in range(size)), np.zeros(len(rows), np.int64))
             if (at + length > starts + sizes).any():
-                raise Broken("a buffer of a chunk reaches beyond the chunk")
+                raise Broken("a buffer of a chunk extends beyond the chunk")
             parts.append(Segments(data, at, length))
             at = (at + length + 7) // 8 * 8
         return parts
 
     def _number(self, rep: Levels, chunks: Ints, first_rows: Ints, num_levels: Ints) -> tuple[Levels, Ints]:
-        """Number the decoded rows; what is left of a row at the start of a run of chunks becomes row -1."""
+        """Numbers the decoded rows; the rest of a row at the start of a run of chunks becomes row -1."""
         runs = np.ones(len(chunks), np.bool_)
         runs[1:] = np.diff(chunks) != 1
         entry = (np.cumsum(num_levels) - num_levels)[runs]
@@ -213,7 +213,7 @@ class MiniBlockPage:
 
 
 def _spans(starts: Ints, ends: Ints, wanted: Wanted) -> Ints:
-    """The chunks from where wanted rows start to where they end; both given as running counts of rows."""
+    """The chunks from where wanted rows start to where they end; both are given as running counts of rows."""
     if isinstance(wanted, range):
         first = int(np.searchsorted(starts, wanted.start, side="right"))
         last = int(np.searchsorted(ends, wanted[-1], side="right"))
@@ -229,7 +229,7 @@ def _spans(starts: Ints, ends: Ints, wanted: Wanted) -> Ints:
 
 
 def _members(encoding: m.CompressiveEncoding | None, values: Plain) -> Plain | Packed:
-    """The members of a packed struct, of fixed width each; other values as they are."""
+    """The fields of a packed struct, each of fixed width; other values unchanged."""
     if encoding is not None and encoding.general is not None:
         return _members(encoding.general.values, values)
     if encoding is None or encoding.packed_struct is None:
@@ -240,13 +240,13 @@ def _members(encoding: m.CompressiveEncoding | None, values: Plain) -> Plain | P
 def unpack_members(packed: m.PackedStruct, values: Plain) -> Packed:
     bits = packed.bits_per_value
     if not isinstance(values, Fixed) or any(b % 8 for b in bits) or sum(bits) != values.width * 8 or not bits:
-        raise NotRead("a packed struct whose members are not whole bytes")
+        raise NotRead("a packed struct whose fields are not whole bytes")
     ends = np.cumsum(bits) // 8
     return Packed(tuple(Fixed(values.data[:, end - b // 8 : end]) for end, b in zip(ends.tolist(), bits)))
 
 
 class ConstantPage:
-    """One value for all rows, or none; levels only where the field is nested or nullable."""
+    """One value for all rows, or none; levels only if the field is nested or nullable."""
 
     def __init__(self, source: Source, page: m.Page, layout: m.ConstantLayout, kind: pa.DataType, unit: int) -> None:
         self._layout, self._kind, self._page, self._source, self._unit = layout, kind, page, source, unit
@@ -270,7 +270,7 @@ class ConstantPage:
             defs = self._levels(buffers[-1], layout.def_compression, layout.num_def_values)
         scalar = self._scalar(buffers)
         nested = any(layer not in (m.ALL_VALID_ITEM, m.NULLABLE_ITEM) for layer in layout.layers)
-        if not nested and self._unit == 1:  # an entry is a row: only those asked for are made
+        if not nested and self._unit == 1:  # an entry is a row: only the requested ones are built
             take: slice | Ints = slice(wanted.start, wanted.stop) if isinstance(wanted, range) else wanted
             if defs is not None and len(defs) != self.rows:
                 raise Broken(f"{len(defs)} levels in a page of {self.rows} rows")
@@ -280,7 +280,7 @@ class ConstantPage:
             raise Broken("lists without repetition levels")
         pick = slice(wanted.start, wanted.stop) if isinstance(wanted, range) else wanted
         if rep is not None and int(np.count_nonzero(rep == rep.max())) != self.rows:
-            raise Broken(f"levels of another number of rows than {self.rows}")
+            raise Broken(f"levels of a number of rows other than {self.rows}")
         return self._made(scalar, entries, rep, defs, pick)
 
     def _scalar(self, buffers: list[Bytes]) -> Plain | None:

@@ -29,7 +29,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Bits:
-    """Booleans, one a value."""
+    """Booleans, one per value."""
 
     data: npt.NDArray[np.bool_]
 
@@ -51,7 +51,7 @@ class Var:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Rows of `dimension` items each; `valid` has one bit an item (None: all)."""
+    """Rows of `dimension` items each; `valid` has one bit per item (None: all)."""
 
     dimension: int
     items: Plain
@@ -63,7 +63,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Nulls:
-    """Items of vectors none of which has a value."""
+    """Items of fixed-size lists none of which has a value."""
 
     count: int
 
@@ -75,7 +75,7 @@ Plain = Fixed | Bits | Var | Vectors | Nulls
 
 
 def byte_width(kind: pa.DataType) -> int:
-    """Bytes of a value of a fixed-width, byte-aligned type."""
+    """The size in bytes of a value of a fixed-width, byte-aligned type."""
     return int(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else int(kind.bit_width) // 8
 
 
@@ -92,7 +92,7 @@ def unpack_bits(data: Bytes, start: int, count: int) -> npt.NDArray[np.bool_]:
 
 
 def plain_of(array: pa.Array) -> Plain:
-    """The values of a leaf array, null slots included, whatever they hold."""
+    """The values of a leaf array, including the undefined ones of null slots."""
     kind = array.type
     t = pa.types
     if t.is_boolean(kind):
@@ -112,7 +112,7 @@ def _vectors_of(array: pa.Array) -> Vectors:
     valid = None
     if child.null_count:
         valid = np.asarray(child.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
-        if array.null_count:  # what a null vector holds does not count
+        if array.null_count:  # the contents of a null list are undefined
             outer = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
             valid = valid | ~np.repeat(outer, dim)
         if valid.all():
@@ -131,7 +131,7 @@ def _var_of(array: pa.Array) -> Var:
 
 
 def compact(values: Var, valid: npt.NDArray[np.bool_]) -> Var:
-    """The same with nothing in the invalid slots."""
+    """The same with empty invalid slots."""
     lengths = np.diff(values.offsets)
     if not lengths[~valid].any():
         return values

@@ -4,7 +4,7 @@
         file.read(rows=range(100))
         file.take(np.array([5, 3]), [file.node("name")])
 
-Only the metadata and pages of the columns asked for are read.
+Only the metadata and pages of the requested columns are read.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class LanceFile:
     """One data file of version 0.1, 2.0, 2.1 or 2.2.
 
     `columns` maps field ids to columns (a manifest's `fields` and `column_indices`); by default the
-    file's own schema gives them. Fields are `Node`s: those of the file, or of the table (renamed, with
-    fewer or more members); what the file does not hold reads as null.
+    file's own schema gives them. Fields are `Node`s: those of the file, or of the table (renamed, with fewer or more
+    nested fields); what the file lacks is read as null.
     """
 
     def __init__(self, source: Source, columns: Mapping[int, int] | None) -> None:
@@ -71,7 +71,7 @@ class LanceFile:
     def open(cls, files: Files, uri: str, size: int | None = None, *, columns: Mapping[int, int] | None = None) -> Self:
         """Open with `files.open_input(uri)`; a known `size` saves a request.
 
-        Raises CorruptTableError, UnsupportedFeatureError (an unknown version), or what the store raises.
+        Raises CorruptTableError, UnsupportedFeatureError (an unknown version), and the errors of the store.
         """
         file = files.open_input(uri)
         try:
@@ -156,7 +156,7 @@ class LanceFile:
         return max(fitting // batch_rows, 1) * batch_rows
 
     def take(self, indices: Ints, columns: Sequence[Node | int | str] | None = None) -> pa.Table:
-        """Rows by number in any order, repetitions included; reads the chunks that hold them."""
+        """Rows by number in any order, repetitions included; reads only their chunks."""
         indices = np.asarray(indices, np.int64)
         if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= self.num_rows):
             raise InvalidArgumentError(f"row {int(indices.max())} of a file of {self.num_rows}", where=self.uri)
@@ -167,7 +167,7 @@ class LanceFile:
         return self._table(self._nodes(columns), unique).take(pa.array(inverse.reshape(-1)))
 
     def read_bytes(self, offset: int, size: int) -> bytes:
-        """Bytes of the file, as blob descriptors name them."""
+        """A byte range of the file, from a blob descriptor."""
         with naming(self.uri, "a blob"):
             return self._source.read(offset, size).tobytes()
 

@@ -1,6 +1,6 @@
 """Lance fields as a tree, as an Arrow schema and as boathouse types.
 
-The kind of a field is its `logical_type` alone: files leave `type` at 0. Fields are stored flat, depth
+The kind of a field is defined by `logical_type` alone: files leave `type` at 0. Fields are stored flat, depth
 first, with ids from 0 and parent_id -1 at the top.
 """
 
@@ -36,7 +36,8 @@ _SIMPLE: dict[str, pa.DataType] = {
     **{f"duration:{unit}": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
 }
 _NAMES = {str(kind): name for name, kind in _SIMPLE.items() if name != "json"}
-# What a blob column reads as: where the bytes are. Versions 2.0 and 2.1 have the first, 2.2 the second.
+# The type in which a blob column is read: the location of the bytes. Versions 2.0 and 2.1 have the first, 2.2 the
+# second.
 BLOB_V1 = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
 BLOB_V2 = pa.struct(
     [
@@ -51,10 +52,10 @@ BLOB_V2 = pa.struct(
     ]
 )
 PACKED = ("packed", "lance-encoding:packed")
-"""Keys of a struct's metadata that ask for one column."""
+"""Keys of a struct's metadata that request storage as one column."""
 MAX_DEPTH = 100
 MAX_ITEMS = 1 << 28
-"""Of a fixed-size list, those within it counted too."""
+"""The most items of a fixed-size list, including nested ones."""
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 
 
@@ -84,7 +85,8 @@ class Node:
 
     @property
     def extension(self) -> str:
-        """The name of the extension type. JSON is known by its logical type: pylance up to 2.0 calls it arrow.json."""
+        """The name of the extension type. JSON is recognised by its logical type: pylance up to 2.0 calls it
+        arrow.json."""
         return JSON if self.logical_type == "json" else self.field.extension_name
 
     @property
@@ -121,15 +123,15 @@ def tree(fields: Sequence[Field], *, where: str | None = None) -> tuple[Node, ..
     depth = {-1: 0}
     blob: list[Field] | None = None
     for f in fields:
-        if f.id < 0 and blob is not None:  # members of a blob's descriptor: without ids, right behind it
+        if f.id < 0 and blob is not None:  # fields of a blob's descriptor: without ids, directly after it
             blob.append(f)
             continue
         if f.parent_id not in below:
             raise CorruptTableError(
-                f"field {f.id} `{f.name}` has parent {f.parent_id}, which is not there", where=where
+                f"field {f.id} `{f.name}` has parent {f.parent_id}, which does not exist", where=where
             )
         if f.id < 0 or f.id in below:
-            raise CorruptTableError(f"field id {f.id} is negative or there twice", where=where)
+            raise CorruptTableError(f"field id {f.id} is negative or occurs twice", where=where)
         depth[f.id] = depth[f.parent_id] + 1
         if depth[f.id] > MAX_DEPTH:
             raise CorruptTableError(f"field {f.id} `{f.name}` is nested more than {MAX_DEPTH} deep", where=where)
@@ -183,7 +185,7 @@ def _dimension(kind: str) -> int:
 
 
 def shown(kind: str) -> str:
-    """A type's text, cut where it is long."""
+    """A type as a string, truncated if it is long."""
     return repr(kind if len(kind) <= 80 else kind[:77] + "...")
 
 
@@ -220,7 +222,7 @@ def leaf_type(kind: str) -> pa.DataType:
 
 
 def _items(kind: pa.DataType) -> int:
-    """Items of one value."""
+    """The number of items of one value."""
     return int(kind.list_size) * _items(kind.value_type) if pa.types.is_fixed_size_list(kind) else 1
 
 
@@ -240,8 +242,8 @@ def arrow_schema(fields: Sequence[Field], metadata: dict[str, bytes] | None = No
 def fields_of(schema: pa.Schema, first_id: int = 0) -> tuple[Field, ...]:
     """Fields for an Arrow schema, ids counted depth first from `first_id`.
 
-    Raises UnsupportedTypeError naming column and type: unions, run-end, list views, intervals, 32 and
-    64-bit decimals cannot be stored.
+    Raises UnsupportedTypeError naming column and type: unions, run-end, list views, intervals, 32- and 64-bit decimals
+    cannot be stored.
     """
     out: list[Field] = []
     for f in schema:
@@ -298,7 +300,7 @@ def _child_fields(kind: pa.DataType) -> list[pa.Field]:
 
 
 def logical_type(kind: pa.DataType, path: str) -> str:
-    """The logical type string of an Arrow type; `path` names the column in the error."""
+    """The logical type string of an Arrow type; `path` is the column's name in errors."""
     simple = _NAMES.get(str(kind))
     if simple is not None:
         return simple
@@ -326,5 +328,5 @@ def logical_type(kind: pa.DataType, path: str) -> str:
     if kind in (pa.string_view(), pa.binary_view()):
         return "string" if kind == pa.string_view() else "binary"
     raise UnsupportedTypeError(
-        f"column `{path}` has the type {kind}, which Lance cannot hold", advice="cast it to a type that it can"
+        f"column `{path}` has the type {kind}, which Lance cannot store", advice="cast it to a type that Lance supports"
     )

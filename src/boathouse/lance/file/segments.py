@@ -1,4 +1,4 @@
-"""Pieces of one byte array, one piece a chunk, and the error for bytes that break the format."""
+"""Pieces of one byte array, one per chunk, and the error for bytes that violate the format."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from boathouse.lance.file.plain import Bytes, Ints
 
 
 class Broken(Exception):
-    """Bytes that break the format; the reader adds file, column and page."""
+    """Bytes that violate the format; the reader adds file, column and page."""
 
 
 class NotRead(Exception):
-    """A legal encoding that is not read here; the reader adds file, column and page."""
+    """A legal encoding that is not supported; the reader adds file, column and page."""
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Piece i is data[starts[i]:starts[i] + sizes[i]]; the constructor checks that it lies in `data`."""
+    """Piece i is data[starts[i]:starts[i] + sizes[i]]; the constructor checks that it is within `data`."""
 
     data: Bytes
     starts: Ints
@@ -33,7 +33,7 @@ class Segments:
             or int(self.sizes.min()) < 0
             or int((self.starts + self.sizes).max()) > len(self.data)
         ):
-            raise Broken("a buffer of a chunk reaches beyond the chunk")
+            raise Broken("a buffer of a chunk extends beyond the chunk")
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -59,7 +59,7 @@ class Segments:
         return np.stack([self.data[start : start + size] for start in self.starts.tolist()])
 
     def joined(self) -> Bytes:
-        """All pieces one behind the other."""
+        """All pieces, concatenated."""
         n = len(self)
         if n > 1 and (self.sizes[:-1] == self.sizes[0]).all():
             size, last = int(self.sizes[0]), int(self.sizes[-1])
@@ -81,7 +81,7 @@ def column(rows: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
 
 def unsigned(data: Bytes, width: int) -> npt.NDArray[Any]:
-    """Bytes as little-endian numbers of 1, 2, 4 or 8 bytes. Raises Broken if they do not come out even."""
+    """Bytes as little-endian numbers of 1, 2, 4 or 8 bytes. Raises Broken if the length is not a multiple."""
     if width not in (1, 2, 4, 8) or len(data) % width:
         raise Broken(f"{len(data)} bytes of {width}-byte numbers")
     return np.frombuffer(data.data, f"<u{width}") if len(data) else np.empty(0, f"<u{width}")

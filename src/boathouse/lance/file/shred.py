@@ -1,4 +1,4 @@
-"""Arrow columns taken apart into leaves: repetition and definition levels and the visible values.
+"""Splits Arrow columns into leaves: repetition and definition levels and the visible values.
 
 Levels count from the inside out. Definition 0 is fully valid; going outward each nullable item, nullable
 list or emptyable list takes the next number, a list that is both takes two (null, then empty). Repetition
@@ -34,8 +34,8 @@ Mask = npt.NDArray[np.bool_]
 class Leaf:
     """One column of a page.
 
-    `values` are the visible ones only; `layers` innermost first; `rep` and `defs` have an entry a level or
-    are None when all zero; `visible` tells the entries that have a value (None: all).
+    `values` are the visible ones only; `layers` innermost first; `rep` and `defs` have one entry per level or are None
+    if all zero; `visible` marks the entries that have a value (None: all).
     """
 
     node: Node
@@ -53,7 +53,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class _State:
-    """On the way down: codes number the kinds of absence from the outside (0 present), starts the lists."""
+    """The state on the way down: codes number the kinds of absence from the outside (0: present), starts the lists."""
 
     entries: int
     rows: int
@@ -108,7 +108,7 @@ def _codes_used(layers: tuple[int, ...]) -> int:
 
 
 def _width(layer: int) -> int:
-    """How many definition levels a layer takes."""
+    """The number of definition levels of a layer."""
     if layer in (ALL_VALID_ITEM, ALL_VALID_LIST):
         return 0
     return 2 if layer == NULL_AND_EMPTY_LIST else 1
@@ -123,7 +123,7 @@ def _has_list(node: Node) -> bool:
 def _item(array: pa.Array, state: _State, *, always: bool) -> _State:
     """An item layer: with nulls if there are any, or `always`.
 
-    pylance 14 cannot read a struct of lists of which some pages have null structs and others a layer without.
+    pylance 14 cannot read a struct of lists if some pages have null structs and others a layer without nulls.
     """
     if array.null_count == 0 and not always:
         return replace(state, layers=(*state.layers, ALL_VALID_ITEM))
@@ -151,7 +151,7 @@ def _shred_list(node: Node, array: pa.Array, state: _State) -> Iterator[Leaf]:
     live = present & ~nulls
     lengths = np.where(live, lengths, 0)
     empty = live & (lengths == 0)
-    # Below anything absent a list counts as null too: pylance cannot read it back from a layer without nulls.
+    # Below anything absent a list counts as null too: pylance cannot read it from a layer without nulls.
     absent = state.codes is not None and bool(state.codes.any())
     has_null, has_empty = bool(nulls.any()) or absent, bool(empty.any())
     layer = {
@@ -183,7 +183,7 @@ def _is_list(layer: int) -> bool:
 
 
 def _expand(state: _State, lengths: npt.NDArray[np.int64], depth: int, layers: tuple[int, ...]) -> _State:
-    """One entry a list element; one entry, invisible, for each list without elements."""
+    """One entry per list element; one invisible entry for each list without elements."""
     if state.visible is None:
         per_entry = lengths
     else:
@@ -200,7 +200,7 @@ def _expand(state: _State, lengths: npt.NDArray[np.int64], depth: int, layers: t
 
 
 def _children(array: pa.Array, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> list[pa.Array]:
-    """The elements of the lists that count, in order; elements below null lists are left out."""
+    """The elements of the lists that count, in order, without elements below null lists."""
     parts = [array.keys, array.items] if pa.types.is_map(array.type) else [array.values]
     total = int(lengths.sum())
     start = int(offsets[0]) if len(offsets) else 0

@@ -1,7 +1,7 @@
-"""Lance data files of versions 2.0, 2.1 and 2.2, written as batches come: a page a column when about 8 MB are there.
+"""Lance data files of versions 2.0, 2.1 and 2.2, written batch by batch: a page per column for about 8 MB each.
 
 The file: page buffers, each on a 64-byte boundary; global buffer 0 with schema and row count; the
-metadata of the columns; the tables of where columns and global buffers lie; a footer of 40 bytes.
+metadata of the columns; the offset tables of columns and global buffers; a footer of 40 bytes.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from boathouse.lance.file.shred import shred
 ALIGNMENT = 64
 PAGE_BYTES = 8 << 20
 MAGIC = b"LANC"
-# What the footer says; manifests say (2, 0) for the first.
+# The versions in the footer; manifests have (2, 0) for the first.
 _FOOTER_VERSIONS = {"2.0": (0, 3), "2.1": (2, 1), "2.2": (2, 2)}
 
 
 class Sink(Protocol):
-    """What a file is written to: a pyarrow stream, an open file, a BytesIO."""
+    """The target of a file: a pyarrow stream, an open file, a BytesIO."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 @dataclass(frozen=True)
 class FileSummary:
-    """What a manifest says about a data file: rows, bytes, and which field each column holds."""
+    """The description of a data file in a manifest: rows, bytes, and the field of each column."""
 
     rows: int
     size: int
@@ -49,8 +49,8 @@ class LanceWriter:
     """One data file. `fields` gives the ids (the table's own, flat, depth first); else they count from 0.
 
     `close` returns the summary; the sink stays open and is the caller's. Raises UnsupportedTypeError for
-    types that Lance cannot hold, UnsupportedFeatureError for what the version cannot (2.0: null structs, maps;
-    2.1: maps, fixed-size lists of structs) and for other versions.
+    types that Lance cannot store, UnsupportedFeatureError for what the version does not support (2.0: null structs,
+    maps; 2.1: maps, fixed-size lists of structs) and for other versions.
     """
 
     def __init__(
@@ -155,13 +155,13 @@ class LanceWriter:
         return self._write(data)
 
     def close(self) -> FileSummary:
-        """Write what is left and the footer."""
+        """Writes the remaining rows and the footer."""
         if self._closed:
-            raise InvalidArgumentError("the file is closed already")
+            raise InvalidArgumentError("the file is already closed")
         self._closed = True
         for column in self._columns:
             self._flush(column, every=True)
-            if self._version == "2.0" and self._rows:  # readers look for a page even where no list has an item
+            if self._version == "2.0" and self._rows:  # readers expect a page even if no list has an item
                 for done, page in zip(column.pages, encode_arrays(column.node, pa.array([], column.kind))):
                     if not done:
                         done.append(self._write_page(page, 0))
@@ -191,7 +191,7 @@ def _direct(type_url: str, value: bytes) -> m.Encoding:
 
 
 class _Column:
-    """Rows of one top-level column that wait for their page, and the pages of its leaves."""
+    """Buffered rows of one top-level column, and the pages of its leaves."""
 
     def __init__(self, node: Node, kind: pa.DataType, owners: list[Node]) -> None:
         self.node = node
@@ -217,7 +217,7 @@ class _Column:
         """The rows of the next page: about `page_bytes`, at least one row, at most 2**20."""
         array = self.waiting[0] if len(self.waiting) == 1 else _concat(self.waiting)
         rows = min(len(array), 1 << 20, max(1, int(len(array) * page_bytes / max(self.bytes, 1))))
-        if len(array) - rows < rows // 8:  # no crumb of a page at the end
+        if len(array) - rows < rows // 8:  # avoids a tiny page at the end
             rows = min(len(array), 1 << 20)
         rest = array.slice(rows)
         self.waiting = [rest] if len(rest) else []
@@ -232,7 +232,7 @@ def _concat(arrays: list[pa.Array]) -> pa.Array:
 
 
 def _fit(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
-    """The array in the column's storage type: names of members and views of strings may differ."""
+    """The array in the column's storage type: names of fields and string views may differ."""
     try:
         return array.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
