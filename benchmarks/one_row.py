@@ -1,4 +1,4 @@
-"""In process: appends of one row, the 1st and the 500th, beside deltalake, pyiceberg and pylance."""
+"""In process: appends of one row, the 1st and the 500th, compared with deltalake, pyiceberg and pylance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def row(i: int) -> pa.Table:
 
 
 def makers() -> dict[str, Maker]:
-    """Each makes an empty table, and gives what appends to it and what counts its rows."""
+    """Each creates an empty table, and returns a function that appends to it and one that counts its rows."""
     count = itertools.count()
     catalog = InMemoryCatalog("bench", warehouse=f"file://{DATA}/one-row-iceberg")
     catalog.create_namespace("b")
@@ -82,7 +82,7 @@ def main() -> None:
             append, _ = make()
             gc.collect()
             seconds = timed(append, 0)
-            if i:  # what the first call of a process imports is not counted
+            if i:  # imports of the first call in the process are not counted
                 first[name].append(seconds)
     tables = {name: make() for name, make in names.items()}
     for i in range(1, APPENDS + LAST // 2 + 1):
@@ -102,7 +102,7 @@ def main() -> None:
     record(
         "In process: appends of one row",
         cases,
-        "Each append is one call by the table's path (by its name in pyiceberg's catalog in memory). The 1st: of "
+        "Each append is one call with the table's path (with its name in pyiceberg's catalog in memory). The 1st: of "
         f"{TABLES} new tables; the {APPENDS}th: the median of appends {near} of one table. The rows are counted in "
         "the end.",
     )

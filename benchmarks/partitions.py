@@ -1,4 +1,4 @@
-"""In process: 4,000 rows into 2,000 partitions, beside deltalake and pyiceberg."""
+"""In process: 4,000 rows into 2,000 partitions, compared with deltalake and pyiceberg."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def main() -> None:
     found = cases(DATA, "disk", "at most 2x")
     if SHARED_MEMORY.is_dir():
         found += cases(SHARED_MEMORY / "boathouse-bench", "memory", "at most 2x")
-    notes = "The rows are shuffled. Each run makes the table, and its 2,000 files are counted, as are the rows in them."
+    notes = "The rows are shuffled. Each run creates the table; its 2,000 files and their rows are counted."
     record("In process: 4,000 rows into 2,000 partitions", found, notes)
 
 

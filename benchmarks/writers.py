@@ -1,4 +1,4 @@
-"""Writers that append to one table at the same time, each in a process of its own, as fast as they can."""
+"""Writers that append to one table at the same time, each in its own process, as fast as they can."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(kind: str, path: str) -> int:
 
 
 def writer(kind: str, path: str, warm: str, seconds: float, start: Any, send: Any) -> None:
-    """Sends how long each append took that succeeded, and how many were given up."""
+    """Sends the duration of each successful append, and the number of appends that were given up."""
     append(kind, warm)
     start.wait()
     taken, failed = [], 0
@@ -53,7 +53,7 @@ def writer(kind: str, path: str, warm: str, seconds: float, start: Any, send: An
 
 
 def race(kinds: list[str], format: str, seconds: float) -> list[tuple[list[float], int]]:
-    """The writers' appends to one table, checked: all rows that were acknowledged are there, and no others."""
+    """The writers' appends to one table, checked: the table contains all acknowledged rows, and no others."""
     path = fresh(DATA / "writers")
     bh.write(ROW, path, format=format)
     context = mp.get_context("spawn")

@@ -1,13 +1,13 @@
-"""Makes tests/conformance/lance_releases.tar.xz: small tables written by older releases of pylance, and their rows.
+"""Creates tests/conformance/lance_releases.tar.xz: small tables written by older releases of pylance, and their rows.
 
     python tools/lance_corpus.py [--cache .cache/lance_corpus] [--releases 0.36.0 13.0.0] [--pack-only]
 
-Each release gets an environment of its own below the cache and writes every column of `lance_corpus_columns` that it
+Each release gets its own environment below the cache and writes every column of `lance_corpus_columns` that it
 can, in every version of data files that it knows (`lance_corpus_write`). What the rows are to be is what went in, or
 where the installed pylance reads something else (versions that lose nulls), what that reads.
 
-The archive holds expected/{table}.arrow, what went in; {release}/{version}/{table}, the tables; beside a table
-{table}.differs.arrow, the columns that are read otherwise, and {table}.refused.json, those that pylance refuses.
+The archive contains expected/{table}.arrow, the written values; {release}/{version}/{table}, the tables; beside a table
+{table}.differs.arrow, the columns that are read differently, and {table}.refused.json, those that pylance refuses.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def save(path: Path, table: pa.Table) -> None:
 
 
 def judge(place: Path) -> Iterator[tuple[str, pa.ChunkedArray | str]]:
-    """(column, what the installed pylance reads, or why it does not)."""
+    """(column, what the installed pylance reads, or why it fails)."""
     import lance
 
     for name in read(place.with_suffix(".arrow")).column_names:
         try:
             column = lance.dataset(str(place)).to_table([name]).column(0)
-        except BaseException as error:  # a panic in pylance is no Exception
+        except BaseException as error:  # a panic in pylance is not an Exception
             yield name, str(error)[:200]
             continue
         if isinstance(column.type, pa.BaseExtensionType):
@@ -96,14 +96,14 @@ def judge(place: Path) -> Iterator[tuple[str, pa.ChunkedArray | str]]:
 def same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
     if a.type == b.type and a.combine_chunks().equals(b.combine_chunks()):
         return True
-    if pa.types.is_temporal(a.type):  # Python's dates do not reach as far
+    if pa.types.is_temporal(a.type):  # outside the range of Python's dates
         whole = [pa.int64() if c.type.bit_width == 64 else pa.int32() for c in (a, b)]
         return a.type == b.type and a.cast(whole[0]).equals(b.cast(whole[1]))
     return repr(a.to_pylist()) == repr(b.to_pylist())
 
 
 def differing(place: Path, expected: pa.Table | None) -> None:
-    """Writes what is read otherwise than it went in, and what is refused."""
+    """Writes the columns that are read differently from what was written, and those that are refused."""
     differs, refused = {}, {}
     given, again = read(place.with_suffix(".arrow")), place.with_suffix(".read.arrow")
     read_back = read(again) if again.exists() else given.select([])
@@ -124,7 +124,7 @@ def differing(place: Path, expected: pa.Table | None) -> None:
 
 
 def expected_of(cache: Path, releases: list[str]) -> dict[str, pa.Table]:
-    """What went in, by table: the columns of all releases."""
+    """The written values, by table: the columns of all releases."""
     found: dict[str, pa.Table] = {}
     for release in releases:
         for path in sorted((cache / "out" / release).glob("*/*.arrow")):
@@ -139,7 +139,7 @@ def expected_of(cache: Path, releases: list[str]) -> dict[str, pa.Table]:
 
 
 def pack(cache: Path, releases: list[str]) -> None:
-    """One archive, the same table of all releases side by side, so that they compress well."""
+    """One archive, with the same table of all releases adjacent, so that they compress well."""
     out = cache / "out"
     expected = expected_of(cache, releases)
     (out / "expected").mkdir(exist_ok=True)

@@ -22,10 +22,10 @@ from lance_corpus_columns import Made, columns, pages
 import lance
 
 VERSIONS = {"legacy": (0, 0), "2.0": (0, 12), "2.1": (0, 36), "2.2": (2, 0)}
-"""Versions of data files, with the release from which on they are as they stayed."""
+"""Versions of data files, with the first release that writes their final form."""
 RELEASE = tuple(map(int, lance.__version__.split(".")[:2]))
 UNREADABLE = ("dictionary_of_float",)
-"""Columns of legacy tables for which newer releases refuse the table as a whole."""
+"""Columns of legacy tables because of which newer releases refuse the whole table."""
 
 
 def options(version: str) -> list[dict[str, Any]]:
@@ -72,19 +72,19 @@ def save(path: Path, table: pa.Table) -> None:
 def plain(column: pa.ChunkedArray) -> list[Any]:
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([c.storage for c in column.chunks], column.type.storage_type)
-    if pa.types.is_temporal(column.type):  # Python's dates do not reach as far
+    if pa.types.is_temporal(column.type):  # outside the range of Python's dates
         column = column.cast(pa.int64() if column.type.bit_width == 64 else pa.int32())
     return column.to_pylist()
 
 
 def read_otherwise(place: Path, held: dict[str, Made]) -> dict[str, pa.ChunkedArray]:
-    """The columns that this release itself does not read as they went in."""
+    """The columns that this release itself does not read as they were written."""
     found = {}
     for name, one in held.items():
         try:
             column = lance.dataset(str(place)).to_table([name]).column(0)
         except BaseException as error:
-            print("not read again:", place, name, str(error)[:100], file=sys.stderr)
+            print("not read back:", place, name, str(error)[:100], file=sys.stderr)
             continue
         if repr(plain(column)) != repr(plain(table_of({name: one}).column(0))):
             found[name] = column
@@ -109,7 +109,7 @@ def groups(wanted: list[str]) -> Iterator[tuple[str, dict[str, Made], int]]:
 
 
 def changed(out: Path, report: dict[str, Any]) -> None:
-    """Tables after deletes, new and dropped columns, and changes of types of members."""
+    """Tables after deletes, new and dropped columns, and changes of the types of nested fields."""
     rows = [{"a": i, "b": f"b{i}"} for i in range(50)]
     table = pa.table({"i": pa.array(range(50)), "s": pa.array(rows), "t": [f"t{i % 7}" for i in range(50)]})
     for version in (v for v, since in VERSIONS.items() if since <= RELEASE):

@@ -18,22 +18,22 @@ class Later:
     @located
     def update(self, *args: Any, **options: Any) -> NoReturn:
         """Not offered yet."""
-        raise _not_yet("update", "overwrite(rows, where=...) replaces the rows of a condition")
+        raise _not_yet("update", "overwrite(rows, where=...) replaces the rows that match a condition")
 
     @located
     def merge(self, *args: Any, **options: Any) -> NoReturn:
         """Not offered yet."""
-        raise _not_yet("merge", "overwrite(rows, where=...) replaces the rows of a condition")
+        raise _not_yet("merge", "overwrite(rows, where=...) replaces the rows that match a condition")
 
     @located
     def rename_column(self, *args: Any, **options: Any) -> NoReturn:
         """Not offered yet."""
-        raise _not_yet("rename_column", "overwrite(rows, overwrite_schema=True) writes the table with other columns")
+        raise _not_yet("rename_column", "overwrite(rows, overwrite_schema=True) rewrites the table with other columns")
 
     @located
     def drop_column(self, *args: Any, **options: Any) -> NoReturn:
         """Not offered yet."""
-        raise _not_yet("drop_column", "overwrite(rows, overwrite_schema=True) writes the table with other columns")
+        raise _not_yet("drop_column", "overwrite(rows, overwrite_schema=True) rewrites the table with other columns")
 
     @located
     def changes(self, *args: Any, **options: Any) -> NoReturn:

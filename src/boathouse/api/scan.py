@@ -82,7 +82,7 @@ class Scan:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame. Raises MissingRequirementError where pandas is not installed."""
+        """All rows as a pandas DataFrame. Raises MissingRequirementError if pandas is not installed."""
         if find_spec("pandas") is None:
             raise MissingRequirementError("pandas is not installed", advice="run pip install pandas, or use to_arrow()")
         return self.to_arrow().to_pandas()

@@ -124,7 +124,7 @@ def _local_output(path: str) -> pa.NativeFile:
 
 def _make_folder(path: str) -> None:
     try:
-        os.mkdir(path)  # mostly a new partition of a table that is there
+        os.mkdir(path)  # usually a new partition of an existing table
     except (FileNotFoundError, FileExistsError):
         os.makedirs(path, exist_ok=True)
 

@@ -99,7 +99,7 @@ def main() -> None:
     except BrokenPipeError:
         _leave()
     except SystemExit as leaving:
-        # The framework ends with 1 where the reader of our output is gone.
+        # The framework exits with 1 if the reader of our output has closed the pipe.
         if isinstance(leaving.__context__, BrokenPipeError):
             _leave()
         raise
@@ -118,7 +118,7 @@ def _run() -> None:
 
 
 def _leave() -> NoReturn:
-    """Ends with 0: who closed the pipe has read what they wanted."""
+    """Exits with 0: a reader that closes the pipe has read enough."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(0)
 

@@ -19,7 +19,7 @@ _CELL = 60
 
 
 def as_json(value: Any) -> None:
-    """One JSON document on standard output. JSON has no NaN and no infinities: they are text there."""
+    """One JSON document on standard output. NaN and infinities, which JSON does not have, are strings."""
     text = json.dumps(_finite(value), default=_plain, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
     typer.echo(text)
 

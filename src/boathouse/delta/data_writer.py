@@ -61,7 +61,7 @@ class _Closed:
 
 
 class DeltaFiles:
-    """The data files of one write; partition columns are not in them."""
+    """The data files of one write, without the partition columns."""
 
     def __init__(self, context: WriteContext) -> None:
         self.context = context
@@ -154,7 +154,7 @@ class DeltaFileWriter:
 
 
 def data_schema(schema: Schema, spec: PartitionSpec) -> Schema:
-    """The columns that are in the files."""
+    """The columns that are stored in the files."""
     constant = {f.name for f in spec}
     return Schema(tuple(f for f in schema if f.name not in constant))
 

@@ -97,7 +97,7 @@ class LocalEngine:
         if whole is None or sinks < 2:
             source = _Source(rel)
             try:
-                gathered = GATHERED_BYTES if whole is None else sys.maxsize  # what is in memory is there already
+                gathered = GATHERED_BYTES if whole is None else sys.maxsize  # these rows are already in memory
                 return settle(sink_batches(source, context, gathered, _WORKERS), schema, context)
             except Exception:
                 if source.error is not None:

@@ -33,7 +33,8 @@ class Batches:
 
 
 def from_data(data: object) -> Batches:
-    """Batches of anything that speaks Arrow, and of a list of dicts. Of a pandas index the named levels are columns.
+    """Batches of anything that exports Arrow data, and of a list of dicts. Named levels of a pandas index become
+    columns.
 
     Raises InvalidArgumentError.
     """

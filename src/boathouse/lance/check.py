@@ -7,7 +7,7 @@ from boathouse.lance.file.schema import Node, tree
 from boathouse.lance.messages import DataFragment, Manifest
 
 _IDS = 1 << 32
-"""Fragment ids and the rows of a fragment: a row's address has 32 bits for each."""
+"""The limit of fragment ids and of rows in a fragment: a row's address has 32 bits for each."""
 _BYTES = 1 << 53
 _LATEST_S = 253_402_300_799  # the end of year 9999
 

@@ -27,7 +27,7 @@ def context_of(handle: Handle, snapshot: Snapshot, write_id: str, options: Write
 
 
 def sized(context: WriteContext, options: WriteOptions) -> WriteContext:
-    """The context with the size of files that the call asks for."""
+    """The context with the file size that the call requests."""
     if options.target_file_bytes is None:
         return context
     return replace(context, target_bytes=options.target_file_bytes)

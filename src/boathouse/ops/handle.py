@@ -28,12 +28,12 @@ class Handle:
     zone: str | None = "UTC"
 
     def check_writable(self) -> None:
-        """Raises if writes are off, or this table may not be written."""
+        """Raises if writes are disabled, or this table may not be written."""
         self.check_open()
         self.format.writable(self.snapshot, self.stores, self.allow_mixed_writers)
 
     def check_open(self) -> None:
-        """Raises, without any request, if writes are off or the handle is pinned."""
+        """Raises, without any request, if writes are disabled or the handle is pinned."""
         check_read_only(str(self.location))
         if self.pinned:
             raise ReadOnlyError(

@@ -1,4 +1,4 @@
-"""The table that rows ask for, in types that the format has."""
+"""Adapts the schema of new tables to the types of the format."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from boathouse.types import (
 
 
 def held(format: TableFormat, location: Location, table: CreateTable, replaced: Snapshot | None = None) -> CreateTable:
-    """`table` with nanoseconds as microseconds where the format has none: the rows are cast if nothing is lost.
+    """`table` with nanoseconds as microseconds if the format has none: the rows are cast if nothing is lost.
 
-    Raises UnsupportedTypeError for what the format does not hold either way.
+    Raises UnsupportedTypeError for types that the format does not support either way.
     """
     try:
         format.create(location, table, replaced)

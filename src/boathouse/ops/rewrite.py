@@ -52,7 +52,7 @@ def take_out(
 ) -> TakenOut:
     """Plans and runs the removal of the rows for which `where` (bound to the snapshot's schema) is true.
 
-    Raises UnsupportedFeatureError where `operation` has to write units again and the table forbids that.
+    Raises UnsupportedFeatureError if `operation` must rewrite units and the table forbids that.
     """
     plan = handle.format.plan(snapshot, handle.stores, None, where, (), engine.map)
     certain = _certain(snapshot, where, engine)

@@ -44,7 +44,7 @@ def chunk_bounds(
 
 
 def raw_bounds(statistics: pq.Statistics, stored: pa.DataType) -> RawBounds:
-    """The bounds as the footer has them, for `decoded`; there must be some."""
+    """The bounds as stored in the footer, for `decoded`; they must exist."""
     if pa.types.is_unsigned_integer(stored):
         return statistics.min, statistics.max
     return statistics.min_raw, statistics.max_raw
@@ -53,7 +53,7 @@ def raw_bounds(statistics: pq.Statistics, stored: pa.DataType) -> RawBounds:
 def decoded(raw: Sequence[RawBounds | None], physical: str, stored: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
     """Lower and upper bounds of many chunks of one column: null where there are none, or where one is NaN.
 
-    None if values of this kind are not known. Raises what Arrow raises for one that is not of its type.
+    None if values of this kind are unknown. Raises Arrow's error for one that is not of its type.
     """
     count = len(raw)
     pairs = [p or _NO_BOUNDS for p in raw]
@@ -67,7 +67,7 @@ def decoded(raw: Sequence[RawBounds | None], physical: str, stored: pa.DataType)
 def decoded_or_none(
     raw: Sequence[RawBounds | None], physical: str, stored: pa.DataType
 ) -> tuple[pa.Array, pa.Array] | None:
-    """As `decoded`, and None where a value is not of its type."""
+    """As `decoded`, but None where a value is not of its type."""
     try:
         return decoded(raw, physical, stored)
     except _NOT_DECODED:

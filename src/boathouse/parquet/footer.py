@@ -111,7 +111,7 @@ class _Cursor:
         elif kind in _BYTES_OF:
             self.at += _BYTES_OF[kind]
         elif kind == _BINARY:
-            size = self.varint()  # before `self.at` is read: it moves it
+            size = self.varint()  # before `self.at` is read, because it advances it
             self.at += size
         elif kind in (_LIST, _SET):
             size, of = self.list_head()

@@ -151,7 +151,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _fits(batch: pa.RecordBatch, schema: pa.Schema) -> bool:
-    """Whether plain columns have the file's types already, and no null where there may be none."""
+    """Whether plain columns already have the file's types, and no nulls in required columns."""
     return batch.num_columns == len(schema) and all(
         c.type == f.type and not pa.types.is_nested(f.type) and (f.nullable or not c.null_count)
         for c, f in zip(batch.columns, schema)

@@ -63,9 +63,10 @@ class ParquetOptions:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What files of one `schema` share (see `parquet.schema.to_parquet_schema`), worked out once for all of them.
+    """The parts that files of one `schema` share (see `parquet.schema.to_parquet_schema`), computed once for all of
+    them.
 
-    `stored` is the schema of the file, with the variants at the places `shredding` shredded; `groups` are the paths
+    `stored` is the schema of the file, with the variants at the paths in `shredding` shredded; `groups` are the paths
     to annotate VARIANT.
     """
 
@@ -222,7 +223,7 @@ class ParquetWriter:
 def dictionary_columns(table: pa.Table) -> tuple[str, ...] | bool:
     """The leaf columns worth a dictionary: those whose values repeat, and fit into one; False for none.
 
-    A dictionary that gets too large is given up in the middle, which costs the writer and the reader more than none;
+    A dictionary that grows too large is abandoned halfway, which costs the writer and the reader more than none at all;
     for a few rows its own page costs more than it saves.
     """
     if table.num_rows < _FEW:

@@ -1,7 +1,7 @@
-"""Exact statistics of files that were just written, from what went by and their footers, for many files at once.
+"""Exact statistics of files that were just written, from the batches and their footers, for many files at once.
 
-A table of many partitions has thousands of files of a few rows: what their footers say is put by as it is, and is
-decoded in one array a leaf.
+A table of many partitions has thousands of files of a few rows: their footers' statistics are kept raw, and decoded as
+one array per leaf.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from boathouse.types import DataType, FloatType, NullType, Schema, VariantType
 
 @dataclass(frozen=True, slots=True)
 class LeafColumn:
-    """Statistics of one leaf, an element a file: LeafStats as columns. Both bounds are known, or neither."""
+    """Statistics of one leaf, one element per file: LeafStats as columns. Both bounds are known, or neither."""
 
     path: tuple[str, ...]
     type: DataType
@@ -52,14 +52,14 @@ class LeafColumn:
         return LeafStats(self.path, self.type, low if known else None, high if known else None, exact, exact, *counts)
 
     def summary(self) -> pa.StructArray:
-        """S of docs/design/001-waist.md, section 1, a row a file."""
+        """S of docs/design/001-waist.md, section 1, one row per file."""
         known = self.lower.is_valid().to_numpy(zero_copy_only=False)
         exact = pa.array(np.ones(len(known), np.bool_), mask=~known)
         return summaries(self.lower, self.upper, exact, exact, self.nulls, self.nans, self.values)
 
 
 def struct_of(columns: Sequence[LeafColumn], files: int) -> pa.StructArray:
-    """The OUTCOMES column `stats`: `struct<"0": S, ...>` over the leaves, in order, a row a file."""
+    """The OUTCOMES column `stats`: `struct<"0": S, ...>` over the leaves, in order, one row per file."""
     if not columns:
         return pa.array([{}] * files, pa.struct([]))
     return pa.StructArray.from_arrays([c.summary() for c in columns], names=[str(i) for i in range(len(columns))])
@@ -67,7 +67,7 @@ def struct_of(columns: Sequence[LeafColumn], files: int) -> pa.StructArray:
 
 @dataclass(frozen=True, slots=True)
 class _Raw:
-    """One leaf of a file of one row group, its bounds not decoded yet."""
+    """One leaf of a file of one row group, with bounds that are not decoded yet."""
 
     bounds: RawBounds | None
     physical: str | None
@@ -78,11 +78,11 @@ class _Raw:
 
 
 FileStats = tuple[LeafStats | _Raw, ...]
-"""What is kept of one file, a leaf each."""
+"""The statistics kept of one file, one entry per leaf."""
 
 
 class FileLeaves:
-    """The leaves of files that are written with one Parquet schema, and where the files have them."""
+    """The leaves of files that are written with one Parquet schema, and their positions in the files."""
 
     def __init__(self, schema: Schema) -> None:
         self.leaves = schema_leaves(schema)
@@ -91,7 +91,7 @@ class FileLeaves:
         self._width = -1
 
     def places(self, metadata: pq.FileMetaData) -> tuple[tuple[FileField, ...], ...]:
-        """The leaf columns of the file that hold each leaf: none for void, several for a variant."""
+        """The leaf columns of the file for each leaf: none for void, several for a variant."""
         if self._width != metadata.num_columns:
             self._places, self._width = tuple(self._found(metadata)), metadata.num_columns
         return self._places
@@ -109,12 +109,12 @@ class FileLeaves:
             column += width
 
     def columns(self, files: Sequence[FileStats]) -> tuple[LeafColumn, ...]:
-        """The statistics of the files, a column a leaf."""
+        """The statistics of the files, one column per leaf."""
         return tuple(_column(leaf, i, files, self._places) for i, leaf in enumerate(self.leaves))
 
 
 class StatsCollector:
-    """Watches the batches that go into one file, for what its footer will not tell.
+    """Collects the statistics of one file's batches that its footer will not contain.
 
     Cheap: only floats (NaN) and leaves inside lists and maps (counts by element) are looked at. Files share
     `FileLeaves` if they are written with one Parquet schema.
@@ -135,7 +135,7 @@ class StatsCollector:
             counts[2] += len(array)
 
     def taken(self, metadata: pq.FileMetaData) -> FileStats:
-        """What `FileLeaves.columns` needs of the file that our writer made of exactly these batches."""
+        """The input of `FileLeaves.columns` for the file that our writer made from exactly these batches."""
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         places = self._shared.places(metadata)
         return tuple(
@@ -144,12 +144,12 @@ class StatsCollector:
         )
 
     def finish(self, metadata: pq.FileMetaData) -> tuple[LeafStats, ...]:
-        """The statistics of the file that our writer made of exactly these batches, from its footer."""
+        """The statistics of the file that our writer made from exactly these batches, from its footer."""
         return tuple(column.file(0) for column in self._shared.columns([self.taken(metadata)]))
 
 
 def _variant_width(stored: Sequence[FileField]) -> int:
-    """How many leaves the variant has whose metadata is the first of `stored`: more than two where it is shredded."""
+    """The number of leaves of the variant whose metadata is the first of `stored`: more than two if it is shredded."""
     group = stored[0].path[:-1]
     return sum(1 for _ in takewhile(lambda f: f.path[: len(group)] == group, stored))
 

@@ -142,7 +142,7 @@ class TableFormat(Protocol):
         """Opens. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
 
     def newest(self, snapshot: Snapshot, stores: Stores) -> Snapshot:
-        """The newest snapshot of this one's ref, read on from it where that is safe. Raises as `load`."""
+        """The newest snapshot of this one's ref, continued from it if that is safe. Raises as `load`."""
 
     def plan(
         self,
@@ -162,8 +162,8 @@ class TableFormat(Protocol):
         """
 
     def rewritable(self, snapshot: Snapshot, operation: str) -> None:
-        """Raises where the table's settings forbid that `operation` (delete, update, merge) writes units again
-        without some of their rows."""
+        """Raises if the table's settings forbid `operation` (delete, update, merge) to rewrite units without some of
+        their rows."""
 
     def create(
         self, location: Location, create: CreateTable, snapshot: Snapshot | None = None

@@ -143,21 +143,21 @@ class FileWriter(Protocol):
 
 
 class ClosedFile(Protocol):
-    """A finished data file, as the FileWriters that opened it describe it to themselves."""
+    """A finished data file, in the representation of the FileWriters that opened it."""
 
     @property
     def paths(self) -> Sequence[str]:
-        """The URIs of what is stored, to be deleted if the write fails."""
+        """The URIs of stored files, to be deleted if the write fails."""
 
 
 class FileWriters(Protocol):
-    """The files of one write: what they share is worked out once, and they are described many at a time."""
+    """The files of one write: shared parts are computed once, and files are described many at a time."""
 
     def open(self, partition: Mapping[int, object]) -> FileWriter:
         """A new file for rows that all have these partition values (by partition field id)."""
 
     def outcomes(self, closed: Sequence[Any]) -> pa.Table:
-        """OUTCOMES: a row of kind data for each of these files, in order; there is one at least."""
+        """OUTCOMES: a row of kind data for each of these files, in order; there is at least one."""
 
 
 class TaskModule(Protocol):

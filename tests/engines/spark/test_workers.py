@@ -38,7 +38,7 @@ def test_workers_without_pyarrow(tmp_path):
     )
     raised = [line for line in ran.stdout.splitlines() if "RAISED" in line]
     assert len(raised) == 2, ran.stderr[-2000:]
-    for part in (str(folder), "no numpy and no pyarrow", f"PYSPARK_PYTHON={sys.executable}"):
+    for part in (str(folder), "lacks numpy and pyarrow", f"PYSPARK_PYTHON={sys.executable}"):
         assert part in raised[0]
     assert not list((tmp_path / "t").glob("**/*.parquet"))
 
@@ -53,7 +53,7 @@ NOT_THERE = 'java.io.IOException: Cannot run program "/nope/python": error=2, No
 @pytest.mark.parametrize(
     "text, told",
     [
-        (MISMATCH, f"Python 3.12 where this is {sys.version_info[0]}.{sys.version_info[1]}"),
+        (MISMATCH, f"Python 3.12, but this is {sys.version_info[0]}.{sys.version_info[1]}"),
         (NOT_THERE, "cannot start /nope/python"),
     ],
 )

@@ -64,7 +64,7 @@ def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
 
 
 def groups(read: ReadSpec, units: pa.Table) -> list[Group]:
-    """Units by how they are read, in order of first appearance; the order of units inside is kept."""
+    """Units by how they are read, in order of first appearance; the order of units within a group is kept."""
     specs = units.column("spec").to_pylist()
     deletes = units.column("deletes").to_pylist()
     found: dict[tuple[frozenset[str], bool], list[int]] = {}

@@ -24,7 +24,7 @@ from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
 from boathouse.table.units import PARQUET
 
 _SPELLINGS = {"s3": ("s3", "s3a")}
-"""The schemes under which Hadoop may know the store of one of ours: `s3a` is the name of its own S3 client."""
+"""Hadoop's schemes for our stores: `s3a` is the name of its own S3 client."""
 _CAUSE_LENGTH = 200
 MAX_FILES = 50_000
 MAX_DELETED = 64 << 20
@@ -158,7 +158,7 @@ def respelled(uri: str, scheme: str) -> str:
 
 
 def as_spark_reads(spark: SparkSession, units: pa.Table) -> pa.Table:
-    """The units with their files' URIs as this session reaches them; `route` has asked."""
+    """The units with the URIs by which this session reaches their files, as found by `route`."""
     uris = units.column("path").to_pylist()
     known = facts(spark).stores
     spelled = [respelled(u, known[p].scheme) if (p := split(u)[:2]) in known else u for u in uris]
@@ -169,7 +169,7 @@ def as_spark_reads(spark: SparkSession, units: pa.Table) -> pa.Table:
 
 
 def cause(error: Exception) -> str:
-    """What went wrong, on one line: py4j's own first line says only what was called."""
+    """The cause, on one line: py4j's own first line only names the call."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]

@@ -19,7 +19,7 @@ _PROBE_ROWS = 4096
 
 @dataclass(frozen=True)
 class Reach:
-    """How Spark reaches a store: by the spelling `scheme`, or not at all, for the reason `obstacle`."""
+    """How Spark reaches a store: with the URI scheme `scheme`, or not at all, because of `obstacle`."""
 
     scheme: str
     obstacle: str | None = None

@@ -22,7 +22,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def ship(spark: SparkSession) -> None:
     """Adds the package's sources to the session's Python files; later calls do nothing.
 
-    Raises MissingRequirementError where the workers' Python cannot run them.
+    Raises MissingRequirementError if the workers' Python cannot run them.
     """
     known = facts(spark)
     if not known.shipped:

@@ -1,4 +1,4 @@
-"""Spark's Python workers, asked once a session whether they have what tasks need, before anything is written."""
+"""Checks once per session, before anything is written, that Spark's Python workers have what tasks need."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NOT_STARTED = re.compile(r'Cannot run program "([^"]*)"')
 def check_workers(spark: SparkSession) -> None:
     """Raises MissingRequirementError if the workers' Python lacks a package, is another version, or does not start.
 
-    What else goes wrong here is left to the job that follows: it has an error of its own.
+    Other failures are left to the job that follows, which raises its own error.
     """
-    # A plain function needs neither package, where the ones for Arrow fail on them.
+    # A plain function needs neither package; Arrow functions would fail without them.
     ask = F.udf(_question(NEEDED), "string", useArrow=False)
     try:
         answer = spark.range(0, 1, 1, 1).select(ask("id")).collect()[0][0]
@@ -36,12 +36,12 @@ def check_workers(spark: SparkSession) -> None:
         return
     python, version, missing = json.loads(answer)
     if missing:
-        lacks = f"Spark's workers run {python} (Python {version}), which has no {' and no '.join(missing)}"
+        lacks = f"Spark's workers run {python} (Python {version}), which lacks {' and '.join(missing)}"
         raise _missing(lacks, f"install {' and '.join(missing)} there, or ")
 
 
 def _question(needed: tuple[str, ...]) -> Callable[[int], str]:
-    """A function that workers get by value, since a nested one cannot be imported: they may lack this library too."""
+    """A function that is pickled by value because it is nested: workers may lack this library too."""
     load, search, dumps = import_module, find_spec, json.dumps
 
     def answer(_: int) -> str:
@@ -57,13 +57,13 @@ def _refusal(spark: SparkSession, text: str) -> MissingRequirementError | None:
     if other is not None:
         mine = ".".join(map(str, sys.version_info[:2]))
         theirs = ".".join(re.findall(r"\d+", other[1]))
-        return _missing(f"Spark's workers run {_configured(spark)}, which is Python {theirs} where this is {mine}")
+        return _missing(f"Spark's workers run {_configured(spark)}, which is Python {theirs}, but this is {mine}")
     unknown = _NOT_STARTED.search(text)
     return None if unknown is None else _missing(f"Spark's workers cannot start {unknown[1]}")
 
 
 def _configured(spark: SparkSession) -> str:
-    """The Python that the session starts its workers with."""
+    """The Python with which the session starts its workers."""
     named = spark.conf.get("spark.pyspark.python", None) or os.environ.get("PYSPARK_PYTHON")
     return named or "the python3 of their PATH"
 

@@ -1,4 +1,4 @@
-"""Rows to data files: by partition, rolled at the target size, with a bounded number of writers open."""
+"""Writes rows to data files: by partition, rolled at the target size, with a bounded number of open writers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from boathouse.registry import tasks
 from boathouse.table.tasks import ClosedFile, FileWriter, WriteContext
 
 GATHERED_BYTES: Final = 64 << 20
-"""Arrow memory of a stream that is put in the order of its partitions at a time."""
+"""Arrow memory of a stream that is collected to be grouped by partition."""
 _SLICE_ROWS: Final = 1 << 16
 _HELD: Final = 1 << 14
-"""Columns of finished files whose statistics are kept before they are put into a table."""
+"""The number of columns of finished files whose statistics are kept before they are turned into a table."""
 _MANY_FILES: Final = 32
-"""From here on files are finished in threads: a file of a few rows is written when it is closed."""
+"""From this number on files are finished in threads: a small file is written when it is closed."""
 
 
 class PartitionedWriter:
-    """Rows of the context's schema, into files.
+    """Writes rows of the context's schema to files.
 
-    Rows for a table with partitions are gathered up to `gathered_bytes`, and written a partition after the other, so
-    that many partitions take turns at few open files seldom, and each has one file where all rows were gathered.
-    Many files are finished in `threads`.
+    Rows of a partitioned table are collected up to `gathered_bytes`, and written one partition after the other, so that
+    many partitions rarely compete for few open files, and each has one file if all rows were collected. Many files are
+    finished in `threads`.
     """
 
     def __init__(self, context: WriteContext, gathered_bytes: int = GATHERED_BYTES, threads: int = 1) -> None:
@@ -56,7 +56,7 @@ class PartitionedWriter:
             self._write_waiting()
 
     def _write_waiting(self, last: bool = False) -> None:
-        """With `last` no other rows follow: a partition is closed when the next one begins."""
+        """With `last` no more rows follow: a partition is closed when the next one begins."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
         before: PartitionKey | None = None
         for values, rows in split(waiting, self._context.spec, self._context.schema):
@@ -104,7 +104,7 @@ class PartitionedWriter:
             self._describe()
 
     def _settle(self, left: int) -> None:
-        """Waits until at most so many files are being finished."""
+        """Waits until at most this number of files is being finished."""
         while len(self._closing) > left:
             self._closed.append(self._closing.popleft().result())
 
@@ -114,7 +114,7 @@ class PartitionedWriter:
             self._closed = []
 
     def finish(self) -> list[pa.Table]:
-        """Writes what waits and closes what is open; the OUTCOMES rows of every file."""
+        """Writes buffered rows and closes open files; returns the OUTCOMES rows of every file."""
         self._write_waiting(last=True)
         while self._open:
             self._close(next(iter(self._open)))
@@ -124,7 +124,7 @@ class PartitionedWriter:
         return self._described
 
     def closed(self) -> list[pa.Table]:
-        """The OUTCOMES rows of the files that were finished before a failure; one that has none is removed."""
+        """The OUTCOMES rows of the files that were finished before a failure; a file without any is removed."""
         try:
             self._describe()
         except Exception:
@@ -138,7 +138,7 @@ class PartitionedWriter:
             _, (writer, _held) = self._open.popitem()
             writer.abort()
         while self._closing:
-            with suppress(BaseException):  # what was raised first is told; this file has removed itself
+            with suppress(BaseException):  # the first error is raised; this file has removed itself
                 self._settle(len(self._closing) - 1)
         self._end_threads()
         if finished:

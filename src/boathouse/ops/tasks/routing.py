@@ -39,8 +39,8 @@ def split(
 ) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
     """The rows grouped by partition values: those of one partition are contiguous and keep their order.
 
-    A partition may come in several parts. Values are Python ones, null is None. Beside the batches, the rows of a
-    slice are held, and a few bytes for each row.
+    A partition may be returned in several parts. Values are Python objects, null is None. Besides the batches, the rows
+    of a slice are held in memory, and a few bytes for each row.
     """
     batches = [b for b in batches if b.num_rows]
     if not batches:
@@ -98,7 +98,7 @@ def _taken(batches: Sequence[pa.RecordBatch], starts: np.ndarray, rows: np.ndarr
     place[by_batch] = np.arange(len(rows))
     try:
         columns = [pa.concat_arrays(column) for column in zip(*(p.columns for p in parts))]
-    except pa.ArrowInvalid:  # more text than one array holds
+    except pa.ArrowInvalid:  # more string bytes than one array holds
         if len(rows) == 1:
             raise
         half = len(rows) // 2

@@ -140,7 +140,7 @@ def _plain_decimals(unscaled: npt.NDArray[np.int64], scale: npt.NDArray[np.uint8
 
 
 def _framed(text: pa.Array, tail: bytes) -> pa.Array:
-    """Texts of one width between quotes, the space of a timestamp replaced."""
+    """Strings of one width in quotes, with the space of a timestamp replaced."""
     data, offsets = flat(text.cast(pa.binary()))
     width = int(offsets[1] - offsets[0])
     out = np.empty((len(text), width + 2 + len(tail)), np.uint8)
