@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import random
@@ -111,16 +112,27 @@ def _plain(value: Any) -> Any:
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, list):
         return [_plain(v) for v in value]
-    return value.replace("T", " ").replace("Z", "+00:00") if isinstance(value, str) else value
+    return _instant(value.replace("T", " ").replace("Z", "+00:00")) if isinstance(value, str) else value
 
 
-def compare(spark: Any, data: pa.RecordBatch, expressions: list[str]) -> list[str]:
+def _instant(text: str) -> Any:
+    """Instants inside of JSON: Spark prints them in its session's zone, and here they are in UTC."""
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return text if found.tzinfo is None else found.astimezone(dt.UTC)
+
+
+def compare(spark: Any, data: pa.RecordBatch, expressions: list[str], zone: str = "UTC") -> list[str]:
     schema = from_arrow(data.schema)
     columns = ", ".join(f"{e} AS c{i}" for i, e in enumerate(expressions))
     theirs = spark.sql(f"SELECT k, {columns} FROM variants ORDER BY k").toArrow()
     problems = []
     for i, e in enumerate(expressions):
-        ours, other = evaluate(bind(parse(e), schema), data), theirs.column(i + 1)
+        ours, other = evaluate(bind(parse(e), schema, zone), data), theirs.column(i + 1)
+        if pa.types.is_timestamp(other.type) and other.type.tz:
+            other = other.cast(pa.timestamp("us", "UTC"))
         if ours.type != other.type:
             problems.append(f"{e}: ours is {ours.type}, Spark's {other.type}")
         texts = pa.types.is_string(ours.type)
@@ -136,6 +148,18 @@ def compare(spark: Any, data: pa.RecordBatch, expressions: list[str]) -> list[st
 def test_try_variant_get(spark: Any, data: pa.RecordBatch, type: str) -> None:
     quoted = [p.replace("'", "\\'") for p in PATHS]
     assert compare(spark, data, [f"try_variant_get(v, '{p}', '{type}')" for p in quoted]) == []
+
+
+@pytest.mark.parametrize("name", ["America/New_York", "Asia/Kolkata"])
+def test_times_in_the_sessions_zone(spark: Any, data: pa.RecordBatch, name: str) -> None:
+    """Dates, clocks and strings of instants, and instants of those, are the session's."""
+    wanted = [f"try_variant_get(v, '{p}', '{t}')" for p in ("$", "$.a") for t in (*TYPES[-3:], "string")]
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", name)
+    try:
+        assert compare(spark, data, [*wanted, "TRY_CAST(v AS DATE) = DATE'2019-04-14'"], name) == []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def test_predicates_and_schemas(spark: Any, data: pa.RecordBatch) -> None:

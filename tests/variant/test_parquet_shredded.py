@@ -634,7 +634,7 @@ def test_values_beyond_sparks_limits_are_warned_of(tmp_path: Path, monkeypatch: 
         assert len(seen) == 1
     lists = pa.table({"l": pa.array([[{"metadata": b"\x11\0\0", "value": Variant.from_python("x" * 500).value}]],
                                     pa.list_(FIELD.with_name("element")))})  # fmt: skip
-    with pytest.warns(UserWarning, match=r"`l\.element` holds"):
+    with pytest.warns(UserWarning, match=r"`l\.element` contains"):
         bh.write_parquet(lists, path)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from boathouse.bits.zones import zone
 from boathouse.errors import EvaluationError, UnsupportedTypeError
 from boathouse.expr.simplify import cast_literal
 from boathouse.expr.text import UNITS_PER_SECOND, fit_decimal, to_float32
@@ -54,6 +55,8 @@ from boathouse.variant.walk import over_budget
 if TYPE_CHECKING:
     from boathouse.variant.value import Variant
 
+_UTC = zone("UTC")
+"""Strings without a zone: `arrow/variants.py` casts them itself where a condition is meant in another one."""
 _ADVICE = "use try_get or try_cast (safe=True), which give null instead"
 _FAILED: Any = object()
 # Times by `Variant.type`: units per second of the stored integer.
@@ -204,7 +207,7 @@ def _number(v: Variant, kind: str) -> int | Decimal | float | None:
 
 
 def _from_string(v: Variant, type: DataType) -> Any:
-    literal = cast_literal(Literal(str(v.scalar), type=STRING), type)
+    literal = cast_literal(Literal(str(v.scalar), type=STRING), type, _UTC)
     return _FAILED if literal is None else literal.value
 
 
