@@ -50,7 +50,6 @@ KNOWN: dict[tuple[str, str], tuple[object, object]] = {
         (f"string:{text}", "timestamp"): (None, TODAY)
         for text in ("12:34", "1:2:3", " 12:34:56 ", "12:34:56Z", "12:34:56.1234567", "T12:34")
     },
-    # A name that Java knows and the time zone database does not.
     ("binary:ff00", "string"): (None, "\ufffd\0"),
 }
 
