@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from boathouse.engines.spark.schema import spark_type
-from boathouse.engines.spark.work import scan_rows
+from boathouse.engines.spark.worker import scan_rows
 from boathouse.errors import SchemaMismatchError
 from boathouse.expr.tree import Expr, all_of
 from boathouse.types import Schema

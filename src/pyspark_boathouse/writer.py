@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from boathouse.engines.spark.exchange import decode, encode, from_spark_batch
 from boathouse.engines.spark.schema import from_spark
-from boathouse.engines.spark.wire import decode, encode, from_spark_batch
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.tasks import WriteContext
 from pyspark_boathouse.options import WriteTarget

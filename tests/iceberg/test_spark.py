@@ -84,7 +84,7 @@ def _id(number):
 @pytest.mark.parametrize("nullable", [True, False])
 def test_variants_with_the_value_first(spark, make, nullable):
     """As Trino writes them: in every place `value` lies before `metadata`. Both ways of reading on Spark."""
-    from boathouse.engines.spark.frames import scan_frame
+    from boathouse.engines.spark.task_frames import scan_frame
 
     _, eyes = make(pa.table({"id": pa.array(range(5), pa.int64())}))
     kind = pa.struct([pa.field("value", pa.binary(), nullable), pa.field("metadata", pa.binary(), nullable)])

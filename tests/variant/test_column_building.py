@@ -14,10 +14,7 @@ from boathouse.errors import InvalidArgumentError, MalformedVariant, Unsupported
 from boathouse.testing.variants import columns, names, to_column, tree_of, variants
 from boathouse.variant import Variant, VariantBuilder, build_metadata
 from boathouse.variant.columns import assemble
-from boathouse.variant.columns.layout import column
-from boathouse.variant.columns.lexicon import dictionary, dictionary_rows, row_dictionaries, variant_array
-from boathouse.variant.columns.nodes import roots
-from boathouse.variant.columns.ragged import (
+from boathouse.variant.columns.byte_columns import (
     Fixed,
     Loose,
     Ragged,
@@ -29,6 +26,9 @@ from boathouse.variant.columns.ragged import (
     spread,
     stack,
 )
+from boathouse.variant.columns.layout import column
+from boathouse.variant.columns.metadata_builder import dictionary, dictionary_rows, row_dictionaries, variant_array
+from boathouse.variant.columns.nodes import roots
 from boathouse.variant.columns.rewrite import Rewriter
 
 QUICK = settings(max_examples=60, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from boathouse.errors import EvaluationError, ExpressionError, InvalidArgumentError, MalformedVariant
 from boathouse.variant import edit
 from boathouse.variant.builder import VariantBuilder
-from boathouse.variant.exploding import explode
+from boathouse.variant.explode import explode
 from boathouse.variant.value import Variant
 
 JSON = st.recursive(

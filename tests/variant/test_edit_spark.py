@@ -10,7 +10,7 @@ import pytest
 
 from boathouse.errors import EvaluationError, ExpressionError
 from boathouse.variant import edit
-from boathouse.variant.exploding import explode
+from boathouse.variant.explode import explode
 from boathouse.variant.path import format_path, parse_path
 from boathouse.variant.schemas import merge, schema_of
 from boathouse.variant.value import Variant

@@ -15,7 +15,7 @@ from boathouse.errors import InvalidArgumentError, InvalidJsonError
 from boathouse.testing.variants import tree_of
 from boathouse.variant import Variant
 from boathouse.variant.columns import json_batches as module
-from boathouse.variant.columns import lexicon
+from boathouse.variant.columns import metadata_builder
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.from_json import from_json
 
@@ -367,7 +367,7 @@ def test_any_text_as_parse_json_of_spark(spark: Any, texts: list[str]) -> None:
 
 def test_chunks_of_different_widths_become_one_type(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk of more than 2 GiB (here: 20 bytes) has 64-bit offsets, and so have all then."""
-    monkeypatch.setattr(lexicon, "_INT32_MAX", 20)
+    monkeypatch.setattr(metadata_builder, "_INT32_MAX", 20)
     texts = ["1", json.dumps("x" * 30), None]
     column = from_json(pa.chunked_array([texts[:1], texts[1:]]))
     assert column.to_pylist() == [one(text) if text else None for text in texts]

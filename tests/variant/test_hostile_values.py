@@ -12,7 +12,7 @@ from boathouse.cli.variant_tree import inspect
 from boathouse.errors import BoathouseError, MalformedVariant, UnsupportedFeatureError
 from boathouse.variant import edit
 from boathouse.variant.cast import cast_exact, cast_value
-from boathouse.variant.exploding import explode
+from boathouse.variant.explode import explode
 from boathouse.variant.schemas import schema_of
 from boathouse.variant.value import Variant
 

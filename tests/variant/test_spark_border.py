@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
-from boathouse.engines.spark.wire import from_spark_batch, to_spark_batch
+from boathouse.engines.spark.exchange import from_spark_batch, to_spark_batch
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.variant import Variant
 from boathouse.variant.spark import SPARK_VARIANT, from_spark, is_spark_variant, to_spark
@@ -71,7 +71,7 @@ def test_batches_change_variants_at_every_depth() -> None:
 def test_map_in_arrow(spark: Any) -> None:
     from pyspark.sql.types import LongType, StringType, StructField, StructType, VariantType
 
-    from boathouse.engines.spark.ship import ship
+    from boathouse.engines.spark.artifacts import ship
 
     ship(spark)
     foreign = FOREIGN
@@ -81,7 +81,7 @@ def test_map_in_arrow(spark: Any) -> None:
 
         import pyarrow as pa
 
-        from boathouse.engines.spark.wire import from_spark_batch
+        from boathouse.engines.spark.exchange import from_spark_batch
         from boathouse.variant import Variant, extract
         from boathouse.variant.spark import to_spark
 
@@ -121,7 +121,7 @@ def test_arrow_udf(spark: Any) -> None:
     functions = pytest.importorskip("pyspark.sql.functions")
     if not hasattr(functions, "arrow_udf"):
         pytest.skip("no arrow_udf before Spark 4.1")
-    from boathouse.engines.spark.ship import ship
+    from boathouse.engines.spark.artifacts import ship
 
     ship(spark)
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.checks import errors_at, flag, texts, time_zone
+from boathouse.api.arguments import errors_at, flag, texts, time_zone
+from boathouse.api.detection import formats_at, locate, not_found, require_free
 from boathouse.api.engines import engine_for
-from boathouse.api.found import formats_at, locate, not_found, require_free
 from boathouse.api.open import open as open_table
 from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields

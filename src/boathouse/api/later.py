@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from boathouse.api.checks import located
+from boathouse.api.arguments import located
 from boathouse.errors import UnsupportedFeatureError
 
 

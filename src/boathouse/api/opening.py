@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from boathouse.api.checks import errors_at, flag
-from boathouse.api.found import choose, locate
+from boathouse.api.arguments import errors_at, flag
+from boathouse.api.detection import choose, locate
 from boathouse.bits import zones
 from boathouse.errors import InvalidArgumentError, TableNotFoundError
 from boathouse.ops.handle import Handle

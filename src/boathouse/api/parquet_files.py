@@ -12,13 +12,13 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.api.checks import errors_at, flag, names
+from boathouse.api.arguments import errors_at, flag, names
 from boathouse.api.opening import path_text
 from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import evaluate
 from boathouse.arrow.filesystem import DataFiles, WholeFile, data_files
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE, from_arrow, is_variant_storage, to_arrow_field
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.engines.sources import Batches, from_data
 from boathouse.errors import (
     ColumnNotFoundError,

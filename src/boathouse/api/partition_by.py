@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from boathouse.api.checks import names
+from boathouse.api.arguments import names
 from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import Field, PartitionField, Schema, StructType, Transform

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.api.checks import flag, located, texts
+from boathouse.api.arguments import flag, located, texts
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import engine_for, zone_of
 from boathouse.api.later import Later

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.cast import cast
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Value
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.bits.zones import Zone
 from boathouse.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, DataType, TimestampType
 

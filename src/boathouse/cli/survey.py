@@ -7,8 +7,8 @@ from typing import Any
 
 from boathouse import registry
 from boathouse.api.detail import sizes
+from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL
-from boathouse.api.found import formats_at, locate
 from boathouse.api.text import iso
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.ops.handle import Handle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.delta import snapshot
 from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, newest

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.utf8 import require_utf8
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.delta import paths
 from boathouse.delta.checkpoint_check import Mask, check_columns, check_vectors, pathless, valid_rows
 from boathouse.delta.checkpoint_part import Part, open_part
@@ -19,7 +19,7 @@ from boathouse.delta.commits import Entry, parse_entry
 from boathouse.delta.log import LOG, Checkpoint, Log
 from boathouse.delta.stats_parsed import PARSED
 from boathouse.errors import CorruptTableError
-from boathouse.parquet.damage import damage
+from boathouse.parquet.errors import damage
 from boathouse.storage import uris
 
 if TYPE_CHECKING:

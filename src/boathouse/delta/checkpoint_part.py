@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import NotFoundError
-from boathouse.parquet.damage import damage
+from boathouse.parquet.errors import damage
 from boathouse.storage import Storage
 
 if TYPE_CHECKING:

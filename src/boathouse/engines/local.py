@@ -15,8 +15,8 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.arrow.evaluate import evaluate, mask
 from boathouse.arrow.schema import from_arrow
-from boathouse.engines.ahead import BYTES_AHEAD, read_ahead
 from boathouse.engines.join import join_tables
+from boathouse.engines.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.engines.sources import Batches, from_data
 from boathouse.engines.summary import summarize
 from boathouse.errors import BoathouseError

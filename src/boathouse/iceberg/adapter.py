@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import (
     BoathouseError,
     InvalidArgumentError,

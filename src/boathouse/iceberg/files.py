@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of

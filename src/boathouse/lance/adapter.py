@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.expr.tree import Expr
 from boathouse.lance import snapshot
 from boathouse.lance.snapshot import LanceSnapshot, refreshed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.lance.messages import DataFile
 from boathouse.storage import Stores
 

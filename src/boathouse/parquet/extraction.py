@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from boathouse.arrow.cast import cast
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import EvaluationError, UnsupportedTypeError
 from boathouse.expr.tree import Column, Expr, Function, IsNull, Literal, rebuild
 from boathouse.parquet.bounds import chunk_bounds

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_MARKS, VARIANT_STORAGE, from_arrow
 from boathouse.errors import ColumnNotFoundError
-from boathouse.parquet.damage import damage
+from boathouse.parquet.errors import damage
 from boathouse.parquet.footer import VariantGroup, annotated, read_footer_bytes
 from boathouse.parquet.resolve import FileField, is_list
 from boathouse.parquet.source import ParquetSource

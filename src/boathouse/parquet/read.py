@@ -23,7 +23,7 @@ from boathouse.bits.roaring import Bitmap
 from boathouse.errors import BoathouseError, CorruptTableError, SchemaMismatchError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns
-from boathouse.parquet.damage import damage
+from boathouse.parquet.errors import damage
 from boathouse.parquet.extraction import as_columns, extraction_stats, variant_paths
 from boathouse.parquet.resolve import Matching, Node, SourceColumn
 from boathouse.parquet.source import ParquetSource, open_source

@@ -15,8 +15,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from boathouse.arrow.layouts import plain_list
-from boathouse.arrow.narrow import narrow_type
 from boathouse.arrow.schema import FIELD_ID, to_arrow_type
+from boathouse.arrow.string_offsets import narrow_type
 from boathouse.bits.names import Names
 from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, rebuild_list

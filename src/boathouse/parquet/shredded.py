@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.parquet.convert import null_mask, rebuild_list
 from boathouse.parquet.resolve import is_list
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from boathouse.arrow.dictionary import require_bounds
 from boathouse.arrow.memory import read_pool
-from boathouse.arrow.narrow import narrowed
+from boathouse.arrow.string_offsets import narrowed
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.parquet.damage import damage
+from boathouse.parquet.errors import damage
 from boathouse.parquet.footer import ENCRYPTED, MAGIC, read_footer_bytes
 from boathouse.parquet.resolve import FileField, Matching, Resolver, file_fields
 from boathouse.parquet.stats import chunk_nulls

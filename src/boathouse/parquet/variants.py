@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import VARIANT_STORAGE
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import BoathouseError, MalformedVariant, SchemaMismatchError
 
 if TYPE_CHECKING:

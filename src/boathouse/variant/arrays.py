@@ -21,7 +21,7 @@ from boathouse.arrow.schema import (
     is_variant_field,
     is_variant_storage,
 )
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError
 from boathouse.variant.columns.decode import to_pylist
 from boathouse.variant.columns.faults import Lenient

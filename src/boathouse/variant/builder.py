@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import InvalidArgumentError
 from boathouse.variant.encode import (
     DOUBLE_BYTES,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.errors import BoathouseError, InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
 from boathouse.variant.decode import (
     Container,
@@ -24,7 +24,7 @@ from boathouse.variant.walk import path_to
 
 if TYPE_CHECKING:
     from boathouse.types import DataType
-    from boathouse.variant.exploding import Row
+    from boathouse.variant.explode import Row
     from boathouse.variant.json_out import Special
     from boathouse.variant.schemas import VariantSchema
     from boathouse.variant.validate import Finding
@@ -38,7 +38,7 @@ _json_out: Any = Late("boathouse.variant.json_out")
 _equality: Any = Late("boathouse.variant.equality")
 _validate: Any = Late("boathouse.variant.validate")
 _edit: Any = Late("boathouse.variant.edit")
-_exploding: Any = Late("boathouse.variant.exploding")
+_exploding: Any = Late("boathouse.variant.explode")
 _schemas: Any = Late("boathouse.variant.schemas")
 
 Path = str | Sequence[str | int]
@@ -274,7 +274,7 @@ class Variant:
         return found
 
     def explode(self, outer: bool = False) -> Iterator[Row]:
-        """(pos, key, value) of each field or element: see `boathouse.variant.exploding`."""
+        """(pos, key, value) of each field or element: see `boathouse.variant.explode`."""
         rows: Iterator[Row] = _exploding.explode(self, outer)
         return rows
 

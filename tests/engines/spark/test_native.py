@@ -8,8 +8,8 @@ import pytest
 
 from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.engines.spark.frames import scan_frame
 from boathouse.engines.spark.native import native_frame
+from boathouse.engines.spark.task_frames import scan_frame
 from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate

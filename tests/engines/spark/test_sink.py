@@ -132,7 +132,7 @@ def test_tasks_run_in_order_and_errors_keep_their_type(engine):
 
 
 def test_more_tasks_than_one_frame_holds(engine, monkeypatch):
-    monkeypatch.setattr("boathouse.engines.spark.frames.MAX_CLOSURE", 100)
+    monkeypatch.setattr("boathouse.engines.spark.task_frames.MAX_CLOSURE", 100)
 
     def length(data):
         yield pa.record_batch({"n": [len(data)]})

@@ -8,8 +8,8 @@ import pytest
 from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.engines.spark.constants import encode_path, file_key, input_file
+from boathouse.engines.spark.exchange import decode, encode, from_spark_batch, to_spark_array, to_spark_batch
 from boathouse.engines.spark.schema import from_spark, spark_type, to_spark
-from boathouse.engines.spark.wire import decode, encode, from_spark_batch, to_spark_array, to_spark_batch
 from boathouse.errors import UnsupportedTypeError
 
 PLAIN = [

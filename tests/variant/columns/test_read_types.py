@@ -41,7 +41,7 @@ from boathouse.variant import (
 )
 from boathouse.variant.edit import delete
 from boathouse.variant.edit import set as set_at
-from boathouse.variant.exploding import explode
+from boathouse.variant.explode import explode
 from boathouse.variant.schemas import schema_of as schema_of_one
 from boathouse.variant.shredding.schema import ShreddingSchema
 

@@ -11,12 +11,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from boathouse.engines.spark import sink as sinks
-from boathouse.engines.spark.frames import run_tasks, scan_frame
 from boathouse.engines.spark.native import native_frame
+from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.route import Route, route
 from boathouse.engines.spark.schema import from_spark
-from boathouse.engines.spark.shape import quoted
 from boathouse.engines.spark.sources import to_frame
+from boathouse.engines.spark.task_frames import run_tasks, scan_frame
 from boathouse.table.engine import Agg, Spread, Sql
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext

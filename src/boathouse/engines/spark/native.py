@@ -29,9 +29,9 @@ from boathouse.engines.spark.constants import (
     restored,
     table_of,
 )
+from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.route import as_spark_reads
-from boathouse.engines.spark.shape import Shape, quoted, shape_of
 from boathouse.errors import CorruptTableError
 from boathouse.table.plan import ScanPlan, deletes_of
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, missing_data_file

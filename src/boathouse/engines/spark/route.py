@@ -14,10 +14,10 @@ from pyspark.sql import types as S
 
 from boathouse.engines.spark.constants import carrier
 from boathouse.engines.spark.probe import reader_fault
+from boathouse.engines.spark.read_schema import nested_obstacle
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.schema import native_obstacle
 from boathouse.engines.spark.session import Reach, facts, flag
-from boathouse.engines.spark.shape import nested_obstacle
 from boathouse.storage.uris import basename, split
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec

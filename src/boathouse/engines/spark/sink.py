@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 
 from boathouse import registry
 from boathouse.bits.names import Names
+from boathouse.engines.spark.artifacts import ship
 from boathouse.engines.spark.errors import typed
-from boathouse.engines.spark.frames import in_order
+from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.session import settings
-from boathouse.engines.spark.shape import quoted
-from boathouse.engines.spark.ship import ship
-from boathouse.engines.spark.work import RESULT_DDL, SinkRows
+from boathouse.engines.spark.task_frames import in_order
+from boathouse.engines.spark.worker import RESULT_DDL, SinkRows
 from boathouse.ops.outcomes import settle
 from boathouse.table.engine import Spread
 from boathouse.table.tasks import UNIT, WriteContext

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from boathouse.arrow.schema import from_arrow
 from boathouse.engines.sources import from_data
+from boathouse.engines.spark.exchange import to_spark_batch
 from boathouse.engines.spark.schema import to_spark
-from boathouse.engines.spark.wire import to_spark_batch
 from boathouse.errors import InvalidArgumentError
 
 

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.variant.columns.ragged import Bytes, Fixed, Ints, Loose, Mask, Ragged, Rope, loose, prefixes, splits_of
+from boathouse.variant.columns.byte_columns import (
+    Bytes,
+    Fixed,
+    Ints,
+    Loose,
+    Mask,
+    Ragged,
+    Rope,
+    loose,
+    prefixes,
+    splits_of,
+)
 from boathouse.variant.columns.unaligned import scatter
 from boathouse.variant.primitives import (
     BINARY,

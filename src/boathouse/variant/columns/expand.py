@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.variant.columns.byte_slices import as_text, is_utf8, join
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSET_WIDTH, SIZE
-from boathouse.variant.columns.pieces import as_text, is_utf8, join
 from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
 
 _FEW = 8  # dictionaries that are read only once, however large: each batch of rows may use them all

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
-from boathouse.bits.late import Late
+from boathouse.bits.lazy_import import Late
 from boathouse.types import DataType, FixedSizeListType, ListType, MapType, StructType, VariantType
 from boathouse.variant.cast import resolve_type
+from boathouse.variant.columns.casts import byte_runs, take
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bools, Ints, bring
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.locate import locate
 from boathouse.variant.columns.nested import nested
 from boathouse.variant.columns.nodes import Nodes, roots
-from boathouse.variant.columns.take import byte_runs, take
 from boathouse.variant.path import Step, as_path
 
 _shredded: Any = Late("boathouse.variant.shredding.get")

@@ -11,10 +11,10 @@ import pyarrow as pa
 from boathouse.errors import InvalidArgumentError
 from boathouse.variant.columns.assemble import arrays, objects, structs
 from boathouse.variant.columns.assemble import nulls as null_values
+from boathouse.variant.columns.byte_columns import Ints, Ragged, Rope, interleave, loose, rope, spread
+from boathouse.variant.columns.byte_slices import imported
 from boathouse.variant.columns.leaves import leaf
-from boathouse.variant.columns.lexicon import dictionary, row_dictionaries, variant_array
-from boathouse.variant.columns.pieces import imported
-from boathouse.variant.columns.ragged import Ints, Ragged, Rope, interleave, loose, rope, spread
+from boathouse.variant.columns.metadata_builder import dictionary, row_dictionaries, variant_array
 from boathouse.variant.columns.tree import Kind, Node, Options, grow
 
 _SMALL = 512  # bytes of a dictionary that each row may carry, however little of it the row uses

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError
+from boathouse.variant.columns.byte_slices import imported
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.json_batches import build
-from boathouse.variant.columns.lexicon import variant_array
-from boathouse.variant.columns.pieces import imported
+from boathouse.variant.columns.metadata_builder import variant_array
 
 _LARGE = pa.struct([pa.field(name, pa.large_binary(), False) for name in ("metadata", "value")])
 

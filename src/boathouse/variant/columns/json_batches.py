@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.errors import InvalidJsonError
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged, interleave, splits_of, stack
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.json_leaves import leaves_of
 from boathouse.variant.columns.json_scan import Texts, scan
 from boathouse.variant.columns.json_shapes import Shapes, distinct, shapes_of, skeletons
 from boathouse.variant.columns.json_write import Leaves, write
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged, interleave, splits_of, stack
 from boathouse.variant.json_in import from_json
 from boathouse.variant.primitives import EMPTY_METADATA, NULL_VALUE
 

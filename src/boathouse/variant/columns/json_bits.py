@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask
 from boathouse.variant.columns.unaligned import window
 
 SPARE = 16  # bytes that are copied at a time

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from boathouse.errors import InvalidJsonError
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, splits_of
 from boathouse.variant.columns.json_bits import SPARE, ragged_range
 from boathouse.variant.columns.json_scalars import scalars
 from boathouse.variant.columns.json_scan import FRONT, Scan
 from boathouse.variant.columns.json_strings import resolve
 from boathouse.variant.columns.json_write import LONG_HEADER, SHORT, Leaves
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask, splits_of
 from boathouse.variant.json_in import from_json
 from boathouse.variant.primitives import SHORT_STRING
 

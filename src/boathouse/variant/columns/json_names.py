@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged
 from boathouse.variant.columns.json_scan import FRONT
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
 from boathouse.variant.columns.unaligned import gather
 from boathouse.variant.primitives import DECIMAL4, DOUBLE, INT8
 

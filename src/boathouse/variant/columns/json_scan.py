@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged
+from boathouse.variant.columns.byte_slices import is_utf8
 from boathouse.variant.columns.json_bits import LANE, between, edges, padded
-from boathouse.variant.columns.pieces import is_utf8
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged
 
 FRONT = LANE  # bytes before the text, so that words that end in its first bytes can be read
 _QUOTE, _BACKSLASH, _SPACE, _COLON = 0x22, 0x5C, 0x20, 0x3A

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from boathouse.variant.columns.assemble import put, widths
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged, splits_of
 from boathouse.variant.columns.json_bits import SPARE, between, copy_rising, padded
 from boathouse.variant.columns.json_names import Names, names_of
 from boathouse.variant.columns.json_scan import FRONT, Scan, Texts, real_quotes
@@ -28,8 +29,7 @@ from boathouse.variant.columns.json_tree import (
     placed_of,
     tree_of,
 )
-from boathouse.variant.columns.lexicon import dictionary_rows
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask, Ragged, splits_of
+from boathouse.variant.columns.metadata_builder import dictionary_rows
 from boathouse.variant.primitives import array_header, object_header
 
 # By whether it is an object, whether it is large, and the bytes of an id (of objects only); offsets of one byte.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, splits_of
 from boathouse.variant.columns.json_bits import ragged_range
-from boathouse.variant.columns.ragged import Bytes, Ints, Mask, splits_of
 
 _SIMPLE = np.zeros(256, np.uint8)
 _SIMPLE[[*b'"\\/bfnrt']] = [*b'"\\/\b\f\n\r\t']

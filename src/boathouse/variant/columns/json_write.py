@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from boathouse.variant.columns.assemble import put, widths
+from boathouse.variant.columns.byte_columns import Bytes, Ints, Ragged, splits_of
 from boathouse.variant.columns.json_bits import SPARE, copy_rising, ragged_range
 from boathouse.variant.columns.json_shapes import Runs, Shapes
-from boathouse.variant.columns.ragged import Bytes, Ints, Ragged, splits_of
 from boathouse.variant.columns.unaligned import scatter
 from boathouse.variant.primitives import STRING
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError
+from boathouse.variant.columns.byte_slices import imported
 from boathouse.variant.columns.faults import Faults, Lenient
 from boathouse.variant.columns.gather import Bools, Bytes, Ints
 from boathouse.variant.columns.names import Dictionaries
-from boathouse.variant.columns.pieces import imported
 
 _SAMPLE = 1024
 _LIMIT = (1 << 31) - 1

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError, UnsupportedTypeError
 from boathouse.variant.columns.assemble import binaries, booleans, decimals, integers, primitives, strings
-from boathouse.variant.columns.ragged import Mask, Ragged, Rope, as_bytes, rope
+from boathouse.variant.columns.byte_columns import Mask, Ragged, Rope, as_bytes, rope
 from boathouse.variant.primitives import (
     DATE,
     DECIMAL4,

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from boathouse.arrow.vector import ragged
 from boathouse.errors import MalformedVariant
-from boathouse.variant.columns.alike import ABSENT, SEVERAL, Group, Models, group
 from boathouse.variant.columns.faults import Faults
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, classes, integers, prefix, unsigned
+from boathouse.variant.columns.shared_metadata import ABSENT, SEVERAL, Group, Models, group
 
 T = TypeVar("T")
 

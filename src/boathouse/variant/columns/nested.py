@@ -18,11 +18,11 @@ from boathouse.arrow.schema import to_arrow_field, to_arrow_type
 from boathouse.arrow.vector import ragged
 from boathouse.errors import EvaluationError
 from boathouse.types import DataType, Field, FixedSizeListType, ListType, MapType, StructType, VariantType
+from boathouse.variant.columns.byte_slices import LIMIT, as_text, validity
+from boathouse.variant.columns.casts import byte_runs, cast_one, take
 from boathouse.variant.columns.expand import Faulty, Tree, expand
 from boathouse.variant.columns.gather import Bools, Ints
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Nodes
-from boathouse.variant.columns.pieces import LIMIT, as_text, validity
-from boathouse.variant.columns.take import byte_runs, cast_one, take
 from boathouse.variant.primitives import NULL
 from boathouse.variant.value import Variant
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.assemble import arrays, objects
+from boathouse.variant.columns.byte_columns import Ints, Ragged, interleave, splits_of
+from boathouse.variant.columns.byte_slices import join
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Children, Nodes
-from boathouse.variant.columns.pieces import join
-from boathouse.variant.columns.ragged import Ints, Ragged, interleave, splits_of
 from boathouse.variant.primitives import MAX_DEPTH
 
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.errors import EvaluationError
+from boathouse.variant.columns.byte_slices import flat, join
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.gather import Bytes, Ints
-from boathouse.variant.columns.pieces import flat, join
 from boathouse.variant.columns.scalars import binaries, decimals, fixed, numbers
 from boathouse.variant.json_out import Special, date_text, decimal_text, float_text, time_text, timestamp_text
 from boathouse.variant.primitives import (

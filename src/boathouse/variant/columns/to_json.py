@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import InvalidArgumentError
+from boathouse.variant.columns.byte_slices import LIMIT, as_text, flat, join_spans, spans
 from boathouse.variant.columns.collect import TextColumn
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bytes, Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT
-from boathouse.variant.columns.pieces import LIMIT, as_text, flat, join_spans, spans
 from boathouse.variant.columns.reading import read, variant_at
 from boathouse.variant.columns.scalars import strings
 from boathouse.variant.columns.text import escaped, text_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boathouse.variant.columns.ragged import Bytes, Ragged, splits_of
+from boathouse.variant.columns.byte_columns import Bytes, Ragged, splits_of
 from boathouse.variant.shredding.masks import Ints, Mask, pick
 from boathouse.variant.shredding.plans import Entries, ObjectField
 from boathouse.variant.shredding.rows import Rows, sizes_of

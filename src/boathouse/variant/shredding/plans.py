@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from boathouse.variant.columns.assemble import widths
-from boathouse.variant.columns.ragged import Ragged, splits_of
+from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.unaligned import Bytes, copy, scatter_uint
 from boathouse.variant.primitives import ARRAY, OBJECT, width_of
 from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick, places, spread, uniform

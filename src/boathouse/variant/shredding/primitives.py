@@ -28,7 +28,7 @@ from boathouse.types import (
     UUIDType,
 )
 from boathouse.variant import primitives as ids
-from boathouse.variant.columns.ragged import Ragged
+from boathouse.variant.columns.byte_columns import Ragged
 from boathouse.variant.columns.unaligned import Bytes, copy, scatter
 from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import DataType
+from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Children, Nodes, roots
-from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.columns.unaligned import copy
 from boathouse.variant.shredding.masks import Ints, Mask, groups
 from boathouse.variant.shredding.merge import entries

@@ -20,8 +20,8 @@ from boathouse.types import (
     UUIDType,
 )
 from boathouse.variant import primitives as ids
+from boathouse.variant.columns.byte_slices import is_utf8, validity
 from boathouse.variant.columns.nodes import SIZE, Nodes
-from boathouse.variant.columns.pieces import is_utf8, validity
 from boathouse.variant.columns.unaligned import copy, gather
 from boathouse.variant.shredding.masks import Ints, Mask
 from boathouse.variant.shredding.primitives import Kind, beyond, kind_of

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.layouts import is_list_view, plain_list
 from boathouse.types import DataType
+from boathouse.variant.columns.byte_columns import Ragged, splits_of
+from boathouse.variant.columns.byte_slices import imported
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import _dictionaries, _plain, _struct
-from boathouse.variant.columns.lexicon import binary
+from boathouse.variant.columns.metadata_builder import binary
 from boathouse.variant.columns.nodes import OBJECT
-from boathouse.variant.columns.pieces import imported
-from boathouse.variant.columns.ragged import Ragged, splits_of
 from boathouse.variant.shredding.masks import Ints, Mask, both, minus, pick, places, valid
 from boathouse.variant.shredding.merge import merge
 from boathouse.variant.shredding.plans import (

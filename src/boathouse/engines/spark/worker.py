@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.engines.spark.wire import encode, from_spark_batch, to_spark_batch
+from boathouse.engines.spark.exchange import encode, from_spark_batch, to_spark_batch
 from boathouse.ops.tasks.sink import pickle_error, sink_batches
 from boathouse.registry import tasks
 from boathouse.table.tasks import HIDDEN, ReadSpec, ScanTask, WriteContext

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import session
-from boathouse.api.found import formats_at, locate
 from boathouse.api.opening import path_text
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError
 from boathouse.storage import Stores

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
+from boathouse.engines.spark.artifacts import ship
+from boathouse.engines.spark.exchange import decode
 from boathouse.engines.spark.schema import to_spark
 from boathouse.engines.spark.session import cores
-from boathouse.engines.spark.ship import ship
-from boathouse.engines.spark.wire import decode
-from boathouse.engines.spark.work import RESULT_DDL, ROWS_ONLY, MapBundles, ScanBundles, output_types
+from boathouse.engines.spark.worker import RESULT_DDL, ROWS_ONLY, MapBundles, ScanBundles, output_types
 from boathouse.table.plan import ScanPlan
 from boathouse.types import Field
 

@@ -10,7 +10,7 @@ import pytest
 
 from boathouse.errors import MalformedVariant
 from boathouse.variant import Variant
-from boathouse.variant.columns import alike
+from boathouse.variant.columns import shared_metadata
 from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import column
@@ -43,8 +43,8 @@ def expected(raw: bytes, name: bytes) -> int:
     try:
         found = parse_metadata(raw).ids(name.decode())
     except MalformedVariant:
-        return alike.ABSENT
-    return found[0] if len(found) == 1 else alike.SEVERAL if found else alike.ABSENT
+        return shared_metadata.ABSENT
+    return found[0] if len(found) == 1 else shared_metadata.SEVERAL if found else shared_metadata.ABSENT
 
 
 def rows(rng: random.Random, count: int) -> list[bytes]:
@@ -84,12 +84,12 @@ def unlike(raws: list[bytes]) -> Dictionaries:
 def test_ids_are_those_of_each_dictionary(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     if seed % 2:
-        monkeypatch.setattr(alike, "_LEAST", 8)
+        monkeypatch.setattr(shared_metadata, "_LEAST", 8)
     raws = rows(rng, 600)
     whole = unlike(raws)
     for first, last in ((0, 600), (0, 250), (250, 590), (590, 600)):
         part = whole.slice(first, last)
-        groups, rest = alike.group(part.data, part.start, part.end, alike.Models())
+        groups, rest = shared_metadata.group(part.data, part.start, part.end, shared_metadata.Models())
         grouped = [np.arange(len(part))[one.rows] for one in groups]
         assert sorted(np.concatenate([rest, *grouped]).tolist()) == list(range(last - first))
         assert groups or last - first < 500
@@ -116,7 +116,7 @@ def test_a_name_that_differs_in_one_row_is_not_taken_for_the_others() -> None:
     whole = unlike(raws)
     for part in (whole.slice(0, 150), whole.slice(150, 300), whole):
         at = {len(part) - 100} if len(part) == 300 else {50} if int(part.start[0]) else set()
-        absent = [alike.ABSENT if i in at else 0 for i in range(len(part))]
+        absent = [shared_metadata.ABSENT if i in at else 0 for i in range(len(part))]
         assert part.ids("created_at").tolist() == absent
         assert part.ids("login").tolist() == [1 if one == 0 else one for one in absent]
         payload = [2] * len(part)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.variant.columns.assemble import put, widths
-from boathouse.variant.columns.ragged import Ints, Mask, Ragged, loose, rope, splits_of
+from boathouse.variant.columns.byte_columns import Ints, Mask, Ragged, loose, rope, splits_of
 from boathouse.variant.primitives import metadata_header
 
 _INT32_MAX = (1 << 31) - 1
