@@ -104,7 +104,7 @@ def test_lists_without_counts_are_held_against_the_summary_once_all_is_read(thre
     without_counts(three)
     assert bh.open(str(three.root)).count() == 6
     per_block(local(three.manifests()[0]["manifest_path"]), 1)
-    with pytest.raises(CorruptTableError, match=r"the manifests have 5 live files, the summary .* says 6"):
+    with pytest.raises(CorruptTableError, match=r"the manifests have 5 live files, but the summary .* counts 6"):
         bh.open(str(three.root)).to_arrow()
 
 
