@@ -8,6 +8,7 @@ from typing import Any, Final
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
 from boathouse.iceberg.documents import written_by
+from boathouse.iceberg.evolve import promotes
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests import DATA
 from boathouse.iceberg.metadata import TableMetadata
@@ -30,7 +31,7 @@ from boathouse.table.change import (
     Verdict,
 )
 from boathouse.table.format import Winner
-from boathouse.types import DataType, DecimalType, Field, FloatType, IntegerType, ListType, MapType, Schema, StructType
+from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType
 
 METADATA_EDIT: Final = "metadata"
 _NEW_ROWS = frozenset({"append", "overwrite"})
@@ -166,13 +167,7 @@ def _promotes(old: DataType, new: DataType) -> bool:
             return _readable([a], [b])
         case MapType(k, v), MapType(m, w):
             return _readable([k, v], [m, w])
-        case IntegerType(32), IntegerType(64):
-            return True
-        case FloatType(32), FloatType(64):
-            return True
-        case DecimalType(p, s), DecimalType(q, t):
-            return s == t and q >= p
-    return old == new
+    return old == new or promotes(old, new)
 
 
 def _row_conflicts(

@@ -36,7 +36,7 @@ def _set_type(document: Json, edit: SetType, where: str) -> None:
     metadata = TableMetadata(document, where)
     path, schema = ".".join(edit.path), metadata.schema
     field = next(f for p, f in schema.walk() if p == edit.path)
-    if not _promotes(field.type, edit.type):
+    if not promotes(field.type, edit.type):
         raise UnsupportedFeatureError(
             f"column `{path}` is {field.type}, which Iceberg does not promote to {edit.type}",
             where=where,
@@ -51,7 +51,8 @@ def _set_type(document: Json, edit: SetType, where: str) -> None:
     documents.set_schema(document, Schema(with_type(schema.fields, edit.path, edit.type), schema.metadata))
 
 
-def _promotes(old: DataType, new: DataType) -> bool:
+def promotes(old: DataType, new: DataType) -> bool:
+    """Whether the specification lets a primitive type become another one (spec, "Schema Evolution")."""
     match old, new:
         case (IntegerType(32, True), IntegerType(64, True)) | (FloatType(32), FloatType(64)):
             return True
