@@ -1,21 +1,35 @@
-"""Changes: what a writer intends to commit, and the verdict on it."""
+"""Changes: what a writer intends to commit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal, TypeVar, get_args
 
 import pyarrow as pa
 
+from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.table.location import Location, Version
+from boathouse.table.version import TableVersion
 from boathouse.types import DataType, PartitionField, Schema
 
-if TYPE_CHECKING:
-    from boathouse.table.format import Snapshot
-
 Isolation = Literal["serializable", "snapshot"]
+"""`serializable`: a concurrent commit that adds rows which the change would have read is a conflict; `snapshot`: only
+one that removes or changes what it read."""
+Operation = Literal[
+    "create",
+    "append",
+    "overwrite",
+    "delete",
+    "update",
+    "merge",
+    "replace",
+    "add-columns",
+    "alter-columns",
+    "set-properties",
+]
+"""`replace` rewrites files without changing rows, as compaction does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +44,18 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class AddFiles:
-    """New data files: OUTCOMES rows of kind data. `sequence` None is inherited from the commit."""
+    """New data files: OUTCOMES rows of kind data.
+
+    `sequence` None is inherited from the commit. A compaction keeps the one that it read at: deletes that were
+    committed since must apply to its files.
+    """
 
     outcomes: pa.Table
     sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveUnits:
+class RemoveFiles:
     """Units are removed from the table: their planned FILES rows, including `native`, so that nothing is read again."""
 
     units: pa.Table
@@ -60,8 +78,49 @@ class SetDeletes:
 
 
 @dataclass(frozen=True, slots=True)
+class AddDeletes:
+    """New delete files: OUTCOMES rows of kind delete. `keys` are the ids of the columns of equality deletes; without
+    them the files hold positions."""
+
+    outcomes: pa.Table
+    keys: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddChangeFiles:
+    """New files of changed rows, for readers of the table's changes: OUTCOMES rows of kind change."""
+
+    outcomes: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class SetPart:
+    """Some columns of units are stored in new files: planned FILES rows, and OUTCOMES rows in the same order."""
+
+    units: pa.Table
+    outcomes: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class SetRef:
+    """A branch or tag `name` is set to a version; None removes it."""
+
+    name: str
+    version: Version | None
+    tag: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """The application `app` has written its version `version`."""
+
+    app: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplaceSchema:
-    """An overwrite with a new schema and partitioning."""
+    """An overwrite with a new schema and partitioning (None: the current one)."""
 
     schema: Schema
     partition_by: tuple[PartitionField, ...] | None = None
@@ -69,12 +128,41 @@ class ReplaceSchema:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A column is added at the end of the table or of the struct at `parent`; its id is assigned in `prepare`."""
+    """A column is added to the table or to the struct at `parent`; its id is assigned in `prepare`.
+
+    It comes after the sibling `after`; None: at the end.
+    """
 
     name: str
     type: DataType
     parent: tuple[str, ...] = ()
     nullable: bool = True
+    after: str | None = None
+    default: str | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """The column or struct field at `path` gets another name."""
+
+    path: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """The column or struct field at `path` is dropped."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn:
+    """The column or struct field at `path` moves behind its sibling `after`; None: to the front."""
+
+    path: tuple[str, ...]
+    after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +174,69 @@ class SetType:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNullability:
+    """The column or struct field at `path` accepts nulls, or none any more."""
+
+    path: tuple[str, ...]
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """The value, as SQL text, of the column at `path` in rows that are written without it; None removes it."""
+
+    path: tuple[str, ...]
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetComment:
+    """The comment of the column or struct field at `path`, or of the table if it is empty; None removes it."""
+
+    path: tuple[str, ...]
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitioning:
+    """New files are partitioned by these fields; existing ones are unchanged."""
+
+    partition_by: tuple[PartitionField, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetProperties:
     """Properties are set; a value of None removes one."""
 
     properties: Mapping[str, str | None]
 
 
-Edit = (
-    CreateTable | AddFiles | RemoveUnits | RemoveAll | SetDeletes | ReplaceSchema | AddColumn | SetType | SetProperties
+@dataclass(frozen=True, slots=True)
+class SetFeature:
+    """A feature of the format is enabled, or dropped."""
+
+    name: str
+    enabled: bool = True
+
+
+SchemaEdit = (
+    ReplaceSchema
+    | AddColumn
+    | RenameColumn
+    | DropColumn
+    | MoveColumn
+    | SetType
+    | SetNullability
+    | SetDefault
+    | SetComment
+    | SetPartitioning
 )
+"""Edits of the schema and of the partitioning: files may be written under them before they are committed."""
+FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | AddChangeFiles | SetPart
+Edit = CreateTable | FileEdit | SchemaEdit | SetRef | SetTransaction | SetProperties | SetFeature
+SCHEMA_EDITS: tuple[type, ...] = get_args(SchemaEdit)
+
+E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,93 +257,74 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A complete change. `planned` is the snapshot that it was computed from; None creates a table."""
+    """A complete change: any number of edits of each kind, rows and schema in one commit.
+
+    `planned` is the snapshot that it was computed from; None creates a table. `data_change` is false if the rows of the
+    table stay the same, as in a compaction.
+    """
 
     format: str
     location: Location
-    planned: Snapshot | None
+    planned: TableVersion | None
     write_id: str
-    operation: str
+    operation: Operation
     edits: tuple[Edit, ...]
     reads: ReadSet = ReadSet()
     ref: str | None = None
     isolation: Isolation = "serializable"
+    data_change: bool = True
     parameters: Mapping[str, str] = field(default_factory=dict)
     message: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    txn: tuple[str, int] | None = None
     metrics: Mapping[str, int] = field(default_factory=dict)
 
-    def edit(self, kind: type[Any]) -> Any:
-        """The edit of this kind, or None; a Change has at most one of each but AddColumn and SetType."""
-        return next((e for e in self.edits if isinstance(e, kind)), None)
+    def all(self, kind: type[E]) -> Iterator[E]:
+        """The edits of this kind, in order."""
+        return (e for e in self.edits if isinstance(e, kind))
+
+    def edit(self, kind: type[E]) -> E | None:
+        """The first edit of this kind, or None."""
+        return next(self.all(kind), None)
+
+    @property
+    def txn(self) -> tuple[str, int] | None:
+        """The first application transaction."""
+        found = self.edit(SetTransaction)
+        return None if found is None else (found.app, found.version)
+
+    @property
+    def schema_edits(self) -> tuple[SchemaEdit, ...]:
+        """The edits of the schema and of the partitioning, in order."""
+        return tuple(e for e in self.edits if isinstance(e, SCHEMA_EDITS))
+
+    @property
+    def added(self) -> pa.Table | None:
+        """The OUTCOMES rows of all new data files; None if the change adds none."""
+        found = [e.outcomes for e in self.all(AddFiles)]
+        return pa.concat_tables(found) if found else None
+
+    @property
+    def removed(self) -> pa.Table | None:
+        """The FILES rows of all removed units; None if the change names none."""
+        found = [e.units for e in self.all(RemoveFiles)]
+        return pa.concat_tables(found) if found else None
 
     @property
     def evolves(self) -> bool:
-        """Whether the rows add columns or types: their files are written under a schema that is not yet committed."""
-        return any(isinstance(e, AddColumn | SetType) for e in self.edits) and self.edit(AddFiles) is not None
+        """Whether the rows change the schema: their files are written under one that is not yet committed."""
+        return bool(self.schema_edits) and self.edit(AddFiles) is not None
+
+    def require(self, *supported: type) -> None:
+        """Raises UnsupportedFeatureError, naming the edit, unless every edit is of one of these kinds."""
+        for edit in self.edits:
+            if not isinstance(edit, supported):
+                raise UnsupportedFeatureError(
+                    f"{_words(type(edit))} is not offered for {self.format} tables",
+                    where=str(self.location),
+                    advice="leave it out, or use the format's own library for it",
+                )
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Why a concurrent commit conflicts. `kind` is a stable word, such as `concurrent-append` or `metadata-changed`."""
-
-    kind: str
-    version: Version
-    message: str
-    paths: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rebase:
-    """The change can be prepared on the head unchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replan:
-    """Rows must be computed or written again from the head."""
-
-    conflicts: tuple[Conflict, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """The operation fails; the user has to decide."""
-
-    conflicts: tuple[Conflict, ...]
-
-
-Verdict = Rebase | Replan | Stop
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The change is the table's version `version`; `already` if an earlier attempt of ours had been committed.
-
-    `onto` is the snapshot that it followed, `after` the newest one after the commit, where they are known.
-    """
-
-    version: Version
-    turns: int
-    already: bool = False
-    onto: Snapshot | None = field(default=None, compare=False, repr=False)
-    after: Snapshot | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Conflicted:
-    """Nothing was written. `replan` if computing the change again from the head may succeed."""
-
-    conflicts: tuple[Conflict, ...]
-    replan: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """The change may or may not have been committed; `find_write(write_id)` tells. Nothing was cleaned up."""
-
-    write_id: str
-    key: str
-
-
-CommitOutcome = Committed | Conflicted | Unknown
+def _words(kind: type) -> str:
+    """`AddChangeFiles` as `add change files`."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__).strip()

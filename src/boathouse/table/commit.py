@@ -7,22 +7,24 @@ head first, and publishes on exactly that head.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 from boathouse.bits import entropy
-from boathouse.errors import AlreadyExistsError, BoathouseError, NotFoundError, StorageError, UndecidedError
-from boathouse.storage import PutMode, Stores
-from boathouse.table.change import (
-    Change,
-    CommitOutcome,
-    Committed,
-    Conflict,
-    Conflicted,
-    Rebase,
-    Replan,
-    Unknown,
+from boathouse.errors import (
+    AlreadyExistsError,
+    BoathouseError,
+    NotFoundError,
+    StorageError,
+    TableNotFoundError,
+    UndecidedError,
 )
-from boathouse.table.format import Attempt, Published, Snapshot, TableFormat
+from boathouse.storage import PutMode, Stores
+from boathouse.table.attempt import Attempt, Published
+from boathouse.table.change import Change
+from boathouse.table.location import Version
+from boathouse.table.snapshot import Snapshot, Target
+from boathouse.table.verdict import Conflict, Rebase, Replan
 
 log = logging.getLogger("boathouse")
 
@@ -36,55 +38,106 @@ PATIENT_TURNS = 3
 starved."""
 
 
-def commit(format: TableFormat, change: Change, stores: Stores) -> CommitOutcome:
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The change is the table's version `version`; `already` if an earlier attempt of ours had been committed.
+
+    `onto` is the snapshot that it followed, `after` the newest one after the commit, where they are known.
+    """
+
+    version: Version
+    turns: int
+    already: bool = False
+    onto: Snapshot | None = field(default=None, compare=False, repr=False)
+    after: Snapshot | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicted:
+    """Nothing was written. `replan` if computing the change again from the head may succeed."""
+
+    conflicts: tuple[Conflict, ...]
+    replan: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The change may or may not have been committed; `find_write(write_id)` tells. Nothing was cleaned up."""
+
+    write_id: str
+    key: str
+
+
+CommitOutcome = Committed | Conflicted | Unknown
+
+
+def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome:
     """Makes `change` the next version of its table, or returns why not.
 
-    Raises only what the format raises for a table it cannot read or write, and StorageError if the store fails before
-    anything can have been committed: once a put has succeeded or is undecided, nothing is raised.
+    `target` is the snapshot that the change was planned from, or the table that it creates. With `fresh`, the snapshot
+    was the newest one a moment ago, and the first attempt follows it without looking for a newer one. Raises only what
+    the format raises for a table it cannot read or write, and StorageError if the store fails before anything can have
+    been committed: once a put has succeeded or is undecided, nothing is raised.
     """
     clock = entropy.current()
     deadline = clock.monotonic() + MAX_SECONDS
     for turn in range(1, MAX_TURNS + 1):
         started = clock.monotonic()
-        head = format.head(change, stores)
-        settled = _follow(format, change, head, stores, turn)
+        # The put itself decides whether anybody was faster; reading back, whether it went below a cleaned history.
+        known = fresh and turn == 1 and change.planned is target
+        head = cast(Snapshot, target) if known else _newest(target)
+        settled = None if known else _follow(target, change, head, turn)
         if settled is not None:
             return settled
-        attempt = format.prepare(change, head, stores)
-        try:
-            published = format.committer(change.location, stores).publish(attempt)
-        except StorageError:
-            discard(stores, attempt.side)
-            raise
-        seconds = clock.monotonic() - started
-        after = None
-        if published == "won":
-            published, after = _look_back(format, change, attempt, stores, seconds > SLOW_SECONDS)
-        if published == "won":
-            _published(format, change, attempt, stores, turn)
-            return Committed(attempt.version, turn, onto=head, after=after)
-        if published == "unknown":
-            return Unknown(change.write_id, attempt.uri)
-        discard(stores, attempt.side)
+        outcome = _attempt(target, head, change, started, turn)
+        if outcome is not None:
+            return outcome
         if clock.monotonic() > deadline:
             break
         if turn <= PATIENT_TURNS:
-            clock.sleep(clock.random() * seconds)
+            clock.sleep(clock.random() * (clock.monotonic() - started))
     version = head.version if head is not None else 0
     return Conflicted((Conflict("busy", version, f"other writers won {turn} times in a row"),), replan=False)
 
 
-def _follow(
-    format: TableFormat, change: Change, head: Snapshot | None, stores: Stores, turn: int
-) -> CommitOutcome | None:
+def _attempt(target: Target, head: Snapshot | None, change: Change, started: float, turn: int) -> CommitOutcome | None:
+    """One attempt on exactly this head; None if it is certainly lost."""
+    stores = target.context.stores
+    attempt = (target if head is None else head).prepare(change)
+    try:
+        published = target.committer().publish(attempt)
+    except StorageError:
+        discard(stores, attempt.side)
+        raise
+    after = None
+    if published == "won":
+        slow = entropy.current().monotonic() - started > SLOW_SECONDS
+        published, after = _look_back(target, change, attempt, slow)
+    if published == "won":
+        _published(target, change, attempt, turn)
+        return Committed(attempt.version, turn, onto=head, after=after)
+    if published == "unknown":
+        return Unknown(change.write_id, attempt.uri)
+    discard(stores, attempt.side)
+    return None
+
+
+def _newest(target: Target) -> Snapshot | None:
+    try:
+        return target.newest()
+    except TableNotFoundError:
+        return None
+
+
+def _follow(target: Target, change: Change, head: Snapshot | None, turn: int) -> CommitOutcome | None:
     """The consequence of the commits since the planned snapshot; None if the change may be prepared on the head."""
     if change.planned is None:
-        return None if head is None else _exists(format, change, head, stores, turn)
+        return None if head is None else _exists(change, head, turn)
     if head is None or head.identity != change.planned.identity:
         what = "is gone" if head is None else "was dropped and recreated"
         version = change.planned.version if head is None else head.version
         return Conflicted((Conflict("table-replaced", version, f"the table {what}"),), replan=False)
-    winners = format.winners(change, head, stores)
+    winners = head.winners(change)
     if winners is None:
         # Our own earlier attempts are not among the missing versions: each of them was certainly lost.
         gone = Conflict("history-gone", head.version, "versions since the one planned from were cleaned away")
@@ -92,14 +145,14 @@ def _follow(
     for winner in winners:
         if winner.write_id == change.write_id:
             return Committed(winner.version, turn, already=True, after=head)
-    verdict = format.check(change, winners, head, stores)
+    verdict = head.check(change, winners)
     if isinstance(verdict, Rebase):
         return None
     return Conflicted(verdict.conflicts, replan=isinstance(verdict, Replan))
 
 
 def _look_back(
-    format: TableFormat, change: Change, attempt: Attempt, stores: Stores, slow: bool
+    target: Target, change: Change, attempt: Attempt, slow: bool
 ) -> tuple[Published, Snapshot | None]:
     """Whether a version that was put is part of the table as readers see it, and the newest snapshot.
 
@@ -109,7 +162,7 @@ def _look_back(
     clock = entropy.current()
     for i in range(READ_BACKS):
         try:
-            landed, head = format.look_back(attempt, change, stores)
+            landed, head = target.look_back(attempt, change)
         except Exception as error:
             log.log(
                 logging.WARNING if i == READ_BACKS - 1 else logging.DEBUG, "no look back at %s: %r", attempt.uri, error
@@ -123,23 +176,23 @@ def _look_back(
             )
             if landed == "lost":
                 # Readers ignore it, but a search for our write would find it.
-                discard(stores, (attempt.uri,))
+                discard(target.context.stores, (attempt.uri,))
             return landed, None
         clock.sleep(clock.random() * 0.02 * 2**i)
     return ("unknown" if slow else "won"), None
 
 
-def _published(format: TableFormat, change: Change, attempt: Attempt, stores: Stores, turn: int) -> None:
+def _published(target: Target, change: Change, attempt: Attempt, turn: int) -> None:
     """The steps after a successful commit. If they fail, others lose time, but the commit is not affected."""
     try:
-        format.published(attempt, change, stores)
+        target.published(attempt, change)
     except Exception as error:
         log.warning("%s was committed, but not all that follows a commit: %s", attempt.uri, error)
     _log(change, attempt, turn)
 
 
-def _exists(format: TableFormat, change: Change, head: Snapshot, stores: Stores, turn: int) -> CommitOutcome:
-    ours = format.find_write(change.location, stores, change.write_id)
+def _exists(change: Change, head: Snapshot, turn: int) -> CommitOutcome:
+    ours = head.find_write(change.write_id)
     if ours is not None:
         return Committed(ours, turn, already=True, after=head)
     return Conflicted((Conflict("table-exists", head.version, "a table was created here concurrently"),), replan=False)
@@ -178,7 +231,7 @@ class FileCommitter:
             clock.sleep(clock.random() * 0.02 * 2**i)
         if seen is None and failure is not None and refused:
             # Only plain refusals (no permission, disk full), and the key was seen to be absent: nothing was committed.
-            # # After a single request without a response that would not be certain: it may take effect later.
+            # After a single request without a response that would not be certain: it may take effect later.
             raise failure
         return "unknown"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +11,6 @@ import pyarrow.compute as pc
 from boathouse.arrow.filesystem import ChosenFiles
 from boathouse.expr.tree import Expr
 from boathouse.table.tasks import ReadSpec, ScanTask
-
-if TYPE_CHECKING:
-    from boathouse.table.format import Snapshot
 
 
 @dataclass(slots=True)
@@ -35,15 +31,17 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """The result of pruning. `units` are FILES rows without statistics; `deletes` holds inline deletion vectors
-    only."""
+    """The result of pruning: `units` are FILES rows without statistics, `deletes` the DELETES rows that they refer to.
 
-    snapshot: Snapshot
+    `certain` holds, if planning was asked to classify, whether all rows of each unit certainly satisfy `where`.
+    """
+
     read: ReadSpec
     units: pa.Table
     deletes: pa.Table
     where: Expr | None
     tally: Tally
+    certain: pa.ChunkedArray | None = None
 
     def __post_init__(self) -> None:
         """Files in another kind of store are refused here, whatever engine or process opens them later."""

@@ -1,0 +1,169 @@
+"""The interface of a table to everything above it: one version of it, or a table that is not created yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, Self
+
+import pyarrow as pa
+
+from boathouse.expr.tree import Expr
+from boathouse.table.attempt import Attempt, Committer, Published, Winner
+from boathouse.table.change import Change, SchemaEdit, Verdict
+from boathouse.table.context import TableContext
+from boathouse.table.location import Version
+from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.tasks import WriteContext
+from boathouse.types import Partitioning, Schema
+
+MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]], Iterator[pa.RecordBatch]]
+"""`map(fn, tasks)`: runs a picklable function over tasks, in process or on executors, results in order of tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What this table supports. `deletes` is how some rows of a unit are deleted."""
+
+    deletes: Literal["vectors", "copy-on-write"]
+    partitions: bool
+    transforms: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit, newest first in a history."""
+
+    version: Version
+    timestamp_ms: int
+    operation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
+    write_id: str | None = None
+    message: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Target(Protocol):
+    """What a change is prepared on: a snapshot, or a table that is not created yet, with the schema that it will
+    have."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def context(self) -> TableContext: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def partitioning(self) -> Partitioning: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def write_context(self, write_id: str) -> WriteContext:
+        """How files for this table are written."""
+
+    def newest(self) -> Snapshot:
+        """The newest snapshot of this one's ref, continued from it if that is safe.
+
+        Raises TableNotFoundError if there is none, and what `TableFormat.open` raises.
+        """
+
+    def find_write(self, write_id: str) -> Version | None:
+        """The version that the commit with this write id created, or None; searches everything that is retained."""
+
+    def committer(self) -> Committer:
+        """`table.commit.FileCommitter(stores)` for a table in a file system."""
+
+    def prepare(self, change: Change) -> Attempt:
+        """Writes the files that the commit refers to and returns the commit itself, with new bytes at every call.
+
+        It follows this snapshot, which is the newest one.
+        """
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, Snapshot | None]:
+        """Whether an attempt that was put is part of the table as every reader sees it, and the newest snapshot.
+
+        Put-if-absent also succeeds below a history that was cleaned. `lost` is definite; `unknown` means undecidable;
+        None: the listings do not show the attempt yet. May raise anything that reading a table raises.
+        """
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        """After a commit: checkpoints, hints, checksums."""
+
+
+class Snapshot(Target, Protocol):
+    """One version of a table, pinned: immutable, and readable as long as its metadata files exist."""
+
+    @property
+    def version(self) -> Version: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def ref(self) -> str | None: ...
+    @property
+    def identity(self) -> str:
+        """The table's own id: another table created at the same path has another one."""
+
+    @property
+    def token(self) -> str:
+        """The version token that publish must find unchanged: the key or number of the head."""
+
+    def files(
+        self,
+        columns: Sequence[tuple[str, ...]] = (),
+        where: Expr | None = None,
+        map: MapFunction | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """FILES, in batches of at most 64 MiB; `where` is bound to the schema and pushed down.
+
+        `stats` has a field for each of `columns`, in their order, and no other.
+        """
+
+    def plan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Expr | None = None,
+        hidden: Sequence[str] = (),
+        map: MapFunction | None = None,
+        classify: bool = False,
+    ) -> ScanPlan:
+        """The plan for reading these columns (None: all) with this bound predicate.
+
+        With `classify`, `ScanPlan.certain` says of each unit whether all of its rows satisfy the predicate for certain.
+        """
+
+    def check_writable(self) -> None:
+        """Raises if this version of the library may not write this table: features, storage, mixed writers."""
+
+    def check_rewritable(self, operation: str) -> None:
+        """Raises if the table's settings forbid `operation` (delete, update, merge) to rewrite units without some of
+        their rows."""
+
+    def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
+        """The snapshot under the schema after these edits, with the ids that a commit on it would assign.
+
+        For writing files before the commit; a concurrent commit that changed the schema makes the change `Replan`.
+        Raises UnsupportedFeatureError, UnsupportedTypeError and InvalidArgumentError if the format does not support it.
+        """
+
+    def winners(self, change: Change) -> Sequence[Winner] | None:
+        """The commits after the change's planned snapshot up to this one, oldest first; None if some are gone."""
+
+    def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        """The verdict on the change after these concurrent commits, the last of which is this snapshot."""
+
+    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        """Commits up to this snapshot, newest first, as far as they are retained."""
+
+    def app_version(self, app: str) -> int | None:
+        """The newest version that this application recorded with a write (`Change.txn`), or None."""
+
+    def referenced(self) -> Iterator[str]:
+        """URIs of every file that a retained version, ref, tag, index or log needs."""
+
+    def detail(self) -> Mapping[str, Any]:
+        """The content of `info`: protocol, features, engine of the last commit, in the format's own terms."""
