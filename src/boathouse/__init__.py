@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from boathouse import errors, variant
-    from boathouse.api.create import create, write
+    from boathouse.api.create import create
     from boathouse.api.open import detect, open
     from boathouse.api.parquet_files import read_parquet, write_parquet
     from boathouse.api.table import Table
+    from boathouse.api.write import write
     from boathouse.errors import BoathouseError
     from boathouse.ops.result import WriteResult
     from boathouse.types import Field, Schema
@@ -24,7 +25,7 @@ _HOMES = {
     "open": "boathouse.api.open",
     "detect": "boathouse.api.open",
     "create": "boathouse.api.create",
-    "write": "boathouse.api.create",
+    "write": "boathouse.api.write",
     "read_parquet": "boathouse.api.parquet_files",
     "write_parquet": "boathouse.api.parquet_files",
     "Table": "boathouse.api.table",

@@ -71,37 +71,38 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """The target and mode of a write: the arguments of `boathouse.write`."""
+    """The target and mode of a write: the arguments of `boathouse.write`, and its options. Plain values, since
+    executors load it too."""
 
     path: str
     arguments: Mapping[str, Any]
+    options: Mapping[str, Any]
 
     @classmethod
     def of(cls, options: Mapping[str, str], overwrite: bool) -> WriteTarget:
         """Raises InvalidArgumentError."""
         given, storage = _sorted_out(options, _WRITE)
-        names = [n.strip() for n in given.get("partitionby", "").split(",") if n.strip()]
-        arguments: dict[str, Any] = {
+        where = given.get("replacewhere")
+        if where is not None and not overwrite:
+            raise InvalidArgumentError("replaceWhere needs mode overwrite", advice='add .mode("overwrite")')
+        path = _path(given)
+        arguments = {
             "format": given.get("tableformat"),
             "mode": "overwrite" if overwrite else "append",
-            "partition_by": names,
-            "where": given.get("replacewhere"),
+            "partition_by": [n.strip() for n in given.get("partitionby", "").split(",") if n.strip()],
+            "where": where,
             "merge_schema": _flag(given, "mergeschema"),
             "overwrite_schema": _flag(given, "overwriteschema"),
             "storage_options": storage or None,
             "timezone": given.get("timezone"),
             "allow_mixed_writers": _flag(given, "allowmixedwriters"),
         }
-        if arguments["where"] is not None and not overwrite:
-            raise InvalidArgumentError("replaceWhere needs mode overwrite", advice='add .mode("overwrite")')
-        if "txnappid" in given or "txnversion" in given:
-            arguments["txn"] = _txn(given)
-        if "usermetadata" in given:
-            arguments["message"] = given["usermetadata"]
-        return cls(_path(given), arguments)
+        return cls(path, arguments, {"message": given.get("usermetadata"), "txn": _txn(given)})
 
 
-def _txn(given: Mapping[str, str]) -> tuple[str, int]:
+def _txn(given: Mapping[str, str]) -> tuple[str, int] | None:
+    if "txnappid" not in given and "txnversion" not in given:
+        return None
     version = _whole(given, "txnversion")
     if version is None or "txnappid" not in given:
         raise InvalidArgumentError("the options txnAppId and txnVersion belong together", advice="give both")

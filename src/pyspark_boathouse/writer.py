@@ -31,7 +31,7 @@ class TableWriter(DataSourceArrowWriter):
     def __init__(self, target: WriteTarget, schema: StructType) -> None:
         self.target = target
         self.schema = from_spark(schema)
-        self.context: WriteContext | None = _driver().learn(target, self.schema)
+        self.context: WriteContext | None = _driver().begin(target, self.schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         if self.context is None:

@@ -21,7 +21,7 @@ from boathouse.table.change import (
     ReadSet,
     Rebase,
     RemoveAll,
-    RemoveUnits,
+    RemoveFiles,
     Replan,
     SetProperties,
     Stop,
@@ -65,7 +65,7 @@ def verdict(planned, *actions, where=None, read=(), remove=(), whole=False, ever
     predicates = () if where is None else (bind_predicate(parse(where), planned.schema),)
     edits = []
     if remove:
-        edits.append(RemoveUnits(units(planned, *remove)))
+        edits.append(RemoveFiles(units(planned, *remove)))
     if everything:
         edits.append(RemoveAll())
     if append:

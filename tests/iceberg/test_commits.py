@@ -166,14 +166,14 @@ def test_verdicts(make):
 
     from boathouse.expr.parse import parse
     from boathouse.expr.resolve import bind_predicate
-    from boathouse.table.change import Change, ReadSet, Rebase, RemoveUnits, Replan
+    from boathouse.table.change import Change, ReadSet, Rebase, RemoveFiles, Replan
 
     table, eyes = make(DATA, partition_by=["p"])
     format, stores = registry.load("iceberg"), Stores()
     planned = format.load(Location(absolute(table.uri)), stores)
     units = pa.Table.from_batches(planned.files())
     where = bind_predicate(parse("p = 'a'"), planned.schema)
-    change = Change("iceberg", planned.location, planned, "w", "delete", (RemoveUnits(units.slice(0, 1)),))
+    change = Change("iceberg", planned.location, planned, "w", "delete", (RemoveFiles(units.slice(0, 1)),))
     change = replace(change, reads=ReadSet(predicates=(where,)))
     removed = units.slice(0, 1)["partition"].to_pylist()[0]["1000"]
     where = bind_predicate(parse(f"p = '{removed}'"), planned.schema)

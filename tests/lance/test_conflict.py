@@ -37,7 +37,7 @@ from boathouse.table.change import (
     Change,
     Rebase,
     RemoveAll,
-    RemoveUnits,
+    RemoveFiles,
     ReplaceSchema,
     Replan,
     SetDeletes,
@@ -127,7 +127,7 @@ def test_other_fragments_do_not_conflict(changes, kind, operation):
 def test_removed_fragments_are_touched_too(changes, kit):
     planned = changes["delete"].planned
     units = pa.Table.from_batches(planned.files())
-    update = replace(changes["update"], edits=(RemoveUnits(units), AddFiles(units.slice(0, 0))))
+    update = replace(changes["update"], edits=(RemoveFiles(units), AddFiles(units.slice(0, 0))))
     assert isinstance(verdict(update, Transaction(delete=Delete(deleted_fragment_ids=(HERE,)))), Replan)
     assert isinstance(verdict(update, Transaction(update=Update(removed_fragment_ids=(HERE,)))), Replan)
     paths = verdict(update, Transaction(delete=Delete(deleted_fragment_ids=(HERE,)))).conflicts[0].paths

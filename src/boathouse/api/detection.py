@@ -8,6 +8,7 @@ from boathouse import registry
 from boathouse.bits import entropy
 from boathouse.errors import AmbiguousFormatError, BoathouseError, CorruptTableError, TableNotFoundError
 from boathouse.storage import Stores, absolute, basename, join, parent
+from boathouse.table.context import TableContext
 from boathouse.table.format import TableFormat
 from boathouse.table.location import Location
 
@@ -30,7 +31,7 @@ def formats_at(location: Location, stores: Stores) -> tuple[str, ...]:
     if location.metadata is not None:
         return ("iceberg",)
     marked = [name for name in registry.FORMATS if _marked(name, location, stores)]
-    return tuple(name for name in marked if registry.load(name).detect(location, stores))
+    return tuple(name for name in marked if registry.load(name).detect(TableContext(location, stores)))
 
 
 def _marked(name: str, location: Location, stores: Stores) -> bool:
@@ -74,7 +75,7 @@ def choose(location: Location, stores: Stores, format: str | None) -> TableForma
     """The format to open with. Raises TableNotFoundError, AmbiguousFormatError, InvalidArgumentError."""
     if format is not None:
         chosen = registry.load(format)
-        if chosen.detect(location, stores):
+        if chosen.detect(TableContext(location, stores)):
             return chosen
         others = formats_at(location, stores)
         if others:

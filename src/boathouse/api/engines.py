@@ -20,16 +20,9 @@ def is_dataframe(data: object) -> bool:
 
 
 def engine_for(data: object = None, spark: Any = None) -> Engine:
-    """The engine of `data`; without data Spark if a session is given, else the local one.
-
-    Data may have its own as the attribute `boathouse_engine` (as do rows that Spark's tasks have already written).
-    """
+    """The engine of `data`; without data Spark if a session is given, else the local one."""
     if data is not None:
-        # First, since a Connect DataFrame returns a Column for any attribute.
-        if is_dataframe(data):
-            return spark_engine(data.sparkSession)  # type: ignore[attr-defined]
-        own: Engine = getattr(data, "boathouse_engine", LOCAL)
-        return own
+        return spark_engine(data.sparkSession) if is_dataframe(data) else LOCAL  # type: ignore[attr-defined]
     return LOCAL if spark is None else spark_engine(spark)
 
 

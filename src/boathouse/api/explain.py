@@ -10,6 +10,7 @@ from typing import Any
 from boathouse.api.text import human_bytes
 from boathouse.table.engine import Engine
 from boathouse.table.plan import ScanPlan
+from boathouse.table.version import TableVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,12 @@ class Explanation:
     path: str | None = None
 
     @staticmethod
-    def of(plan: ScanPlan, engine: Engine | None = None) -> Explanation:
+    def of(snapshot: TableVersion, plan: ScanPlan, engine: Engine | None = None) -> Explanation:
         deletes = plan.units.column("deletes").to_pylist()
         route = getattr(engine, "route", None)
         return Explanation(
-            format=plan.snapshot.format,
-            version=plan.snapshot.version,
+            format=snapshot.format,
+            version=snapshot.version,
             where=None if plan.where is None else str(plan.where),
             units=plan.units.num_rows,
             bytes=plan.bytes,

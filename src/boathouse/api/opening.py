@@ -14,6 +14,7 @@ from boathouse.bits import zones
 from boathouse.errors import InvalidArgumentError, TableNotFoundError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import At
 
 _DOTTED = re.compile(r"[\w`]+(\.[\w`]+){1,2}")
@@ -43,9 +44,8 @@ def open_handle(
             if _DOTTED.fullmatch(path_text(uri)):
                 error.advice = "pass the path of the table, or spark= to look for this name in Spark's metastore"
             raise
-        snapshot = chosen.load(location, stores, at)
-    pinned = at.pinned or location.metadata is not None
-    return Handle(location, stores, chosen, snapshot, pinned, allow_mixed_writers)
+        snapshot = chosen.open(TableContext(location, stores, allow_mixed_writers), at)
+    return Handle(snapshot, at.pinned or location.metadata is not None)
 
 
 def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str | None, zone: str) -> At:

@@ -58,7 +58,7 @@ class Scan:
         """Which units are read for this scan."""
         h = self._handle
         where = self._where if engine is LOCAL else self._bound(engine)
-        return h.format.plan(h.snapshot, h.stores, self._columns, where, (), engine.map)
+        return h.snapshot.plan(self._columns, where, (), engine.map)
 
     @located
     def to_arrow(self) -> pa.Table:
@@ -99,10 +99,10 @@ class Scan:
         """The number of rows; from metadata alone if there is no predicate and every file records it."""
         h = self._handle
         if self._where is None:
-            rows = h.format.plan(h.snapshot, h.stores, [], None, ("_pos",), LOCAL.map).rows
+            rows = h.snapshot.plan([], None, ("_pos",), LOCAL.map).rows
             if rows is not None:
                 return rows
-        plan = h.format.plan(h.snapshot, h.stores, [], self._where, ("_pos",), LOCAL.map)
+        plan = h.snapshot.plan([], self._where, ("_pos",), LOCAL.map)
         return sum(batch.num_rows for batch in LOCAL.batches(plan))
 
     def files(self) -> list[str]:
@@ -113,9 +113,9 @@ class Scan:
         h = self._handle
         columns = "all columns" if self._columns is None else f"columns {', '.join(self._columns)}"
         where = "" if self._where is None else f" where {self._where}"
-        return f"scan of {h.format.name} table {h.location}, version {h.snapshot.version}: {columns}{where}"
+        return f"scan of {h.snapshot.format} table {h.location}, version {h.snapshot.version}: {columns}{where}"
 
     def explain(self) -> Explanation:
         """Which units are read, and which are skipped by which filter; on Spark also the scan strategy."""
         spark = self._spark
-        return Explanation.of(self.plan(), None if spark is None else spark_engine(spark))
+        return Explanation.of(self._handle.snapshot, self.plan(), None if spark is None else spark_engine(spark))

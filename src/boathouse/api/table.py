@@ -11,22 +11,27 @@ import pyarrow as pa
 
 from boathouse.api.arguments import flag, located, texts
 from boathouse.api.detail import detail, files_table, summary_lines
-from boathouse.api.engines import engine_for, zone_of
+from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.later import Later
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
 from boathouse.errors import InvalidArgumentError, SchemaError
-from boathouse.expr.tree import Expr
-from boathouse.ops import add_columns as _add_columns
-from boathouse.ops import append as _append
-from boathouse.ops import delete as _delete
-from boathouse.ops import overwrite as _overwrite
-from boathouse.ops import set_properties as _set_properties
-from boathouse.ops.handle import Handle, WriteOptions
+from boathouse.expr.parse import parse
+from boathouse.expr.tree import TRUE, Expr
+from boathouse.ops.add_columns import AddColumns
+from boathouse.ops.append import Append
+from boathouse.ops.delete import Delete
+from boathouse.ops.handle import Handle
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.overwrite import Overwrite, OverwriteWhere
 from boathouse.ops.result import WriteResult
+from boathouse.ops.run import run
+from boathouse.ops.set_properties import PropertiesSet
+from boathouse.ops.write import Source, Write
+from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
-from boathouse.table.format import HistoryEntry, Snapshot
 from boathouse.table.location import Version
+from boathouse.table.snapshot import HistoryEntry
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.text import parse_type
 
@@ -48,7 +53,7 @@ class Table(Later):
     @property
     def format(self) -> str:
         """`delta`, `iceberg` or `lance`."""
-        return self._handle.format.name
+        return self._handle.snapshot.format
 
     @property
     def uri(self) -> str:
@@ -78,8 +83,7 @@ class Table(Later):
             raise InvalidArgumentError(
                 f"limit={limit!r} is not a number of commits", advice="pass for example limit=10"
             )
-        h = self._handle
-        return list(h.format.history(h.snapshot, h.stores, limit))
+        return list(self._handle.snapshot.history(limit))
 
     @located
     def files(self) -> pa.Table:
@@ -115,17 +119,28 @@ class Table(Later):
         return self.scan().__arrow_c_stream__(requested_schema)
 
     @located
-    def append(self, data: Any, merge_schema: bool = False, **options: Any) -> WriteResult:
+    def append(
+        self,
+        data: Any,
+        merge_schema: bool = False,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+        target_file_bytes: int | None = None,
+        isolation: Isolation | None = None,
+    ) -> WriteResult:
         """Adds every row of the data; `merge_schema` adds columns that the table lacks and widens types.
 
         New columns may be inside structs; int becomes bigint, float double, decimals get more digits, if the format
-        supports it.
+        supports it. Raises SchemaMismatchError, CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
+        options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(data)
         flag("merge_schema", merge_schema)
-        return self._moved(
-            _append.append(self._handle, engine.source(data), engine, write_options(options), merge_schema)
-        )
+        self._handle.check_open()
+        return self._run(engine, Append(Source.of(engine, engine.source(data)), merge_schema), options)
 
     @located
     def overwrite(
@@ -135,81 +150,107 @@ class Table(Later):
         overwrite_schema: bool = False,
         partition_by: str | Sequence[str] | None = None,
         merge_schema: bool = False,
-        **options: Any,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+        target_file_bytes: int | None = None,
+        isolation: Isolation | None = None,
     ) -> WriteResult:
         """Replaces all rows, or those for which `where` is true; then all of the data must satisfy it.
 
         `merge_schema` adds columns that the table lacks and widens types; `overwrite_schema` takes all columns from
-        the data.
+        the data. Raises ConstraintViolationError for data outside `where`, and what `append` raises.
         """
+        options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(data)
-        rel = engine.source(data)
-        if flag("merge_schema", merge_schema) and overwrite_schema:
-            raise SchemaError("merge_schema= and overwrite_schema= exclude each other", advice="pass one of them")
-        if partition_by is not None and not flag("overwrite_schema", overwrite_schema):
-            raise SchemaError("partition_by= needs overwrite_schema=True", advice="pass it too, or leave both out")
-        by = None if partition_by is None else partition_fields(partition_by, engine.schema(rel))
-        return self._moved(
-            _overwrite.overwrite(
-                self._zoned(engine, where),
-                rel,
-                engine,
-                where,
-                write_options(options),
-                overwrite_schema,
-                by,
-                merge_schema,
-            )
-        )
+        source = Source.of(engine, engine.source(data))
+        write = overwriting(source, where, overwrite_schema, partition_by, merge_schema)
+        return self._run(engine, write, options, where is not None)
 
     @located
-    def delete(self, where: str | Expr | None = None, **options: Any) -> WriteResult:
-        """Deletes the rows for which `where` is true; without it every row."""
+    def delete(
+        self,
+        where: str | Expr | None = None,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+        target_file_bytes: int | None = None,
+        isolation: Isolation | None = None,
+    ) -> WriteResult:
+        """Deletes the rows for which `where` is true; without it every row.
+
+        Raises ExpressionError, EvaluationError if the condition fails on a row, CommitConflictError,
+        CommitUnknownError, ReadOnlyError.
+        """
+        options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(None, self._spark)
-        return self._moved(_delete.delete(self._zoned(engine, where), where, engine, write_options(options)))
+        self._handle.check_open()
+        return self._run(engine, Delete(TRUE if where is None else condition(where)), options, where is not None)
 
     @located
-    def add_column(self, name: str, type: Any, **options: Any) -> WriteResult:
-        """Adds a nullable column, null in existing rows; `type` is Spark SQL text or a DataType."""
+    def add_column(
+        self,
+        name: str,
+        type: Any,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Adds a nullable column, null in existing rows; `type` is Spark SQL text or a DataType.
+
+        Raises InvalidArgumentError for a name that exists, UnsupportedFeatureError, CommitConflictError.
+        """
+        options = WriteOptions.of(message, metadata, txn, dry_run)
         found = parse_type(type) if isinstance(type, str) else type
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"{name!r} is not the name of a column", advice="pass the name as a string")
         if not isinstance(found, DataType):
             raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
-        column = (name, found)
-        return self._moved(_add_columns.add_columns(self._handle, [column], write_options(options)))
+        return self._run(LOCAL, AddColumns(((name, found),)), options)
 
     @located
-    def set_properties(self, properties: Mapping[str, str | None], **options: Any) -> WriteResult:
-        """Sets table properties; None removes one."""
-        given = texts("properties", properties, nulls=True)
-        return self._moved(_set_properties.set_properties(self._handle, given, write_options(options)))
+    def set_properties(
+        self,
+        properties: Mapping[str, str | None],
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Sets table properties; None removes one. Raises InvalidArgumentError, CommitConflictError."""
+        options = WriteOptions.of(message, metadata, txn, dry_run)
+        return self._run(LOCAL, PropertiesSet(texts("properties", properties, nulls=True)), options)
 
     @located
     def find_write(self, write_id: str) -> Version | None:
         """The version that a write created, by its write id; resolves a CommitUnknownError."""
         if not isinstance(write_id, str) or not write_id:
             raise InvalidArgumentError(f"{write_id!r} is not a write id", advice="pass WriteResult.write_id")
-        h = self._handle
-        return h.format.find_write(h.location, h.stores, write_id)
+        return self._handle.snapshot.find_write(write_id)
 
     @located
     def refresh(self) -> Table:
         """Moves to the newest version; returns itself."""
         h = self._handle
         if not h.pinned:
-            self._handle = replace(h, snapshot=h.format.newest(h.snapshot, h.stores))
+            self._handle = replace(h, snapshot=h.snapshot.newest())
         return self
 
-    def _zoned(self, engine: Engine, where: str | Expr | None) -> Handle:
-        """The handle with the time zone of conditions on this engine."""
-        if where is None:
-            return self._handle
-        return replace(self._handle, zone=zone_of(engine, self._timezone, self._spark))
-
-    def _moved(self, done: tuple[Snapshot, WriteResult]) -> WriteResult:
-        self._handle = replace(self._handle, snapshot=done[0])
-        return done[1]
+    def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
+        """Commits the write and moves to the version after it; `zoned` if it has a condition."""
+        handle = self._handle
+        if zoned:
+            handle = replace(handle, zone=zone_of(engine, self._timezone, self._spark))
+        snapshot, result = run(handle, engine, write, options)
+        self._handle = replace(self._handle, snapshot=snapshot)
+        return result
 
     def __repr__(self) -> str:
         return "\n".join(summary_lines(self._handle))
@@ -220,10 +261,26 @@ class Table(Later):
         return f"<b>{escape(head)}</b><table>{rows}</table>"
 
 
-def write_options(options: Mapping[str, Any]) -> WriteOptions:
-    """`message=`, `metadata=`, `txn=`, `dry_run=`, `target_file_bytes=` as one value. InvalidArgumentError."""
-    known = WriteOptions.__slots__
-    for name in options:
-        if name not in known:
-            raise InvalidArgumentError(f"unknown option {name!r}", advice=f"the options are {', '.join(known)}")
-    return WriteOptions(**options)
+def overwriting(
+    source: Source,
+    where: str | Expr | None,
+    overwrite_schema: bool,
+    partition_by: str | Sequence[str] | None,
+    merge_schema: bool,
+) -> Write:
+    """The overwrite of these arguments. Raises SchemaError for arguments that exclude each other."""
+    if flag("merge_schema", merge_schema) and overwrite_schema:
+        raise SchemaError("merge_schema= and overwrite_schema= exclude each other", advice="pass one of them")
+    if partition_by is not None and not flag("overwrite_schema", overwrite_schema):
+        raise SchemaError("partition_by= needs overwrite_schema=True", advice="pass it too, or leave both out")
+    if where is not None and overwrite_schema:
+        raise SchemaError("overwrite_schema= replaces the whole table", advice="leave out where=, or overwrite_schema=")
+    if where is not None:
+        return OverwriteWhere(source, condition(where), merge_schema)
+    by = None if partition_by is None else partition_fields(partition_by, source.schema)
+    return Overwrite(source, merge_schema, overwrite_schema, by)
+
+
+def condition(where: str | Expr) -> Expr:
+    """A condition as an expression. Raises ExpressionError."""
+    return parse(where) if isinstance(where, str) else where

@@ -100,7 +100,7 @@ def history(
 ) -> None:  # fmt: skip
     """The latest commits, newest first."""
     handle = _handle(path, format, None, None, None, option)
-    entries = list(handle.format.history(handle.snapshot, handle.stores, limit))
+    entries = list(handle.snapshot.history(limit))
     if json:
         names = ("version", "timestamp_ms", "operation", "parameters", "metrics", "engine", "write_id", "message")
         show.as_json([{n: getattr(e, n) for n in (*names, "metadata")} for e in entries])

@@ -13,6 +13,7 @@ from boathouse.api.text import iso
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores, basename, join
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 _INSIDE = ("_delta_log", "metadata", "_versions", "_transactions", "_deletions", "_indices")
@@ -66,12 +67,12 @@ def _open(uri: str, format: str, options: dict[str, str]) -> Handle:
     location = locate(uri)
     stores = Stores(options, home=location.uri)
     table_format = registry.load(format)
-    return Handle(location, stores, table_format, table_format.load(location, stores))
+    return Handle(table_format.open(TableContext(location, stores)))
 
 
 def _read_a_little(handle: Handle) -> None:
     """Plans a full scan and reads the beginning of the first file: a table that cannot be read is refused there."""
-    plan = handle.format.plan(handle.snapshot, handle.stores, None, None, (), LOCAL.map)
+    plan = handle.snapshot.plan(None, None, (), LOCAL.map)
     if plan.units.num_rows:
         task = plan.task(range(1))
         next(iter(registry.tasks(task.read.format).read(task)), None)
@@ -81,7 +82,7 @@ def _facts(handle: Handle) -> dict[str, Any]:
     found = sizes(handle)
     rows, deleted = found["rows"], found["deleted_rows"]
     there = None if rows is None else rows + deleted
-    last = next(iter(handle.format.history(handle.snapshot, handle.stores, 1)), None)
+    last = next(iter(handle.snapshot.history(1)), None)
     detail = handle.snapshot.detail()
     return {
         "version": handle.snapshot.version,

@@ -1,139 +1,150 @@
-"""Delta as a `TableFormat`: each method delegates to another module."""
+"""Delta behind the interface of tables: a snapshot, a table that is not created yet, and the format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
-from boathouse.bits.lazy_import import Late
-from boathouse.delta import snapshot
+from boathouse.delta import conflict, history, landed, scan, transaction, write
+from boathouse.delta.actions import text_of
 from boathouse.delta.log import Log
-from boathouse.delta.snapshot import DeltaSnapshot, newest
-from boathouse.errors import InvalidArgumentError
+from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.expr.tree import Expr
-from boathouse.storage import Stores
-from boathouse.table.format import (
-    Attempt,
-    Capabilities,
-    Committer,
-    HistoryEntry,
-    MapFunction,
-    Published,
-    Snapshot,
-    TableFormat,
-    Winner,
-)
-from boathouse.table.location import NEWEST, At, Location, Version
+from boathouse.table.attempt import Attempt, Committer, Published, Winner
+from boathouse.table.change import Change, CreateTable, SchemaEdit
+from boathouse.table.commit import FileCommitter
+from boathouse.table.context import TableContext
+from boathouse.table.format import TableFormat
+from boathouse.table.location import NEWEST, At, Version
 from boathouse.table.plan import ScanPlan
+from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
 from boathouse.table.tasks import WriteContext
-from boathouse.types import PartitionSpec, Schema
+from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
+from boathouse.types import Partitioning, PartitionSpec, Schema
 
-if TYPE_CHECKING:
-    from boathouse.delta import conflict, history, landed, scan, transaction, write
-    from boathouse.table import commit
-    from boathouse.table.change import AddColumn, Change, CreateTable, SetType, Verdict
-else:
-    commit = Late("boathouse.table.commit")
-    conflict = Late("boathouse.delta.conflict")
-    history = Late("boathouse.delta.history")
-    landed = Late("boathouse.delta.landed")
-    scan = Late("boathouse.delta.scan")
-    transaction = Late("boathouse.delta.transaction")
-    write = Late("boathouse.delta.write")
+COPY_ON_WRITE = Capabilities("copy-on-write", partitions=True)
+
+
+class DeltaTable(DeltaSnapshot):
+    """One version of a Delta table; see `table.snapshot.Snapshot`."""
+
+    capabilities: ClassVar[Capabilities] = COPY_ON_WRITE
+
+    def plan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Expr | None = None,
+        hidden: Sequence[str] = (),
+        map: MapFunction | None = None,
+        classify: bool = False,
+    ) -> ScanPlan:
+        return scan.plan(self, columns, where, hidden, classify)
+
+    def check_writable(self) -> None:
+        write.writable(self)
+
+    def check_rewritable(self, operation: str) -> None:
+        """No restrictions."""
+
+    def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
+        return transaction.evolve(self, edits)
+
+    def write_context(self, write_id: str) -> WriteContext:
+        return write.write_context(self.context, self.schema, self.partitioning.current, self.properties, write_id)
+
+    def newest(self) -> DeltaTable:
+        return newest(self)
+
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        return transaction.winners(self, since)
+
+    def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        return conflict.check(change, winners, self)
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.prepare(change, self.context, self)
+
+    def committer(self) -> Committer:
+        return FileCommitter(self.stores)
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
+        return landed.look_back(attempt, self.context, self.newest)
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        transaction.published(attempt, self.context, self)
+
+    def find_write(self, write_id: str) -> Version | None:
+        return history.find_write(self.context, write_id)
+
+    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        return history.history(self, limit)
+
+    def app_version(self, app: str) -> int | None:
+        return self.transactions.get(app)
+
+    def referenced(self) -> Iterator[str]:
+        return history.referenced(self.context)
+
+
+@dataclass(frozen=True)
+class NewDelta:
+    """A Delta table that is not created yet; see `table.snapshot.Target`."""
+
+    context: TableContext
+    schema: Schema
+    spec: PartitionSpec
+    create: CreateTable
+    format: str = "delta"
+    capabilities: ClassVar[Capabilities] = COPY_ON_WRITE
+
+    @property
+    def partitioning(self) -> Partitioning:
+        return Partitioning((self.spec,))
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {k: text_of(v) for k, v in self.create.properties.items()}
+
+    def write_context(self, write_id: str) -> WriteContext:
+        return write.write_context(self.context, self.schema, self.spec, self.create.properties, write_id)
+
+    def newest(self) -> DeltaTable:
+        return FORMAT.open(self.context)
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.prepare(change, self.context, None)
+
+    def committer(self) -> Committer:
+        return FileCommitter(self.context.stores)
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
+        return landed.look_back(attempt, self.context, self.newest)
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        transaction.published(attempt, self.context, None)
+
+    def find_write(self, write_id: str) -> Version | None:
+        return history.find_write(self.context, write_id)
 
 
 class DeltaFormat:
     """Delta Lake, written by copy-on-write."""
 
     name = "delta"
-    capabilities = Capabilities("copy-on-write", partitions=True)
+    capabilities = COPY_ON_WRITE
 
-    def detect(self, location: Location, stores: Stores) -> bool:
-        return location.metadata is None and Log(location.uri, stores).exists()
+    def detect(self, context: TableContext) -> bool:
+        return context.location.metadata is None and Log(context.location.uri, context.stores).exists()
 
-    def load(self, location: Location, stores: Stores, at: At = NEWEST) -> DeltaSnapshot:
-        return snapshot.load(location, stores, at)
+    def open(self, context: TableContext, at: At = NEWEST) -> DeltaTable:
+        return load(context, at, DeltaTable)
 
-    def newest(self, snapshot: Snapshot, stores: Stores) -> DeltaSnapshot:
-        return newest(_own(snapshot), stores)
-
-    def plan(
-        self,
-        snapshot: Snapshot,
-        stores: Stores,
-        columns: Sequence[str] | None = None,
-        where: Expr | None = None,
-        hidden: Sequence[str] = (),
-        map: MapFunction | None = None,
-    ) -> ScanPlan:
-        return scan.plan(_own(snapshot), stores, columns, where, hidden)
-
-    def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
-        write.writable(_own(snapshot), stores, allow_mixed_writers)
-
-    def rewritable(self, snapshot: Snapshot, operation: str) -> None:
-        """No restrictions."""
-
-    def create(
-        self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
-    ) -> tuple[Schema, PartitionSpec]:
-        return write.create(location, create, None if snapshot is None else _own(snapshot))
-
-    def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> DeltaSnapshot:
-        return transaction.evolve(_own(snapshot), edits)
-
-    def write_context(
-        self,
-        location: Location,
-        stores: Stores,
-        schema: Schema,
-        spec: PartitionSpec,
-        properties: Mapping[str, str],
-        write_id: str,
-        snapshot: Snapshot | None = None,
-    ) -> WriteContext:
-        return write.write_context(location, stores, schema, spec, properties, write_id)
-
-    def committer(self, location: Location, stores: Stores) -> Committer:
-        return commit.FileCommitter(stores)
-
-    def head(self, change: Change, stores: Stores) -> DeltaSnapshot | None:
-        return transaction.head(change, stores)
-
-    def winners(self, change: Change, head: Snapshot, stores: Stores) -> Sequence[Winner] | None:
-        return transaction.winners(change, _own(head), stores)
-
-    def check(self, change: Change, winners: Sequence[Winner], head: Snapshot, stores: Stores) -> Verdict:
-        return conflict.check(change, winners, _own(head))
-
-    def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
-        return transaction.prepare(change, None if head is None else _own(head), stores)
-
-    def look_back(
-        self, attempt: Attempt, change: Change, stores: Stores
-    ) -> tuple[Published | None, DeltaSnapshot | None]:
-        return landed.look_back(attempt, change, stores)
-
-    def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
-        transaction.published(attempt, change, stores)
-
-    def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
-        return history.history(_own(snapshot), stores, limit)
-
-    def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
-        return history.find_write(location, stores, write_id)
-
-    def app_version(self, snapshot: Snapshot, stores: Stores, app: str) -> int | None:
-        return _own(snapshot).transactions.get(app)
-
-    def referenced(self, location: Location, stores: Stores) -> Iterator[str]:
-        return history.referenced(location, stores)
+    def create(self, context: TableContext, create: CreateTable) -> NewDelta:
+        schema, spec = write.create(context.location.uri, create)
+        return NewDelta(context, schema, spec, create)
 
 
-def _own(given: Snapshot) -> DeltaSnapshot:
-    if not isinstance(given, DeltaSnapshot):
-        raise InvalidArgumentError(f"a {given.format} snapshot was given to Delta")
-    return given
-
-
-FORMAT: TableFormat = DeltaFormat()
+FORMAT = DeltaFormat()
+_: TableFormat = FORMAT

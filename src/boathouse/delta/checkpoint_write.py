@@ -29,8 +29,9 @@ from boathouse.delta.stats_convert import ParsedLayout, found_in, stat_columns, 
 from boathouse.delta.stats_parsed import PARSED
 from boathouse.delta.tail import file_keys
 from boathouse.errors import VersionNotFoundError
-from boathouse.storage import PutMode, Stores
-from boathouse.table.location import At, Location
+from boathouse.storage import PutMode
+from boathouse.table.context import TableContext
+from boathouse.table.location import At
 from boathouse.types import Field
 
 DEFAULT_INTERVAL: Final = 10
@@ -79,13 +80,13 @@ _MS: Final = {
 }
 
 
-def checkpoint_if_due(location: Location, stores: Stores, version: int, planned: DeltaSnapshot | None) -> None:
+def checkpoint_if_due(context: TableContext, version: int, planned: DeltaSnapshot | None) -> None:
     """Writes the checkpoint of `version` if a multiple of the interval has passed since the last one."""
     if planned is None or not _due(planned, version):
         return
-    snapshot = load(location, stores, At(version=version))
+    snapshot: DeltaSnapshot = load(context, At(version=version))
     if _due(snapshot, version):
-        write_checkpoint(snapshot, stores)
+        write_checkpoint(snapshot)
 
 
 def _due(snapshot: DeltaSnapshot, version: int) -> bool:
@@ -94,9 +95,9 @@ def _due(snapshot: DeltaSnapshot, version: int) -> bool:
     return version // interval > last // interval
 
 
-def write_checkpoint(snapshot: DeltaSnapshot, stores: Stores) -> str:
+def write_checkpoint(snapshot: DeltaSnapshot) -> str:
     """Writes checkpoint and hint; returns the checkpoint's URI. Raises VersionNotFoundError without an entry."""
-    log = Log(snapshot.location.uri, stores)
+    log = snapshot.log
     if not log.storage.exists(log.commit_key(snapshot.version)):
         raise VersionNotFoundError(
             f"version {snapshot.version} has no entry in the log, so no checkpoint can be written", where=log.root

@@ -13,19 +13,10 @@ from boathouse.delta.commits import ADD, Entry, actions_table
 from boathouse.delta.files import Lister
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.tree import Expr
-from boathouse.table.change import (
-    Change,
-    Conflict,
-    Rebase,
-    RemoveAll,
-    RemoveUnits,
-    Replan,
-    SetDeletes,
-    Stop,
-    Verdict,
-)
-from boathouse.table.format import Winner
+from boathouse.table.attempt import Winner
+from boathouse.table.change import Change, RemoveAll, RemoveFiles, SetDeletes
 from boathouse.table.plan import Tally
+from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 
 _SHOWN = 10
 
@@ -70,7 +61,7 @@ def _metadata(winner: Winner) -> list[Conflict]:
 
 def _files(change: Change, winner: Winner, head: DeltaSnapshot) -> list[Conflict]:
     entry: Entry = winner.document
-    if change.reads.blind and not _removed_by(change, head) and change.edit(RemoveAll) is None:
+    if change.reads.blind and not _removed_by(change) and change.edit(RemoveAll) is None:
         return []
     root = change.location.uri
     added: list[dict[str, Any]] = []
@@ -86,18 +77,17 @@ def _files(change: Change, winner: Winner, head: DeltaSnapshot) -> list[Conflict
     ]
 
 
-def _removed_by(change: Change, head: DeltaSnapshot) -> set[str]:
+def _removed_by(change: Change) -> set[str]:
     """Files that the change itself removes or rewrites."""
     found: set[str] = set()
-    for kind in (RemoveUnits, SetDeletes):
-        edit = change.edit(kind)
-        if edit is not None:
+    for edit in change.edits:
+        if isinstance(edit, RemoveFiles | SetDeletes):
             found |= set(edit.units.column("path").to_pylist())
     return found
 
 
 def _deleted(change: Change, winner: Winner, head: DeltaSnapshot, removed: list[str]) -> list[Conflict]:
-    ours = _removed_by(change, head)
+    ours = _removed_by(change)
     twice = [p for p in removed if p in ours]
     if twice:
         text = "files that the change removes have already been removed"

@@ -14,16 +14,16 @@ from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, commit_times, in_commit_time, read_entry
 from boathouse.delta.transaction import METADATA, WRITE_ID
 from boathouse.errors import CorruptTableError, NotFoundError
-from boathouse.storage import Stores
-from boathouse.table.format import HistoryEntry
-from boathouse.table.location import Location, Version
+from boathouse.table.context import TableContext
+from boathouse.table.location import Version
+from boathouse.table.snapshot import HistoryEntry
 
 _FIRST_BYTES: Final = 1 << 16
 
 
-def history(snapshot: DeltaSnapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
+def history(snapshot: DeltaSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
     """Commits up to the snapshot as far as they are retained; those without commitInfo have only version and time."""
-    log = Log(snapshot.location.uri, stores)
+    log = snapshot.log
     listing = log.listing()
     times = commit_times(listing)
     versions = sorted((v for v in listing.commits if v <= snapshot.version), reverse=True)
@@ -73,9 +73,9 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and len(value) < 20 and value.isdecimal() else value
 
 
-def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
+def find_write(context: TableContext, write_id: str) -> Version | None:
     """The version whose commitInfo names the write; searches every retained entry, newest first."""
-    log = Log(location.uri, stores)
+    log = Log(context.location.uri, context.stores)
     for version in sorted(log.listing().commits, reverse=True):
         try:
             if _info_of(log, version).info.get(WRITE_ID) == write_id:
@@ -85,13 +85,13 @@ def find_write(location: Location, stores: Stores, write_id: str) -> Version | N
     return None
 
 
-def referenced(location: Location, stores: Stores) -> Iterator[str]:
+def referenced(context: TableContext) -> Iterator[str]:
     """Files of the log, and the data and deletion vector files of every version that can still be opened."""
-    log = Log(location.uri, stores)
+    log = Log(context.location.uri, context.stores)
     listing = log.listing()
     for info in log.storage.list(log.key):
         yield log.uri(info.key)
-    root = location.uri
+    root = context.location.uri
     for found in listing.checkpoints:
         try:
             checkpoint = open_checkpoint(log, found)

@@ -6,33 +6,33 @@ without it. Readers begin at that checkpoint, so what matters is whether it cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from boathouse.delta import paths
 from boathouse.delta.checkpoint import Wanted, read_files
 from boathouse.delta.commits import ADD, REMOVE, Entry, parse_entry
 from boathouse.delta.log import Log
-from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.delta.transaction import head
-from boathouse.errors import CorruptTableError
-from boathouse.storage import Stores
-from boathouse.table.change import Change
-from boathouse.table.format import Attempt, Published
+from boathouse.delta.snapshot import DeltaSnapshot, S
+from boathouse.errors import CorruptTableError, TableNotFoundError
+from boathouse.table.attempt import Attempt, Published
+from boathouse.table.context import TableContext
 
 _TOMBSTONES_KEPT = "delta.deletedFileRetentionDuration"
 
 
-def look_back(attempt: Attempt, change: Change, stores: Stores) -> tuple[Published | None, DeltaSnapshot | None]:
-    """`TableFormat.look_back`."""
+def look_back(attempt: Attempt, context: TableContext, newest: Callable[[], S]) -> tuple[Published | None, S | None]:
+    """`Target.look_back`; `newest` reads the newest snapshot."""
     try:
-        newest = head(change, stores)
+        found = newest()
+    except TableNotFoundError:
+        return None, None
     except CorruptTableError:
-        if _above_a_gap(attempt, Log(change.location.uri, stores)):
+        if _above_a_gap(attempt, Log(context.location.uri, context.stores)):
             # The table was recreated: our entry is far above its log, where no writer can have built on it.
             return "lost", None
         raise
-    return None if newest is None else includes(attempt, newest), newest
+    return includes(attempt, found), found
 
 
 def _above_a_gap(attempt: Attempt, log: Log) -> bool:

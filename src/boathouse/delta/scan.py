@@ -16,7 +16,7 @@ from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
-from boathouse.storage import Stores
+from boathouse.table.classify import classified
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
@@ -25,10 +25,10 @@ from boathouse.types import Field
 
 def plan(
     snapshot: DeltaSnapshot,
-    stores: Stores,
     columns: Sequence[str] | None = None,
     where: Expr | None = None,
     hidden: Sequence[str] = (),
+    classify: bool = False,
 ) -> ScanPlan:
     """The result of pruning; deletion vectors are read here and passed inline."""
     if unknown := [h for h in hidden if h not in HIDDEN]:
@@ -42,7 +42,7 @@ def plan(
     partition = {f.name: f.id for f in snapshot.partitioning.current}
     read = ReadSpec(
         "delta",
-        data_files(stores),
+        data_files(snapshot.stores),
         tuple(_column(f, partition.get(f.name), by_id) for f in schema if f.name in needed),
         tuple(output),
         tuple(hidden),
@@ -50,9 +50,14 @@ def plan(
         version=version_words(snapshot.version, snapshot.location.uri),
     )
     tally = Tally()
-    units = pa.Table.from_batches(list(snapshot.files((), where, None, tally)), schema_of(snapshot, ()))
-    units, deletes = attach(snapshot, stores, units)
-    return ScanPlan(snapshot, read, units, deletes, where, tally)
+    certain = None
+    if classify and where is not None:
+        files = snapshot.files(columns_of(where), where, None, tally)
+        units, certain = classified(files, schema_of(snapshot, ()), where)
+    else:
+        units = pa.Table.from_batches(list(snapshot.files((), where, None, tally)), schema_of(snapshot, ()))
+    units, deletes = attach(snapshot, units)
+    return ScanPlan(read, units, deletes, where, tally, certain)
 
 
 def _column(f: Field, partition: int | None, by_id: bool) -> ReadColumn:
@@ -68,7 +73,7 @@ def _column(f: Field, partition: int | None, by_id: bool) -> ReadColumn:
     )
 
 
-def attach(snapshot: DeltaSnapshot, stores: Stores, units: pa.Table) -> tuple[pa.Table, pa.Table]:
+def attach(snapshot: DeltaSnapshot, units: pa.Table) -> tuple[pa.Table, pa.Table]:
     """FILES with `deletes` filled, and DELETES: one inline deletion vector for each unit that has one."""
     found: list[dict[str, Any]] = []
     lists: list[list[int] | None] = []
@@ -77,7 +82,7 @@ def attach(snapshot: DeltaSnapshot, stores: Stores, units: pa.Table) -> tuple[pa
             lists.append(None)
             continue
         lists.append([len(found)])
-        inline = load(vector, snapshot.location.uri, stores)
+        inline = load(vector, snapshot.location.uri, snapshot.stores)
         found.append({"delete": len(found), "kind": VECTOR, "inline": inline, "rows": vector["cardinality"]})
     deletes = pa.Table.from_pylist(found, schema=deletes_schema())
     if found:

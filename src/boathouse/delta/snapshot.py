@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -21,9 +21,10 @@ from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundEr
 from boathouse.expr.tree import Expr
 from boathouse.storage import ObjectInfo, Stores
 from boathouse.table.cleaned import listed_again
-from boathouse.table.format import MapFunction
+from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.plan import Tally
+from boathouse.table.snapshot import MapFunction
 from boathouse.types import PartitionField, Partitioning, PartitionSpec, Schema
 from boathouse.types.partitioning import IDENTITY
 
@@ -34,7 +35,7 @@ FIRST_PARTITION_ID = 1000
 class DeltaSnapshot:
     """Pinned at `version`. `entries` are those after the checkpoint; `commit` is the newest entry's file."""
 
-    location: Location
+    context: TableContext
     version: int
     timestamp_ms: int
     protocol: Protocol
@@ -44,6 +45,18 @@ class DeltaSnapshot:
     commit: ObjectInfo | None = None
     ref: None = None
     format: str = "delta"
+
+    @property
+    def location(self) -> Location:
+        return self.context.location
+
+    @property
+    def stores(self) -> Stores:
+        return self.context.stores
+
+    @property
+    def log(self) -> Log:
+        return Log(self.context.location.uri, self.context.stores)
 
     @property
     def identity(self) -> str:
@@ -123,25 +136,29 @@ def partition_spec(schema: Schema, columns: Sequence[str]) -> PartitionSpec:
     return PartitionSpec(0, tuple(fields))
 
 
-def load(location: Location, stores: Stores, at: At = NEWEST) -> DeltaSnapshot:
+S = TypeVar("S", bound=DeltaSnapshot)
+
+
+def load(context: TableContext, at: At = NEWEST, kind: type[S] = DeltaSnapshot) -> S:  # type: ignore[assignment]
     """Opens a version. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
+    root = context.location.uri
     if at.ref is not None:
-        raise InvalidArgumentError("a Delta table has no branches or tags", where=location.uri, advice="leave out ref")
-    log = Log(location.uri, stores)
-    return listed_again(lambda: _load(log, location, at), location.uri)
+        raise InvalidArgumentError("a Delta table has no branches or tags", where=root, advice="leave out ref")
+    log = Log(root, context.stores)
+    return listed_again(lambda: _load(log, context, at, kind), root)
 
 
-def _load(log: Log, location: Location, at: At) -> DeltaSnapshot:
+def _load(log: Log, context: TableContext, at: At, kind: type[S]) -> S:
     listing = log.listing() if at.pinned else log.newest()
     if listing.newest < 0:
         raise log.absent()
     version = at.version
     if at.timestamp_ms is not None:
-        version = version_at(log, listing, at.timestamp_ms)
-    return load_from(log, location, listing, version)
+        version = version_at(log, context, listing, at.timestamp_ms)
+    return load_from(log, context, listing, version, kind)
 
 
-def load_from(log: Log, location: Location, listing: Listing, version: int | None) -> DeltaSnapshot:
+def load_from(log: Log, context: TableContext, listing: Listing, version: int | None, kind: type[S]) -> S:
     """The snapshot from a listing; a checkpoint that cannot be read is skipped for an older one, or none."""
     bad: set[Checkpoint] = set()
     problem: CorruptTableError | NotFoundError | None = None
@@ -168,20 +185,21 @@ def load_from(log: Log, location: Location, listing: Listing, version: int | Non
             bad.add(found.checkpoint)
             problem = error
             continue
-        return _assemble(log, location, listing, found, checkpoint)
+        return _assemble(log, context, listing, found, checkpoint, kind)
 
 
-def newest(snapshot: DeltaSnapshot, stores: Stores) -> DeltaSnapshot:
+def newest(snapshot: S) -> S:
     """The newest version: one listing and the entries since, as long as readers still begin at the same checkpoint."""
-    return follow(snapshot, Log(snapshot.location.uri, stores)) or load(snapshot.location, stores)
+    return follow(snapshot) or load(snapshot.context, kind=type(snapshot))
 
 
-def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
+def follow(planned: S) -> S | None:
     """The newest version, continued from `planned`; None if it must be loaded.
 
     It must if the planned entry is not the one that was read, if entries are missing, or if there is a newer
     checkpoint: readers begin at that one, and entries below it are not necessarily part of the table.
     """
+    log = planned.log
     known = planned.checkpoint.version if planned.checkpoint is not None else -1
     listing = log.listing(max(known, 0))
     if planned.commit is None or listing.commits.get(planned.version) != planned.commit:
@@ -201,7 +219,7 @@ def follow(planned: DeltaSnapshot, log: Log) -> DeltaSnapshot | None:
     found = Segment(newest, None, tuple((v, listing.commits[v]) for v in versions))
     before = {"protocol": [dict(planned.protocol.raw)], "metaData": [dict(planned.metadata.raw)]}
     base = OpenCheckpoint(planned.version, planned.metadata.where, before, ())
-    made = _assemble_from(log, planned.location, listing, found, new, base)
+    made = _assemble_from(log, planned.context, listing, found, new, base, type(planned))
     return replace(made, entries=(*planned.entries, *new), checkpoint=planned.checkpoint)
 
 
@@ -211,20 +229,21 @@ def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:
 
 
 def _assemble(
-    log: Log, location: Location, listing: Listing, found: Segment, checkpoint: OpenCheckpoint | None
-) -> DeltaSnapshot:
+    log: Log, context: TableContext, listing: Listing, found: Segment, checkpoint: OpenCheckpoint | None, kind: type[S]
+) -> S:
     entries = tuple(read_entry(log, v, info.modified_ms) for v, info in found.commits)
-    return _assemble_from(log, location, listing, found, entries, checkpoint)
+    return _assemble_from(log, context, listing, found, entries, checkpoint, kind)
 
 
 def _assemble_from(
     log: Log,
-    location: Location,
+    context: TableContext,
     listing: Listing,
     found: Segment,
     entries: tuple[Entry, ...],
     checkpoint: OpenCheckpoint | None,
-) -> DeltaSnapshot:
+    kind: type[S],
+) -> S:
     protocol = _last(entries, checkpoint, "protocol")
     metadata = _last(entries, checkpoint, "metaData")
     where = log.root
@@ -237,7 +256,7 @@ def _assemble_from(
     meta = Metadata.parse(*metadata)
     timestamp = _timestamp(log, listing, found, entries, meta)
     commit = listing.commits.get(found.version)
-    return DeltaSnapshot(location, found.version, timestamp, parsed, meta, entries, checkpoint, commit)
+    return kind(context, found.version, timestamp, parsed, meta, entries, checkpoint, commit)
 
 
 def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str) -> tuple[dict[str, Any], str] | None:
@@ -278,10 +297,10 @@ def _timestamp(log: Log, listing: Listing, found: Segment, entries: Sequence[Ent
     return found.checkpoint.files[0].modified_ms if found.checkpoint else 0
 
 
-def version_at(log: Log, listing: Listing, timestamp_ms: int) -> int:
+def version_at(log: Log, context: TableContext, listing: Listing, timestamp_ms: int) -> int:
     """The newest version made at or before the time. Raises VersionNotFoundError before the first one."""
     times = commit_times(listing)
-    newest = load_from(log, Location(log.root), listing, None)
+    newest = load_from(log, context, listing, None, DeltaSnapshot)
     if newest.metadata.flag("delta.enableInCommitTimestamps"):
         since = newest.metadata.number("delta.inCommitTimestampEnablementVersion", 0)
         for version in sorted(v for v in times if v >= since):

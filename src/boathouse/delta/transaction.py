@@ -17,8 +17,16 @@ from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.features import lowest_protocol
 from boathouse.delta.log import Log
 from boathouse.delta.schema import field_json, schema_json
-from boathouse.delta.snapshot import DeltaSnapshot, follow, load, read_entry
-from boathouse.delta.write import check_names, check_properties, check_storage, check_types, new_metadata, writable
+from boathouse.delta.snapshot import DeltaSnapshot, S, read_entry
+from boathouse.delta.write import (
+    check_names,
+    check_properties,
+    check_replaced,
+    check_storage,
+    check_types,
+    new_metadata,
+    writable,
+)
 from boathouse.delta.write import create as new_table
 from boathouse.errors import (
     BoathouseError,
@@ -28,7 +36,7 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from boathouse.storage import Stores
+from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
@@ -36,19 +44,34 @@ from boathouse.table.change import (
     CreateTable,
     Edit,
     RemoveAll,
-    RemoveUnits,
+    RemoveFiles,
     ReplaceSchema,
+    SchemaEdit,
     SetDeletes,
     SetProperties,
+    SetTransaction,
     SetType,
 )
-from boathouse.table.format import Attempt, Winner
+from boathouse.table.context import TableContext
+from boathouse.table.version import TableVersion
 from boathouse.types import Field
 
 Action = dict[str, Any]
 WRITE_ID: Final = "writeId"
 """The key of commitInfo with the id of the logical write, the same in all its attempts."""
 METADATA: Final = "metadata"
+_EDITS: Final = (
+    CreateTable,
+    AddFiles,
+    RemoveFiles,
+    RemoveAll,
+    SetDeletes,
+    ReplaceSchema,
+    AddColumn,
+    SetType,
+    SetProperties,
+    SetTransaction,
+)
 _KEPT_IN_REMOVE: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
 
 
@@ -60,26 +83,12 @@ def engine_info() -> str:
         return "boathouse/0"
 
 
-def head(change: Change, stores: Stores) -> DeltaSnapshot | None:
-    """The newest snapshot, found from the planned one; None if there is no table."""
-    log = Log(change.location.uri, stores)
-    if isinstance(change.planned, DeltaSnapshot):
-        found = follow(change.planned, log)
-        if found is not None:
-            return found
-    try:
-        return load(change.location, stores)
-    except TableNotFoundError:
-        return None
-
-
-def winners(change: Change, newest: DeltaSnapshot, stores: Stores) -> Sequence[Winner] | None:
-    """The commits after the planned snapshot, oldest first; None if some are missing."""
-    assert change.planned is not None
+def winners(newest: DeltaSnapshot, since: TableVersion) -> Sequence[Winner] | None:
+    """The commits after `since`, oldest first; None if some are missing."""
     known = {e.version: e for e in newest.entries}
-    log = Log(change.location.uri, stores)
+    log = newest.log
     found = []
-    for v in range(change.planned.version + 1, newest.version + 1):
+    for v in range(since.version + 1, newest.version + 1):
         try:
             entry = known.get(v) or read_entry(log, v)
         except NotFoundError:
@@ -88,21 +97,21 @@ def winners(change: Change, newest: DeltaSnapshot, stores: Stores) -> Sequence[W
     return found
 
 
-def prepare(change: Change, newest: DeltaSnapshot | None, stores: Stores) -> Attempt:
+def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None) -> Attempt:
     """The next entry, with a new uuid and time. Raises the errors of the table's rules."""
+    change.require(*_EDITS)
     if newest is None:
-        check_storage(change.location, stores)
+        check_storage(context)
     else:
-        writable(newest, stores, allow_mixed_writers=True)
+        writable(newest, mixed_writers=False)
     now = entropy.current().now_ms()
     actions: list[Action] = []
     if newest is None:
         actions += _created(change, now)
     elif (metadata := _edited_metadata(change, newest)) is not None:
         actions.append({"metaData": metadata})
-    if change.txn is not None:
-        app, number = change.txn
-        actions.append({"txn": {"appId": app, "version": number, "lastUpdated": now}})
+    for txn in change.all(SetTransaction):
+        actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
     removed = [{"remove": r} for r in _removes(change, newest, now)]
     added = [{"add": a} for a in _adds(change)]
     if removed and newest is not None and newest.metadata.flag("delta.appendOnly"):
@@ -114,14 +123,14 @@ def prepare(change: Change, newest: DeltaSnapshot | None, stores: Stores) -> Att
     info = {"commitInfo": _commit_info(change, newest, now, added, removed)}
     body = b"".join(orjson.dumps(a) + b"\n" for a in (info, *actions, *removed, *added))
     number = 0 if newest is None else newest.version + 1
-    return Attempt(Log(change.location.uri, stores).commit_uri(number), body, number)
+    return Attempt(Log(context.location.uri, context.stores).commit_uri(number), body, number)
 
 
 def _created(change: Change, now: int) -> list[Action]:
     create = change.edit(CreateTable)
     if not isinstance(create, CreateTable):
         raise TableNotFoundError("the table is gone", where=change.location.uri)
-    schema, spec = new_table(change.location, create)
+    schema, spec = new_table(change.location.uri, create)
     id = str(entropy.current().uuid4())
     metadata = new_metadata(id, schema, [f.name for f in spec], create.properties)
     return [{"protocol": lowest_protocol(schema)}, {"metaData": {**metadata, "createdTime": now}}]
@@ -157,8 +166,15 @@ def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] |
     return None if json.dumps(raw) == before else raw
 
 
-def evolve(snapshot: DeltaSnapshot, edits: Sequence[AddColumn | SetType]) -> DeltaSnapshot:
-    """`TableFormat.evolve`."""
+def evolve(snapshot: S, edits: Sequence[SchemaEdit]) -> S:
+    """`Snapshot.evolve`."""
+    for edit in edits:
+        if isinstance(edit, ReplaceSchema):
+            check_replaced(snapshot, edit)
+        elif not isinstance(edit, _EDITS):
+            raise UnsupportedFeatureError(
+                f"{type(edit).__name__} is not offered for Delta tables", where=snapshot.location.uri
+            )
     raw = _edited(tuple(edits), snapshot)
     return replace(snapshot, metadata=Metadata.parse(raw, snapshot.location.uri)) if raw is not None else snapshot
 
@@ -187,21 +203,20 @@ def _with_column(schema_string: str, edit: AddColumn, newest: DeltaSnapshot) -> 
 def _removes(change: Change, newest: DeltaSnapshot | None, now: int) -> Iterator[Action]:
     if change.edit(SetDeletes) is not None:
         raise UnsupportedFeatureError("writing Delta deletion vectors is not offered", where=change.location.uri)
-    units = change.edit(RemoveUnits)
-    if isinstance(units, RemoveUnits):
-        yield from _remove_actions(units.units, now)
+    if (units := change.removed) is not None:
+        yield from _remove_actions(units, now, change.data_change)
     if change.edit(RemoveAll) is not None and newest is not None:
         for batch in newest.files():
-            yield from _remove_actions(pa.Table.from_batches([batch]), now)
+            yield from _remove_actions(pa.Table.from_batches([batch]), now, change.data_change)
 
 
-def _remove_actions(units: pa.Table, now: int) -> Iterator[Action]:
+def _remove_actions(units: pa.Table, now: int, data_change: bool) -> Iterator[Action]:
     for row in units.select(["size", "native"]).to_pylist():
         native = row["native"]
         action: Action = {
             "path": native["path"],
             "deletionTimestamp": now,
-            "dataChange": True,
+            "dataChange": data_change,
             "extendedFileMetadata": True,
             "partitionValues": dict(native["partitionValues"] or ()),
             "size": row["size"],
@@ -216,17 +231,17 @@ def _remove_actions(units: pa.Table, now: int) -> Iterator[Action]:
 
 
 def _adds(change: Change) -> Iterator[Action]:
-    edit = change.edit(AddFiles)
-    if not isinstance(edit, AddFiles):
+    added = change.added
+    if added is None:
         return
-    for row in edit.outcomes.select(["size", "native"]).to_pylist():
+    for row in added.select(["size", "native"]).to_pylist():
         native = row["native"]
         yield {
             "path": native["path"],
             "partitionValues": dict(native["partitionValues"] or ()),
             "size": row["size"],
             "modificationTime": native["modificationTime"],
-            "dataChange": True,
+            "dataChange": change.data_change,
             "stats": native["stats"],
         }
 
@@ -261,7 +276,9 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
     partition = json.dumps(list(newest.metadata.partition_columns) if newest else _partition_of(change))
     match change.operation:
         case "create":
-            properties = json.dumps(dict(change.edit(CreateTable).properties))
+            create = change.edit(CreateTable)
+            assert create is not None
+            properties = json.dumps(dict(create.properties))
             parameters |= {
                 "partitionBy": partition,
                 "description": None,
@@ -278,11 +295,11 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
                 parameters["predicate"] = json.dumps([parameters["predicate"]])
             return "DELETE", parameters
         case "set-properties":
-            properties = json.dumps(dict(change.edit(SetProperties).properties))
+            set_to = {k: v for e in change.all(SetProperties) for k, v in e.properties.items()}
+            properties = json.dumps(set_to)
             return "SET TBLPROPERTIES", {"properties": properties, **parameters}
         case "add-columns":
-            added = [e for e in change.edits if isinstance(e, AddColumn)]
-            columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in added]
+            columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
             return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
     return change.operation.upper().replace("-", " "), parameters
 
@@ -293,8 +310,8 @@ def _partition_of(change: Change) -> list[str]:
 
 
 def _metrics(change: Change, operation: str, added: list[Action], removed: list[Action]) -> Action:
-    edit = change.edit(AddFiles)
-    rows = sum(edit.outcomes.column("rows").to_pylist()) if edit else 0
+    new = change.added
+    rows = sum(new.column("rows").to_pylist()) if new is not None else 0
     size = sum(a["add"]["size"] for a in added)
     metrics: dict[str, int] = {}
     if operation == "DELETE":
@@ -308,10 +325,9 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
     return {k: str(v) for k, v in {**metrics, **change.metrics}.items()}
 
 
-def published(attempt: Attempt, change: Change, stores: Stores) -> None:
+def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:
     """Writes a checkpoint if one is due; a failure only costs the next reader time."""
-    planned = change.planned if isinstance(change.planned, DeltaSnapshot) else None
     try:
-        checkpoint_if_due(change.location, stores, attempt.version, planned)
+        checkpoint_if_due(context, attempt.version, planned)
     except (BoathouseError, OSError, pa.ArrowException):
         return

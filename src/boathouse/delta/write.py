@@ -11,7 +11,7 @@ from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, Protocol, text_of
 from boathouse.delta.data_writer import data_schema
 from boathouse.delta.features import check_write, lowest_protocol, supports
-from boathouse.delta.log import LOG, Log
+from boathouse.delta.log import LOG
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
 from boathouse.delta.tasks import settings
@@ -24,9 +24,8 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.parquet.schema import to_parquet_schema
-from boathouse.storage import Stores
-from boathouse.table.change import CreateTable
-from boathouse.table.location import Location
+from boathouse.table.change import CreateTable, ReplaceSchema
+from boathouse.table.context import TableContext
 from boathouse.table.tasks import WriteContext
 from boathouse.types import NullType, PartitionField, PartitionSpec, Schema, VariantType
 from boathouse.types.data_types import TIMESTAMP_NTZ, children
@@ -50,11 +49,8 @@ _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
 _UNSAFE_STORES: Final = ("file", "s3")
 
 
-def create(
-    location: Location, table: CreateTable, snapshot: DeltaSnapshot | None = None
-) -> tuple[Schema, PartitionSpec]:
+def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None) -> tuple[Schema, PartitionSpec]:
     """The schema and spec as Delta stores them. Raises SchemaError, UnsupportedTypeError, UnsupportedFeatureError."""
-    where = location.uri
     if table.profile is not None:
         raise UnsupportedFeatureError(f"the profile {table.profile!r} of Delta tables is not offered", where=where)
     check_names(table.schema.fields, "", where)
@@ -75,6 +71,12 @@ def create(
     else:
         check_types(schema, snapshot)
     return schema, spec
+
+
+def check_replaced(snapshot: DeltaSnapshot, edit: ReplaceSchema) -> None:
+    """Raises what `create` raises for the schema and partitioning of an overwrite."""
+    fields = snapshot.partitioning.current.fields if edit.partition_by is None else edit.partition_by
+    create(snapshot.location.uri, CreateTable(edit.schema, tuple(fields), dict(snapshot.properties)), snapshot)
 
 
 def new_metadata(
@@ -168,19 +170,14 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
 
 
 def write_context(
-    location: Location,
-    stores: Stores,
-    schema: Schema,
-    spec: PartitionSpec,
-    properties: Mapping[str, str],
-    write_id: str,
+    context: TableContext, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str], write_id: str
 ) -> WriteContext:
     """How files for this table are written."""
     tight = text_of(properties.get("delta.enableDeletionVectors", "")).lower() == "true"
     options = settings({k: text_of(v) for k, v in properties.items()}, tight)
     size = file_size(str(properties.get("delta.targetFileSize", ""))) or TARGET_BYTES
-    files = data_files(stores)
-    return WriteContext("delta", files, schema, spec, location.uri, write_id, size, options=options)
+    files = data_files(context.stores)
+    return WriteContext("delta", files, schema, spec, context.location.uri, write_id, size, options=options)
 
 
 def file_size(text: str) -> int | None:
@@ -191,26 +188,27 @@ def file_size(text: str) -> int | None:
     return int(match[1]) << 10 * "bkmgtp".index(match[2] or "b")
 
 
-def writable(snapshot: DeltaSnapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
-    """Raises UnsupportedFeatureError, UnsafeStorageError or MixedWritersError unless this table may be written."""
+def writable(snapshot: DeltaSnapshot, mixed_writers: bool = True) -> None:
+    """Raises UnsupportedFeatureError, UnsafeStorageError or, if asked to look, MixedWritersError unless this table may
+    be written."""
     check_write(snapshot.protocol, snapshot.metadata, snapshot.location.uri)
-    check_storage(snapshot.location, stores)
-    if not allow_mixed_writers:
-        check_mixed_writers(snapshot, stores)
+    check_storage(snapshot.context)
+    if mixed_writers and not snapshot.context.allow_mixed_writers:
+        check_mixed_writers(snapshot)
 
 
-def check_storage(location: Location, stores: Stores) -> None:
+def check_storage(context: TableContext) -> None:
     """Raises UnsafeStorageError for a store without put-if-absent."""
-    storage, _ = stores.resolve(location.uri)
+    storage, _ = context.stores.resolve(context.location.uri)
     if not storage.atomic_create:
         raise UnsafeStorageError(
             "the store cannot create an object only if it is absent, so two writers could take the same version",
-            where=location.uri,
+            where=context.location.uri,
             advice="read the table, or keep it on a store with conditional writes",
         )
 
 
-def check_mixed_writers(snapshot: DeltaSnapshot, stores: Stores) -> None:
+def check_mixed_writers(snapshot: DeltaSnapshot) -> None:
     """Raises MixedWritersError if delta-spark wrote within the last day, or is writing, on a store where it does not
     put-if-absent.
 
@@ -225,7 +223,7 @@ def check_mixed_writers(snapshot: DeltaSnapshot, stores: Stores) -> None:
         made = entry.info.get("timestamp")
         if "delta-lake/" in engine.lower() and isinstance(made, int) and made >= since:
             raise _mixed(f"version {entry.version} was written by {engine} within the last day", root)
-    log = Log(root, stores)
+    log = snapshot.log
     _, files = log.storage.list_dir(f"{log.key}/.tmp")
     if any(f.modified_ms >= since for f in files):
         raise _mixed(f"{LOG}/.tmp contains commits that another writer has started", root)

@@ -23,7 +23,7 @@ from boathouse.table.change import (
     Conflict,
     Rebase,
     RemoveAll,
-    RemoveUnits,
+    RemoveFiles,
     ReplaceSchema,
     Replan,
     SetProperties,
@@ -57,7 +57,7 @@ def winners(change: Change, head: IcebergSnapshot, stores: Stores) -> Sequence[W
     if not reached:
         return None
     found.reverse()
-    if not any(isinstance(e, AddFiles | RemoveAll | RemoveUnits) for e in change.edits):
+    if not any(isinstance(e, AddFiles | RemoveAll | RemoveFiles) for e in change.edits):
         found += _metadata_winners(planned.token, head, stores)
     return found
 
@@ -177,7 +177,7 @@ def _row_conflicts(
     snapshots = [w for w in winners if w.document.get("operation") != METADATA_EDIT]
     if not snapshots:
         return
-    removed = change.edit(RemoveUnits)
+    removed = change.edit(RemoveFiles)
     if removed is not None and removed.units.num_rows:
         yield from _gone_units(removed, planned, head)
         yield from _new_deletes(planned, head)
@@ -190,7 +190,7 @@ def _row_conflicts(
         yield from _new_matches(change, planned, head, new_rows)
 
 
-def _gone_units(edit: RemoveUnits, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+def _gone_units(edit: RemoveFiles, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
     """Units to remove that are no longer live in the head."""
     there = {m.path for m in head.listing.manifest_files}
     suspects = {

@@ -36,7 +36,7 @@ from boathouse.table.change import (
     Change,
     CreateTable,
     RemoveAll,
-    RemoveUnits,
+    RemoveFiles,
     ReplaceSchema,
     SetDeletes,
     SetProperties,
@@ -70,7 +70,7 @@ def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Att
     work: _Work | None = None
     snapshot: Json | None = None
     try:
-        if any(isinstance(e, AddFiles | RemoveUnits | RemoveAll | SetDeletes) for e in change.edits):
+        if any(isinstance(e, AddFiles | RemoveFiles | RemoveAll | SetDeletes) for e in change.edits):
             work = _Work(change, head, document, stores, now)
             snapshot = work.snapshot()
             documents.add_snapshot(document, snapshot, change.ref)
@@ -251,7 +251,7 @@ class _Work:
         listing = self.head.listing
         if self.change.edit(RemoveAll) is not None:
             return [self.rewrite(listing, m, None)[0] for m in listing.manifest_files if not m.empty]
-        removed = self.change.edit(RemoveUnits)
+        removed = self.change.edit(RemoveFiles)
         if removed is None or removed.units.num_rows == 0:
             return [self.carried(listing, m) for m in listing.manifest_files if not m.empty]
         wanted = set(removed.units.column("path").to_pylist())

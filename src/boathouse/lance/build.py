@@ -40,7 +40,7 @@ from boathouse.table.change import (
     AddFiles,
     Change,
     CreateTable,
-    RemoveUnits,
+    RemoveFiles,
     ReplaceSchema,
     SetDeletes,
     SetProperties,
@@ -201,7 +201,7 @@ class Build:
     def _lose_rows(self) -> tuple[dict[int, DataFragment], list[int], tuple[str, ...]]:
         """(fragments with a new deletion file, ids to remove, files written)."""
         present = {f.id: f for f in self.base.fragments}
-        remove: RemoveUnits | None = self.change.edit(RemoveUnits)
+        remove: RemoveFiles | None = self.change.edit(RemoveFiles)
         wanted = remove.units.column("unit").to_pylist() if remove is not None else []
         removed = [i for i in wanted if i in present]
         updated: dict[int, DataFragment] = {}

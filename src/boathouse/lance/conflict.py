@@ -24,7 +24,7 @@ from boathouse.table.change import (
     Conflict,
     Rebase,
     RemoveAll,
-    RemoveUnits,
+    RemoveFiles,
     ReplaceSchema,
     Replan,
     SetDeletes,
@@ -54,7 +54,7 @@ def kind_of(change: Change) -> Kind:
     """The effects of a change on a table, from its edits."""
     if change.edit(RemoveAll) is not None:
         return "overwrite"
-    removes = change.edit(RemoveUnits) is not None or change.edit(SetDeletes) is not None
+    removes = change.edit(RemoveFiles) is not None or change.edit(SetDeletes) is not None
     if change.edit(AddFiles) is not None:
         return "update" if removes else "append"
     if removes:
@@ -109,7 +109,7 @@ class _Pair:
     touched: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        edits = (self.change.edit(RemoveUnits), self.change.edit(SetDeletes))
+        edits = (self.change.edit(RemoveFiles), self.change.edit(SetDeletes))
         ids = (i for e in edits if e is not None for i in e.units.column("unit").to_pylist())
         object.__setattr__(self, "touched", frozenset(ids))
 

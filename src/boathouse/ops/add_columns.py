@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.resolve import resolve_path
-from boathouse.ops.changes import base_change
-from boathouse.ops.handle import Handle, WriteOptions
-from boathouse.ops.result import WriteResult
-from boathouse.ops.run import Planned, new_write_id, run
-from boathouse.table.change import AddColumn
-from boathouse.table.format import Snapshot
+from boathouse.ops.write import Planned, Start, WritePlan
+from boathouse.table.change import AddColumn, Operation
 from boathouse.types import DataType, Schema, StructType
 
 
-def add_columns(
-    handle: Handle,
-    columns: Sequence[tuple[str, DataType]],
-    options: WriteOptions = WriteOptions(),
-) -> tuple[Snapshot, WriteResult]:
+@dataclass(frozen=True, slots=True)
+class AddColumns:
     """Adds columns, or fields of structs (`s.c`). Raises InvalidArgumentError for a name that already exists."""
-    write_id = new_write_id()
 
-    def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
+    columns: tuple[tuple[str, DataType], ...]
+    operation: ClassVar[Operation] = "add-columns"
+
+    def plan(self, start: Start) -> WritePlan:
+        schema = start.snapshot.schema
         edits: list[AddColumn] = []
-        for name, type in columns:
-            edit = _edit(name, type, snapshot.schema)
+        for name, type in self.columns:
+            edit = _edit(name, type, schema)
             there = {(e.parent, e.name.lower()) for e in edits}
-            taken = {n.lower() for n in _members(edit.parent, snapshot.schema)}
+            taken = {n.lower() for n in _members(edit.parent, schema)}
             if not name or edit.name.lower() in taken or (edit.parent, edit.name.lower()) in there:
                 why = "it already exists in the table" if name else "it has no name"
                 raise InvalidArgumentError(
-                    f"cannot add column `{name}`: {why}", where=str(handle.location), advice="choose another name"
+                    f"cannot add column `{name}`: {why}",
+                    where=str(start.snapshot.context),
+                    advice="choose another name",
                 )
             edits.append(edit)
-        change = base_change(handle, snapshot, "add-columns", write_id, options, tuple(edits))
-        change = replace(change, parameters={"columns": ", ".join(f"{n} {t}" for n, t in columns)})
-        return Planned(change)
-
-    return run(handle, "add-columns", options, plan)
+        parameters = {"columns": ", ".join(f"{n} {t}" for n, t in self.columns)}
+        return WritePlan((), lambda _: Planned(start.change("add-columns", tuple(edits), parameters=parameters)))
 
 
 def _edit(name: str, type: DataType, schema: Schema) -> AddColumn:

@@ -2,100 +2,104 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from dataclasses import replace
 
 from boathouse.bits import entropy
-from boathouse.errors import AlreadyExistsError, BoathouseError, CommitUnknownError, StorageError
-from boathouse.ops.changes import sized
-from boathouse.ops.handle import WriteOptions, check_read_only
-from boathouse.ops.outcomes import data_files, discard, total
-from boathouse.ops.result import FIGURES, WriteResult
+from boathouse.errors import AlreadyExistsError, BoathouseError, CommitConflictError, CommitUnknownError, StorageError
+from boathouse.ops.handle import check_read_only
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.outcomes import data_files
+from boathouse.ops.result import WriteResult, metrics_of, result_of
 from boathouse.ops.run import new_write_id
-from boathouse.storage import Stores
-from boathouse.table.change import AddFiles, Change, Committed, CreateTable, Edit, Unknown
-from boathouse.table.commit import commit
-from boathouse.table.engine import Engine, Rel, Spread
-from boathouse.table.format import Snapshot, TableFormat
+from boathouse.ops.write import Done, Planned, RowWork, Source, new_change, sized, spread_of
+from boathouse.table.change import AddFiles, Change, CreateTable, Edit
+from boathouse.table.commit import Committed, Unknown, commit
+from boathouse.table.context import TableContext
+from boathouse.table.engine import Engine
+from boathouse.table.format import TableFormat
 from boathouse.table.location import Location
-from boathouse.table.tasks import WriteContext
+from boathouse.table.snapshot import Snapshot, Target
+
+
+def first_rows(target: Target, source: Source, options: WriteOptions) -> RowWork:
+    """The work that writes the first rows of a table."""
+    context = sized(target, new_write_id(), options)
+    return RowWork(source, context, spread_of(context))
 
 
 def create(
     format: TableFormat,
-    location: Location,
-    stores: Stores,
+    context: TableContext,
     table: CreateTable,
     options: WriteOptions = WriteOptions(),
-    data: Rel | None = None,
+    source: Source | None = None,
     engine: Engine | None = None,
+    written: Done | None = None,
 ) -> tuple[Snapshot | None, WriteResult]:
-    """Creates the table, with the rows of `data` if given (then its schema is `table.schema`).
+    """Creates the table, with the rows of `source` if given (then its schema is `table.schema`).
 
-    The snapshot is None if it could not be read after the commit. Raises AlreadyExistsError,
-    UnsupportedTypeError and UnsupportedFeatureError before anything is written.
+    `written` are the files of these rows, if the host has written them. The snapshot is None if it could not be read
+    after the commit. Raises AlreadyExistsError, UnsupportedTypeError and UnsupportedFeatureError before anything is
+    written.
     """
-    check_read_only(str(location))
     started = entropy.current().monotonic()
-    if format.detect(location, stores):
-        raise already_there(location)
-    schema, spec = format.create(location, table)
-    write_id = new_write_id()
-    edits: list[Edit] = [table]
-    outcomes = None
-    context = sized(format.write_context(location, stores, schema, spec, table.properties, write_id), options)
-    if data is not None and engine is not None and not options.dry_run:
-        outcomes = engine.sink(data, context, Spread("partition" if spec.fields else "none"))
-        edits.append(AddFiles(data_files(outcomes)))
-    added = None if outcomes is None else data_files(outcomes)
-    rows, files = total(outcomes, "inserted"), 0 if added is None else added.num_rows
-    change = Change(
-        format=format.name,
-        location=location,
-        planned=None,
-        write_id=write_id,
-        operation="create",
-        edits=tuple(edits),
-        message=options.message,
-        metadata=dict(options.metadata),
-        txn=options.txn,
-        metrics={} if outcomes is None else {**dict.fromkeys(FIGURES, 0), "rows_added": rows, "files_added": files},
-    )
-    outcome = _commit(format, change, stores, outcomes, context)
-    result = WriteResult(
-        "create",
-        outcome.version,
-        files_added=files,
-        rows_added=rows,
-        bytes_added=0 if added is None else total(added, "size"),
-        seconds=entropy.current().monotonic() - started,
-        retries=outcome.turns - 1,
-        write_id=write_id,
-    )
-    return outcome.after, result
+    try:
+        check_read_only(str(context))
+        if format.detect(context):
+            raise already_there(context.location)
+        target = format.create(context, table)
+        done = _first(target, options, source, engine, written)
+    except BaseException:
+        if written is not None:
+            written.discard()
+        raise
+    edits: tuple[Edit, ...] = (table,) if done is None else (table, AddFiles(data_files(done.outcomes)))
+    outcomes = [] if done is None else [done.outcomes]
+    change = new_change(target, new_write_id(), "create", edits, options)
+    planned = Planned(replace(change, metrics=metrics_of("create", Planned(change), outcomes)))
+    assert planned.change is not None
+    outcome = _commit(target, planned.change, done)
+    result = result_of("create", planned, outcomes, outcome.version)
+    seconds = entropy.current().monotonic() - started
+    return outcome.after, replace(result, seconds=seconds, retries=outcome.turns - 1)
 
 
-def opened(format: TableFormat, location: Location, stores: Stores) -> Snapshot:
+def _first(
+    target: Target, options: WriteOptions, source: Source | None, engine: Engine | None, written: Done | None
+) -> Done | None:
+    if source is None:
+        return None
+    work = first_rows(target, source, options)
+    if written is not None:
+        if not written.serves(work):
+            raise CommitConflictError(
+                "the rows were written for another table", where=str(target.context), advice="run the write again"
+            )
+        return written
+    assert engine is not None
+    return Done(work.context, work.perform(engine), work.fixed)
+
+
+def opened(format: TableFormat, context: TableContext) -> Snapshot:
     """A table that was just created. If it cannot be read now, the StorageError says that it exists."""
     try:
-        return format.load(location, stores)
+        return format.open(context)
     except Exception as error:
         raise StorageError(
             f"the table was created, but could not be read again: {error}",
-            where=str(location),
+            where=str(context),
             advice="open it once the store responds; do not create it again",
         ) from error
 
 
-def _commit(
-    format: TableFormat, change: Change, stores: Stores, outcomes: pa.Table | None, context: WriteContext
-) -> Committed:
+def _commit(target: Target, change: Change, done: Done | None) -> Committed:
     """Commits; data files are removed if nothing can have been committed. Raises AlreadyExistsError,
     CommitUnknownError."""
     try:
-        outcome = commit(format, change, stores)
+        outcome = commit(target, change)
     except BoathouseError:
-        if outcomes is not None:
-            discard(outcomes, context)
+        if done is not None:
+            done.discard()
         raise
     if isinstance(outcome, Unknown):
         raise CommitUnknownError(
@@ -104,8 +108,8 @@ def _commit(
             advice="try to open it once the store responds",
         )
     if not isinstance(outcome, Committed):
-        if outcomes is not None:
-            discard(outcomes, context)
+        if done is not None:
+            done.discard()
         raise already_there(change.location)
     return outcome
 

@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from boathouse.expr.parse import parse
+import pyarrow as pa
+
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import TRUE, Expr
-from boathouse.ops.changes import base_change, context_of
-from boathouse.ops.handle import Handle, WriteOptions
-from boathouse.ops.result import WriteResult
-from boathouse.ops.rewrite import take_out
-from boathouse.ops.run import Planned, new_write_id, run
-from boathouse.table.engine import Engine
-from boathouse.table.format import Snapshot
+from boathouse.ops.rewrite import removal
+from boathouse.ops.write import Planned, Start, WritePlan
+from boathouse.table.change import Operation
 
 
-def delete(
-    handle: Handle, where: str | Expr | None, engine: Engine, options: WriteOptions = WriteOptions()
-) -> tuple[Snapshot, WriteResult]:
-    """Deletes the rows for which `where` is true (None: all rows); nothing is committed if there are none.
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Deletes the rows for which `where` is true (by default all rows); nothing is committed if there are none.
 
     Raises ExpressionError, and EvaluationError if the predicate fails on a row.
     """
-    handle.check_open()
-    predicate = TRUE if where is None else parse(where) if isinstance(where, str) else where
-    write_id = new_write_id()
 
-    def plan(snapshot: Snapshot, previous: Planned | None) -> Planned:
-        if previous is not None:
-            previous.discard()
-        bound = bind_predicate(predicate, snapshot.schema, handle.zone)
-        context = context_of(handle, snapshot, write_id, options)
-        taken = take_out(handle, snapshot, engine, bound, context, "delete")
-        done = Planned(
-            None, taken.outcomes, context, files_removed=taken.removed.num_rows, rows_removed=taken.rows_by_metadata
-        )
-        edits = taken.edits()
-        if not edits:
-            return done
-        change = base_change(handle, snapshot, "delete", write_id, options, edits)
-        return replace(done, change=replace(change, reads=taken.reads, parameters={"predicate": str(predicate)}))
+    where: Expr = TRUE
+    operation: ClassVar[Operation] = "delete"
 
-    return run(handle, "delete", options, plan)
+    def plan(self, start: Start) -> WritePlan:
+        bound = bind_predicate(self.where, start.snapshot.schema, start.zone)
+        rows = removal(start, bound, start.context(), "delete")
+
+        def finish(outcomes: Sequence[pa.Table]) -> Planned:
+            taken = rows.taken(outcomes[0])
+            done = Planned(None, taken.removed.num_rows, taken.rows_by_metadata)
+            edits = taken.edits()
+            if not edits:
+                return done
+            parameters = {"predicate": str(self.where)}
+            return Planned(
+                start.change("delete", edits, taken.reads, parameters), done.files_removed, done.rows_removed
+            )
+
+        return WritePlan((rows.work,), finish)

@@ -6,26 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from boathouse.bits.names import Names
-from boathouse.ops.handle import Handle
 from boathouse.table.change import AddColumn, SetType
-from boathouse.table.format import Snapshot
 from boathouse.types import DataType, DecimalType, Field, FloatType, IntegerType, Schema, StructType
 
-SchemaEdit = AddColumn | SetType
 
-
-def evolution(table: Schema, data: Schema) -> tuple[SchemaEdit, ...]:
+def evolution(table: Schema, data: Schema) -> tuple[AddColumn | SetType, ...]:
     """Fields that only the data has, at any depth of structs, and types that are wider in the data."""
     return tuple(_edits(table.fields, data.fields, ()))
 
 
-def evolved(handle: Handle, snapshot: Snapshot, edits: Sequence[SchemaEdit]) -> Snapshot:
-    """The snapshot under its future schema. Raises UnsupportedFeatureError for edits that the format does not
-    support."""
-    return handle.format.evolve(snapshot, edits) if edits else snapshot
-
-
-def _edits(table: Sequence[Field], data: Sequence[Field], parent: tuple[str, ...]) -> Iterator[SchemaEdit]:
+def _edits(table: Sequence[Field], data: Sequence[Field], parent: tuple[str, ...]) -> Iterator[AddColumn | SetType]:
     names = Names(f.name for f in table)
     for f in data:
         hits = names.at(f.name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from boathouse.errors import UnsupportedTypeError
 from boathouse.table.change import CreateTable
-from boathouse.table.format import Snapshot, TableFormat
-from boathouse.table.location import Location
+from boathouse.table.snapshot import Target
 from boathouse.types import (
     DataType,
     Field,
@@ -20,13 +20,14 @@ from boathouse.types import (
 )
 
 
-def held(format: TableFormat, location: Location, table: CreateTable, replaced: Snapshot | None = None) -> CreateTable:
+def held(supports: Callable[[CreateTable], Target], table: CreateTable) -> CreateTable:
     """`table` with nanoseconds as microseconds if the format has none: the rows are cast if nothing is lost.
 
-    Raises UnsupportedTypeError for types that the format does not support either way.
+    `supports` raises UnsupportedTypeError for types that the format does not support; so does this, for types that it
+    does not support either way.
     """
     try:
-        format.create(location, table, replaced)
+        supports(table)
         return table
     except UnsupportedTypeError:
         fields = tuple(_field(f) for f in table.schema.fields)

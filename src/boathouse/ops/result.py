@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from html import escape
 
+import pyarrow as pa
+
+from boathouse.ops.outcomes import data_files, total
+from boathouse.ops.write import Planned
 from boathouse.table.location import Version
 
 
@@ -17,6 +22,7 @@ class WriteResult:
     files_added: int = 0
     files_removed: int = 0
     rows_added: int = 0
+    rows_updated: int = 0
     rows_deleted: int = 0
     rows_copied: int = 0
     bytes_added: int = 0
@@ -57,5 +63,31 @@ class WriteResult:
         return f"<table>{rows}</table>"
 
 
-FIGURES = ("rows_added", "rows_deleted", "rows_copied", "files_added", "files_removed")
+FIGURES = ("rows_added", "rows_updated", "rows_deleted", "rows_copied", "files_added", "files_removed")
 """The metrics of every write that changes rows."""
+
+
+def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], version: Version | None) -> WriteResult:
+    """The result of a change, made from the OUTCOMES of its work."""
+    added = [data_files(o) for o in outcomes]
+    change = planned.change
+    return WriteResult(
+        operation=operation,
+        version=version,
+        files_added=sum(a.num_rows for a in added),
+        files_removed=planned.files_removed,
+        rows_added=sum(total(o, "inserted") for o in outcomes),
+        rows_updated=sum(total(o, "updated") for o in outcomes),
+        rows_deleted=sum(total(o, "deleted") for o in outcomes) + planned.rows_removed,
+        rows_copied=sum(total(o, "copied") for o in outcomes),
+        bytes_added=sum(total(a, "size") for a in added),
+        write_id=None if change is None else change.write_id,
+    )
+
+
+def metrics_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table]) -> dict[str, int]:
+    """The metrics in the history, by the same names in every format; none for a change of metadata only."""
+    if not outcomes:
+        return {}
+    result = result_of(operation, planned, outcomes, None)
+    return {name: getattr(result, name) for name in FIGURES}

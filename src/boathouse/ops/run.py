@@ -1,114 +1,143 @@
-"""Runs a write: plans it, commits it, and plans it again if a concurrent commit requires that."""
+"""Runs a write: plans it, does its work, commits it, and plans it again if a concurrent commit requires that."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from boathouse.bits import entropy
 from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
-from boathouse.ops.handle import Handle, WriteOptions
-from boathouse.ops.outcomes import data_files, discard, total
-from boathouse.ops.result import FIGURES, WriteResult
-from boathouse.table.change import Change, CommitOutcome, Committed, Conflicted
-from boathouse.table.commit import commit
-from boathouse.table.format import Snapshot
-from boathouse.table.location import Version
-from boathouse.table.tasks import WriteContext
+from boathouse.ops.handle import Handle
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.result import WriteResult, metrics_of, result_of
+from boathouse.ops.write import Done, Planned, Start, Work, Write
+from boathouse.table.change import Change
+from boathouse.table.commit import SLOW_SECONDS, CommitOutcome, Committed, Conflicted, commit
+from boathouse.table.engine import Engine
+from boathouse.table.snapshot import Snapshot
 
 log = logging.getLogger("boathouse")
 
 MAX_PLANS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A change with the files written for it: `outcomes` to remove if the commit is certainly lost, and metrics to
-    report.
+def run(
+    handle: Handle, engine: Engine, write: Write, options: WriteOptions = WriteOptions(), written: Done | None = None
+) -> tuple[Snapshot, WriteResult]:
+    """Commits the write on the newest snapshot; plans it again from the head if a concurrent commit requires that.
 
-    `change` None means that there is nothing to commit. `recount` gives the removed files and rows if the change
-    follows another snapshot than the planned one.
-    """
-
-    change: Change | None
-    outcomes: pa.Table | None = None
-    context: WriteContext | None = None
-    files_removed: int = 0
-    rows_removed: int = 0
-    recount: Callable[[Snapshot], tuple[int, int]] | None = None
-
-    def discard(self) -> None:
-        """Removes the data files; one that cannot be removed is a harmless orphan."""
-        if self.outcomes is not None and self.context is not None:
-            discard(self.outcomes, self.context)
-
-
-PlanFunction = Callable[[Snapshot, Planned | None], Planned | None]
-
-
-def run(handle: Handle, operation: str, options: WriteOptions, plan: PlanFunction) -> tuple[Snapshot, WriteResult]:
-    """Commits the result of `plan` for the snapshot, and plans again from the head if a concurrent commit requires
-    that.
-
-    `plan(snapshot, previous)` gets the plan of the lost attempt, whose files still exist: it reuses or discards them,
-    and returns None if the user has to decide. Returns the snapshot after the write. Raises CommitConflictError,
-    CommitUnknownError.
+    `written` are the files of its rows, if the host has written them. Returns the snapshot after the write. Raises
+    CommitConflictError, CommitUnknownError, and what planning and writing raise; then no file is left behind, unless
+    the commit may have succeeded.
     """
     started = entropy.current().monotonic()
-    handle = newest(handle)
-    handle.check_writable()
-    skipped = _already_applied(handle, options)
-    if skipped is not None:
-        return handle.snapshot, WriteResult(operation, None, skipped=skipped)
-    snapshot, lost = handle.snapshot, None
+    done = _Work(engine, [] if written is None else [written])
+    try:
+        handle = newest(handle)
+        handle.check_writable()
+    except BaseException:
+        done.discard()
+        raise
+    write_id = new_write_id()
+    snapshot, loaded = handle.snapshot, entropy.current().monotonic()
+    error: CommitConflictError | None = None
     for turn in range(MAX_PLANS):
-        planned = _plan(plan, snapshot, lost)
+        skipped = already_applied(snapshot, options)
+        if skipped is not None:
+            done.discard()
+            return snapshot, WriteResult(write.operation, None, skipped=skipped)
+        planned = _plan(write, Start(snapshot, engine, options, write_id, handle.zone), done)
         if planned is None:
+            error = error or _layout_changed(handle)
             break
         if planned.change is None or options.dry_run:
-            planned.discard()
-            return snapshot, replace(_result(operation, planned, None), dry_run=options.dry_run, write_id=None)
-        outcome = _commit(handle, planned, replace(planned.change, metrics=_metrics(operation, planned)))
+            done.discard()
+            result = result_of(write.operation, planned, done.outcomes, None)
+            return snapshot, replace(result, dry_run=options.dry_run, write_id=None)
+        change = replace(planned.change, metrics=metrics_of(write.operation, planned, done.outcomes))
+        outcome = _commit(snapshot, change, done, entropy.current().monotonic() - loaded < SLOW_SECONDS)
         if isinstance(outcome, Committed):
-            result = _result(operation, _recounted(planned, outcome), outcome.version)
+            result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.version)
             seconds = entropy.current().monotonic() - started
             return _after(handle, outcome), replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
         if not isinstance(outcome, Conflicted):
-            raise unknown_error(planned.change)
-        lost, error = planned, conflict_error(handle, planned.change, outcome)
+            raise unknown_error(change)
+        error = conflict_error(change, outcome)
         if outcome.conflicts[0].kind == "table-replaced":
             break
-        snapshot = _head(handle, planned)
-        skipped = _already_applied(replace(handle, snapshot=snapshot), options)
-        if skipped is not None:
-            planned.discard()
-            return snapshot, WriteResult(operation, None, skipped=skipped)
+        snapshot, loaded = _head(snapshot, done), entropy.current().monotonic()
         if not outcome.replan:
-            break
-    assert lost is not None  # a first plan is never None
-    lost.discard()
+            skipped = already_applied(snapshot, options)
+            if skipped is None:
+                break
+            done.discard()
+            return snapshot, WriteResult(write.operation, None, skipped=skipped)
+    done.discard()
+    assert error is not None  # a plan either ends the loop or loses
     raise error
 
 
-def _plan(plan: PlanFunction, snapshot: Snapshot, lost: Planned | None) -> Planned | None:
-    """The result of `plan` for the snapshot; if it fails, the files of the lost attempt are removed."""
+class _Work:
+    """The files written so far; those that a lost attempt leaves are used again, or removed."""
+
+    def __init__(self, engine: Engine, done: Sequence[Done]) -> None:
+        self._engine = engine
+        self._done = list(done)
+
+    @property
+    def outcomes(self) -> list[pa.Table]:
+        return [d.outcomes for d in self._done]
+
+    def perform(self, work: Sequence[Work]) -> bool:
+        """Does the work; false if rows would have to be written again that can be read only once."""
+        before, self._done = self._done, []
+        for item in work:
+            again = next((d for d in before if d.serves(item)), None)
+            if again is not None:
+                before.remove(again)
+                self._done.append(again)
+                continue
+            if item.fixed and any(d.fixed for d in before) and (item.source.once or item.source.rel is None):
+                self._done += before
+                return False
+            _discard(before)
+            before = []
+            self._done.append(Done(item.context, item.perform(self._engine), item.fixed))
+        _discard(before)
+        return True
+
+    def discard(self) -> None:
+        _discard(self._done)
+
+
+def _discard(done: Sequence[Done]) -> None:
+    for d in done:
+        d.discard()
+
+
+def _plan(write: Write, start: Start, done: _Work) -> Planned | None:
+    """The change; None if the user has to decide. If planning or writing fails, no file is left behind."""
     try:
-        return plan(snapshot, lost)
+        plan = write.plan(start)
+        if start.options.dry_run and plan.dry is not None:
+            return plan.dry
+        if not done.perform(plan.work):
+            return None
+        return plan.finish(done.outcomes)
     except BaseException:
-        if lost is not None:
-            lost.discard()
+        done.discard()
         raise
 
 
-def _head(handle: Handle, lost: Planned) -> Snapshot:
+def _head(snapshot: Snapshot, done: _Work) -> Snapshot:
     """The newest snapshot after a lost attempt; if it cannot be read, the files of that attempt are removed."""
     try:
-        return _reload(handle)
+        return snapshot.newest()
     except BoathouseError:
-        lost.discard()
+        done.discard()
         raise
 
 
@@ -117,7 +146,7 @@ def _after(handle: Handle, outcome: Committed) -> Snapshot:
     if outcome.after is not None:
         return outcome.after
     try:
-        return _reload(handle)
+        return handle.snapshot.newest()
     except Exception as error:
         log.warning("%s was written, but could not be read again: %s", handle.location, error)
         return handle.snapshot
@@ -137,17 +166,13 @@ def _recounted(planned: Planned, outcome: Committed) -> Planned:
     return replace(planned, files_removed=files, rows_removed=rows)
 
 
-def _reload(handle: Handle) -> Snapshot:
-    return handle.format.newest(handle.snapshot, handle.stores)
-
-
-def _commit(handle: Handle, planned: Planned, change: Change) -> CommitOutcome:
+def _commit(snapshot: Snapshot, change: Change, done: _Work, fresh: bool) -> CommitOutcome:
     """Commits; if the loop raises, nothing was committed, and the files are removed. After an interrupt they stay: the
     commit may have succeeded."""
     try:
-        return commit(handle.format, change, handle.stores)
+        return commit(snapshot, change, fresh)
     except BoathouseError:
-        planned.discard()
+        done.discard()
         raise
 
 
@@ -156,7 +181,7 @@ def newest(handle: Handle) -> Handle:
     was dropped and recreated since the handle was opened."""
     if handle.pinned:
         return handle
-    snapshot = _reload(handle)
+    snapshot = handle.snapshot.newest()
     if snapshot.identity != handle.snapshot.identity:
         raise CommitConflictError(
             "the table was dropped and recreated since it was opened",
@@ -166,17 +191,27 @@ def newest(handle: Handle) -> Handle:
     return replace(handle, snapshot=snapshot)
 
 
-def conflict_error(handle: Handle, change: Change, outcome: Conflicted) -> CommitConflictError:
+def _layout_changed(handle: Handle) -> CommitConflictError:
+    return CommitConflictError(
+        "the table changed while the rows were written, and they would have to be written again",
+        where=str(handle.location),
+        advice="run the write again",
+    )
+
+
+def conflict_error(change: Change, outcome: Conflicted) -> CommitConflictError:
+    """What a lost change says."""
     first = outcome.conflicts[0]
     paths = f" ({', '.join(first.paths[:3])}{', ...' if len(first.paths) > 3 else ''})" if first.paths else ""
     return CommitConflictError(
         f"{change.operation} lost to version {first.version}: {first.kind}: {first.message}{paths}",
-        where=str(handle.location),
+        where=str(change.location),
         advice="refresh() the table and run the write again if it still makes sense",
     )
 
 
 def unknown_error(change: Change) -> CommitUnknownError:
+    """What an undecided change says."""
     return CommitUnknownError(
         f"{change.operation} may or may not have been committed: the store did not respond; nothing was cleaned up",
         where=str(change.location),
@@ -184,37 +219,15 @@ def unknown_error(change: Change) -> CommitUnknownError:
     )
 
 
-def _already_applied(handle: Handle, options: WriteOptions) -> str | None:
+def already_applied(snapshot: Snapshot, options: WriteOptions) -> str | None:
+    """Why the write is skipped: its application transaction has been committed before; else None."""
     if options.txn is None:
         return None
     app, version = options.txn
-    found = handle.format.app_version(handle.snapshot, handle.stores, app)
+    found = snapshot.app_version(app)
     if found is None or found < version:
         return None
     return f"application {app!r} already wrote version {found}"
-
-
-def _result(operation: str, planned: Planned, version: Version | None) -> WriteResult:
-    change, outcomes = planned.change, planned.outcomes
-    added = None if outcomes is None else data_files(outcomes)
-    return WriteResult(
-        operation=operation,
-        version=version,
-        files_added=0 if added is None else added.num_rows,
-        files_removed=planned.files_removed,
-        rows_added=total(outcomes, "inserted"),
-        rows_deleted=total(outcomes, "deleted") + planned.rows_removed,
-        rows_copied=total(outcomes, "copied"),
-        bytes_added=0 if added is None else total(added, "size"),
-        write_id=None if change is None else change.write_id,
-    )
-
-
-def _metrics(operation: str, planned: Planned) -> dict[str, int]:
-    """The metrics in the history, by the same names in every format; none for a change of metadata only."""
-    result = _result(operation, planned, None)
-    found = {name: getattr(result, name) for name in FIGURES}
-    return found if planned.outcomes is not None else {}
 
 
 def new_write_id() -> str:

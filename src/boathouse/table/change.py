@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 import pyarrow as pa
 
@@ -295,7 +295,7 @@ class Change:
     @property
     def schema_edits(self) -> tuple[SchemaEdit, ...]:
         """The edits of the schema and of the partitioning, in order."""
-        return tuple(e for e in self.edits if isinstance(e, SCHEMA_EDITS))
+        return tuple(cast(SchemaEdit, e) for e in self.edits if isinstance(e, SCHEMA_EDITS))
 
     @property
     def added(self) -> pa.Table | None:

@@ -25,6 +25,7 @@ from boathouse.table.change import Change
 from boathouse.table.location import Version
 from boathouse.table.snapshot import Snapshot, Target
 from boathouse.table.verdict import Conflict, Rebase, Replan
+from boathouse.table.version import TableVersion
 
 log = logging.getLogger("boathouse")
 
@@ -81,14 +82,17 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
     """
     clock = entropy.current()
     deadline = clock.monotonic() + MAX_SECONDS
+    since, latest = change.planned, target
     for turn in range(1, MAX_TURNS + 1):
         started = clock.monotonic()
         # The put itself decides whether anybody was faster; reading back, whether it went below a cleaned history.
-        known = fresh and turn == 1 and change.planned is target
-        head = cast(Snapshot, target) if known else _newest(target)
-        settled = None if known else _follow(target, change, head, turn)
+        known = fresh and turn == 1 and change.planned is not None
+        head = cast(Snapshot, target) if known else _newest(latest)
+        settled = None if known else _follow(change, since, head, turn)
         if settled is not None:
             return settled
+        if head is not None:
+            since = latest = head
         outcome = _attempt(target, head, change, started, turn)
         if outcome is not None:
             return outcome
@@ -129,15 +133,18 @@ def _newest(target: Target) -> Snapshot | None:
         return None
 
 
-def _follow(target: Target, change: Change, head: Snapshot | None, turn: int) -> CommitOutcome | None:
-    """The consequence of the commits since the planned snapshot; None if the change may be prepared on the head."""
-    if change.planned is None:
+def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, turn: int) -> CommitOutcome | None:
+    """The consequence of the commits after `since`; None if the change may be prepared on the head.
+
+    Earlier ones were checked before a lost attempt: each commit is read and checked once.
+    """
+    if change.planned is None or since is None:
         return None if head is None else _exists(change, head, turn)
     if head is None or head.identity != change.planned.identity:
         what = "is gone" if head is None else "was dropped and recreated"
         version = change.planned.version if head is None else head.version
         return Conflicted((Conflict("table-replaced", version, f"the table {what}"),), replan=False)
-    winners = head.winners(change)
+    winners = head.winners(since)
     if winners is None:
         # Our own earlier attempts are not among the missing versions: each of them was certainly lost.
         gone = Conflict("history-gone", head.version, "versions since the one planned from were cleaned away")
@@ -151,9 +158,7 @@ def _follow(target: Target, change: Change, head: Snapshot | None, turn: int) ->
     return Conflicted(verdict.conflicts, replan=isinstance(verdict, Replan))
 
 
-def _look_back(
-    target: Target, change: Change, attempt: Attempt, slow: bool
-) -> tuple[Published, Snapshot | None]:
+def _look_back(target: Target, change: Change, attempt: Attempt, slow: bool) -> tuple[Published, Snapshot | None]:
     """Whether a version that was put is part of the table as readers see it, and the newest snapshot.
 
     Never raises, whatever the store or the table's files do now. If the table cannot be read, a fast put counts as

@@ -7,13 +7,14 @@ from typing import Protocol
 from boathouse.table.change import CreateTable
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At
-from boathouse.table.snapshot import Snapshot, Target
+from boathouse.table.snapshot import Capabilities, Snapshot, Target
 
 
 class TableFormat(Protocol):
-    """One table format; `name` is the one that users write."""
+    """One table format; `name` is the one that users write, `capabilities` are those of new tables."""
 
     name: str
+    capabilities: Capabilities
 
     def detect(self, context: TableContext) -> bool:
         """Whether there is a table of this format at the location; cheap: at most two listings."""

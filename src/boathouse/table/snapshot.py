@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from boathouse.expr.tree import Expr
 from boathouse.table.attempt import Attempt, Committer, Published, Winner
-from boathouse.table.change import Change, SchemaEdit, Verdict
+from boathouse.table.change import Change, SchemaEdit
 from boathouse.table.context import TableContext
 from boathouse.table.location import Version
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.tasks import WriteContext
+from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 
 MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]], Iterator[pa.RecordBatch]]
@@ -150,8 +152,8 @@ class Snapshot(Target, Protocol):
         Raises UnsupportedFeatureError, UnsupportedTypeError and InvalidArgumentError if the format does not support it.
         """
 
-    def winners(self, change: Change) -> Sequence[Winner] | None:
-        """The commits after the change's planned snapshot up to this one, oldest first; None if some are gone."""
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        """The commits after `since` up to this one, oldest first; None if some are gone."""
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
         """The verdict on the change after these concurrent commits, the last of which is this snapshot."""

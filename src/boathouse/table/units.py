@@ -133,6 +133,7 @@ def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.S
             pa.field("unit", pa.int64()),
             pa.field("vector", pa.binary()),
             pa.field("inserted", pa.int64()),
+            pa.field("updated", pa.int64()),
             pa.field("deleted", pa.int64()),
             pa.field("copied", pa.int64()),
             pa.field("error", pa.binary()),

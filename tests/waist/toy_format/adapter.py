@@ -17,11 +17,15 @@ from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.table import change as ch
-from boathouse.table.format import Attempt, Capabilities, HistoryEntry, Winner
-from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.attempt import Attempt, Winner
+from boathouse.table.classify import classified
+from boathouse.table.context import TableContext
+from boathouse.table.location import NEWEST, At
 from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.snapshot import Capabilities, HistoryEntry
 from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask, WriteContext
 from boathouse.table.units import LANCE, VECTOR, deletes_schema, files_schema, partition_type, stats_type
+from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.types import Field, Partitioning, PartitionSpec, Schema
 from boathouse.types.evolution import with_field
 from toy_format import tasks as toy_tasks
@@ -30,13 +34,50 @@ from toy_format.state import TABLES, Deletes, Document, State, Unit
 MAIN = "main"
 
 
+CAPABILITIES = Capabilities(deletes="vectors", partitions=True, transforms=True)
+
+
+@dataclass(frozen=True)
+class NewToy:
+    context: TableContext
+    create: ch.CreateTable
+    format: str = "toy"
+    capabilities = CAPABILITIES
+
+    schema = property(lambda s: s.create.schema)
+    partitioning = property(lambda s: Partitioning((PartitionSpec(0, s.create.partition_by),)))
+    properties = property(lambda s: s.create.properties)
+
+    def write_context(self, write_id: str) -> WriteContext:
+        return _context(self, write_id)
+
+    def newest(self) -> ToySnapshot:
+        return FORMAT.open(self.context)
+
+    def find_write(self, write_id: str) -> int | None:
+        return _find_write(self.context, write_id)
+
+    def committer(self) -> SwapCommitter:
+        return _committer(self.context)
+
+    def prepare(self, change: ch.Change) -> Attempt:
+        return _prepare(self.context, change, None)
+
+    def look_back(self, attempt: Attempt, change: ch.Change) -> Any:
+        return "won", self.newest()  # a swap succeeds on the head alone
+
+    def published(self, attempt: Any, change: Any) -> None: ...
+
+
 @dataclass(frozen=True)
 class ToySnapshot:
-    location: Location
+    context: TableContext
     document: Document
     ref: str
     format: str = "toy"
+    capabilities = CAPABILITIES
 
+    location = property(lambda s: s.context.location)
     version = property(lambda s: s.document.version)
     timestamp_ms = property(lambda s: s.document.timestamp_ms)
     identity = property(lambda s: s.document.identity)
@@ -88,6 +129,126 @@ class ToySnapshot:
     def detail(self) -> Mapping[str, Any]:
         return {"protocol": "toy"}
 
+    def plan(
+        self, columns: Any = None, where: Any = None, hidden: Any = (), map: Any = None, classify: bool = False
+    ) -> ScanPlan:
+        output = tuple(self.schema.names if columns is None else columns)
+        needed = [*output, *(p[0] for p in (columns_of(where) if where is not None else ()) if p[0] not in output)]
+        fields = [self.schema.field(n) for n in dict.fromkeys(needed)]
+        read = ReadSpec(
+            "toy",
+            data_files(self.context.stores),
+            tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,)) for f in fields),
+            output,
+            tuple(hidden),
+            where,
+        )
+        tally, certain = Tally(), None
+        if classify and where is not None:
+            schema = files_schema(partition_type(self.partitioning), stats_type(()), toy_tasks.NATIVE)
+            units, certain = classified(self.files(columns_of(where), where, map, tally), schema, where)
+        else:
+            units = pa.Table.from_batches(list(self.files((), where, map, tally)))
+        units, deletes = _resolve(self, read, units, map)
+        return ScanPlan(read, units, deletes, where, tally, certain)
+
+    def check_writable(self) -> None: ...
+
+    def check_rewritable(self, operation: str) -> None: ...
+
+    def evolve(self, edits: Sequence[ch.SchemaEdit]) -> ToySnapshot:
+        document = self.document
+        for edit in edits:
+            document = _apply(document, edit)
+        return replace(self, document=replace(document, metadata_changed=self.document.metadata_changed))
+
+    def write_context(self, write_id: str) -> WriteContext:
+        return _context(self, write_id)
+
+    def newest(self) -> ToySnapshot:
+        return FORMAT.open(self.context, At(ref=self.ref))
+
+    def committer(self) -> SwapCommitter:
+        return _committer(self.context)
+
+    def winners(self, since: Any) -> list[Winner] | None:
+        state, found, at = TABLES[self.location.uri], [], self.document
+        while at.version != since.version:
+            found.append(Winner(at.version, at.write_id, at))
+            if at.parent is None or at.parent not in state.versions:
+                return None
+            at = state.versions[at.parent]
+        return found[::-1]
+
+    def check(self, change: ch.Change, winners: Any) -> Verdict:
+        for w in winners:
+            doc: Document = w.document
+            if doc.metadata_changed:
+                return Stop((Conflict("metadata-changed", w.version, "schema or properties changed"),))
+            if any(doc.txns.get(t.app) == t.version for t in change.all(ch.SetTransaction)):
+                return Stop((Conflict("transaction", w.version, "already applied"),))
+            touched = {u.parts[0] for u in change.planned.document.units if u.id in doc.touched}
+            if change.reads.whole or touched & change.reads.units:
+                return Replan((Conflict("delete-delete", w.version, "a unit changed", tuple(touched)),))
+            if change.reads.predicates and doc.added:
+                return Replan((Conflict("concurrent-append", w.version, "rows were added"),))
+        return Rebase()
+
+    def prepare(self, change: ch.Change) -> Attempt:
+        return _prepare(self.context, change, self)
+
+    def look_back(self, attempt: Attempt, change: ch.Change) -> Any:
+        return "won", self.newest()  # a swap succeeds on the head alone
+
+    def published(self, attempt: Any, change: Any) -> None: ...
+
+    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        at: Document | None = self.document
+        while at is not None:
+            yield HistoryEntry(
+                at.version,
+                at.timestamp_ms,
+                at.operation,
+                write_id=at.write_id,
+                message=at.message,
+                metadata=at.metadata,
+            )
+            at = TABLES[self.location.uri].versions.get(at.parent)
+
+    def find_write(self, write_id: str) -> int | None:
+        return _find_write(self.context, write_id)
+
+    def app_version(self, app: str) -> int | None:
+        return self.document.txns.get(app)
+
+    def referenced(self) -> Iterator[str]:
+        for d in TABLES[self.location.uri].versions.values():
+            for u in d.units:
+                yield from u.parts
+
+
+def _context(target: Any, write_id: str) -> WriteContext:
+    files = data_files(target.context.stores)
+    directory = f"{target.context.location.uri}/data"
+    return WriteContext("toy", files, target.schema, target.partitioning.current, directory, write_id)
+
+
+def _committer(context: TableContext) -> SwapCommitter:
+    return SwapCommitter(TABLES.setdefault(context.location.uri, State()), MAIN)
+
+
+def _find_write(context: TableContext, write_id: str) -> int | None:
+    versions = TABLES[context.location.uri].versions
+    return next((v for v, d in versions.items() if d.write_id == write_id), None)
+
+
+def _prepare(context: TableContext, change: ch.Change, head: ToySnapshot | None) -> Attempt:
+    state = TABLES.setdefault(context.location.uri, State())
+    document = _next(change, None if head is None else head.document, state.next_version())
+    uri = f"memory://toy/{entropy.current().uuid4()}"
+    PENDING[uri] = document
+    return Attempt(uri, b"", document.version, replaces=None if head is None else head.token)
+
 
 @dataclass(frozen=True)
 class SwapCommitter:
@@ -103,135 +264,27 @@ PENDING: dict[str, Document] = {}
 
 class Toy:
     name = "toy"
-    capabilities = Capabilities(deletes="vectors", partitions=True, transforms=True)
+    capabilities = CAPABILITIES
 
-    def detect(self, location: Location, stores: Any) -> bool:
-        return location.uri in TABLES and MAIN in TABLES[location.uri].refs
+    def detect(self, context: TableContext) -> bool:
+        uri = context.location.uri
+        return uri in TABLES and MAIN in TABLES[uri].refs
 
-    def load(self, location: Location, stores: Any, at: At = NEWEST) -> ToySnapshot:
-        state = TABLES.get(location.uri)
+    def open(self, context: TableContext, at: At = NEWEST) -> ToySnapshot:
+        uri = context.location.uri
+        state = TABLES.get(uri)
         ref = at.ref or MAIN
         if state is None or ref not in state.refs:
-            raise TableNotFoundError("no toy here", where=location.uri)
+            raise TableNotFoundError("no toy here", where=uri)
         version = state.refs[ref] if at.version is None else at.version
         if at.timestamp_ms is not None:
             version = max((v for v, d in state.versions.items() if d.timestamp_ms <= at.timestamp_ms), default=-1)
         if version not in state.versions:
-            raise VersionNotFoundError(f"no version {version}", where=location.uri)
-        return ToySnapshot(location, state.versions[version], ref)
+            raise VersionNotFoundError(f"no version {version}", where=uri)
+        return ToySnapshot(context, state.versions[version], ref)
 
-    def newest(self, snapshot: ToySnapshot, stores: Any) -> ToySnapshot:
-        return self.load(snapshot.location, stores, At(ref=snapshot.ref))
-
-    def plan(
-        self,
-        snapshot: ToySnapshot,
-        stores: Any,
-        columns: Any = None,
-        where: Any = None,
-        hidden: Any = (),
-        map: Any = None,
-    ) -> ScanPlan:
-        output = tuple(snapshot.schema.names if columns is None else columns)
-        needed = [*output, *(p[0] for p in (columns_of(where) if where is not None else ()) if p[0] not in output)]
-        fields = [snapshot.schema.field(n) for n in dict.fromkeys(needed)]
-        read = ReadSpec(
-            "toy",
-            data_files(stores),
-            tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,)) for f in fields),
-            output,
-            tuple(hidden),
-            where,
-        )
-        tally = Tally()
-        units = pa.Table.from_batches(list(snapshot.files((), where, map, tally)))
-        units, deletes = _resolve(snapshot, read, units, map)
-        return ScanPlan(snapshot, read, units, deletes, where, tally)
-
-    def writable(self, snapshot: Any, stores: Any, allow_mixed_writers: bool = False) -> None: ...
-
-    def rewritable(self, snapshot: Any, operation: str) -> None: ...
-
-    def create(self, location: Location, create: ch.CreateTable, snapshot: Any = None) -> tuple[Schema, PartitionSpec]:
-        return create.schema, PartitionSpec(
-            0 if snapshot is None else len(snapshot.partitioning.specs), create.partition_by
-        )
-
-    def evolve(self, snapshot: ToySnapshot, edits: Sequence[ch.Edit]) -> ToySnapshot:
-        document = snapshot.document
-        for edit in edits:
-            document = _apply(document, edit)
-        return replace(snapshot, document=replace(document, metadata_changed=snapshot.document.metadata_changed))
-
-    def write_context(
-        self, location: Any, stores: Any, schema: Any, spec: Any, properties: Any, write_id: str, snapshot: Any = None
-    ) -> WriteContext:
-        return WriteContext("toy", data_files(stores), schema, spec, f"{location.uri}/data", write_id)
-
-    def committer(self, location: Location, stores: Any) -> SwapCommitter:
-        return SwapCommitter(TABLES.setdefault(location.uri, State()), MAIN)
-
-    def head(self, change: ch.Change, stores: Any) -> ToySnapshot | None:
-        return self.load(change.location, stores) if self.detect(change.location, stores) else None
-
-    def winners(self, change: ch.Change, head: ToySnapshot, stores: Any) -> list[Winner] | None:
-        state, found, at = TABLES[change.location.uri], [], head.document
-        while at.version != change.planned.version:
-            found.append(Winner(at.version, at.write_id, at))
-            if at.parent is None or at.parent not in state.versions:
-                return None
-            at = state.versions[at.parent]
-        return found[::-1]
-
-    def check(self, change: ch.Change, winners: Any, head: Any, stores: Any) -> ch.Verdict:
-        for w in winners:
-            doc: Document = w.document
-            if doc.metadata_changed:
-                return ch.Stop((ch.Conflict("metadata-changed", w.version, "schema or properties changed"),))
-            if change.txn and doc.txns.get(change.txn[0]) == change.txn[1]:
-                return ch.Stop((ch.Conflict("transaction", w.version, "already applied"),))
-            touched = {u.parts[0] for u in change.planned.document.units if u.id in doc.touched}
-            if change.reads.whole or touched & change.reads.units:
-                return ch.Replan((ch.Conflict("delete-delete", w.version, "a unit changed", tuple(touched)),))
-            if change.reads.predicates and doc.added:
-                return ch.Replan((ch.Conflict("concurrent-append", w.version, "rows were added"),))
-        return ch.Rebase()
-
-    def prepare(self, change: ch.Change, head: ToySnapshot | None, stores: Any) -> Attempt:
-        state = TABLES.setdefault(change.location.uri, State())
-        document = _next(change, None if head is None else head.document, state.next_version())
-        uri = f"memory://toy/{entropy.current().uuid4()}"
-        PENDING[uri] = document
-        return Attempt(uri, b"", document.version, replaces=None if head is None else head.token)
-
-    def look_back(self, attempt: Attempt, change: ch.Change, stores: Any) -> Any:
-        return "won", self.head(change, stores)  # a swap succeeds on the head alone
-
-    def published(self, attempt: Any, change: Any, stores: Any) -> None: ...
-
-    def history(self, snapshot: ToySnapshot, stores: Any, limit: int | None = None) -> Iterator[HistoryEntry]:
-        at: Document | None = snapshot.document
-        while at is not None:
-            yield HistoryEntry(
-                at.version,
-                at.timestamp_ms,
-                at.operation,
-                write_id=at.write_id,
-                message=at.message,
-                metadata=at.metadata,
-            )
-            at = TABLES[snapshot.location.uri].versions.get(at.parent)
-
-    def find_write(self, location: Location, stores: Any, write_id: str) -> int | None:
-        return next((v for v, d in TABLES[location.uri].versions.items() if d.write_id == write_id), None)
-
-    def app_version(self, snapshot: ToySnapshot, stores: Any, app: str) -> int | None:
-        return snapshot.document.txns.get(app)
-
-    def referenced(self, location: Location, stores: Any) -> Iterator[str]:
-        for d in TABLES[location.uri].versions.values():
-            for u in d.units:
-                yield from u.parts
+    def create(self, context: TableContext, create: ch.CreateTable) -> NewToy:
+        return NewToy(context, create)
 
 
 def _next(change: ch.Change, head: Document | None, version: int) -> Document:
@@ -247,8 +300,6 @@ def _next(change: ch.Change, head: Document | None, version: int) -> Document:
     doc = replace(head, version=version, parent=parent, timestamp_ms=clock.now_ms(), operation=change.operation,
                   write_id=change.write_id, touched=frozenset(), added=False, metadata_changed=False,
                   message=change.message, metadata=change.metadata)  # fmt: skip
-    if change.txn:
-        doc = replace(doc, txns={**doc.txns, change.txn[0]: change.txn[1]})
     for edit in change.edits:
         doc = _apply(doc, edit)
     return doc
@@ -258,7 +309,7 @@ def _apply(doc: Document, edit: ch.Edit) -> Document:
     match edit:
         case ch.RemoveAll():
             return replace(doc, units=(), deletes=(), touched=frozenset(u.id for u in doc.units))
-        case ch.RemoveUnits(units):
+        case ch.RemoveFiles(units):
             gone = frozenset(units.column("unit").to_pylist())
             return replace(doc, units=tuple(u for u in doc.units if u.id not in gone), touched=doc.touched | gone)
         case ch.SetDeletes(units, vectors):
@@ -277,6 +328,8 @@ def _apply(doc: Document, edit: ch.Edit) -> Document:
             return replace(doc, schema=Schema(fields), metadata_changed=True)
         case ch.SetType(path):
             raise UnsupportedFeatureError(f"the toy cannot widen `{'.'.join(path)}`")
+        case ch.SetTransaction(app, number):
+            return replace(doc, txns={**doc.txns, app: number})
         case ch.SetProperties(properties):
             merged = {k: v for k, v in {**doc.properties, **properties}.items() if v is not None}
             return replace(doc, properties=merged, metadata_changed=True)

@@ -1,0 +1,230 @@
+"""write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from boathouse import registry
+from boathouse.api.arguments import errors_at, flag, texts, time_zone
+from boathouse.api.detection import formats_at, locate, not_found, require_free
+from boathouse.api.engines import engine_for, zone_of
+from boathouse.api.opening import open_handle, path_text
+from boathouse.api.partition_by import partition_fields
+from boathouse.api.table import overwriting
+from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
+from boathouse.expr.tree import Expr
+from boathouse.ops import create as _create
+from boathouse.ops.append import Append
+from boathouse.ops.begin import begin
+from boathouse.ops.create import already_there
+from boathouse.ops.handle import Handle, check_read_only
+from boathouse.ops.held import held
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.result import WriteResult
+from boathouse.ops.run import run
+from boathouse.ops.write import Done, RowWork, Source, Write
+from boathouse.storage import Stores
+from boathouse.table.change import CreateTable, Isolation
+from boathouse.table.context import TableContext
+from boathouse.table.engine import Engine
+from boathouse.table.format import TableFormat
+
+Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
+
+
+def write(
+    data: Any,
+    uri: str,
+    format: str | None = None,
+    mode: Mode = "error",
+    partition_by: str | Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    where: str | Expr | None = None,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    allow_mixed_writers: bool = False,
+    *,
+    message: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    txn: tuple[str, int] | None = None,
+    dry_run: bool = False,
+    target_file_bytes: int | None = None,
+    isolation: Isolation | None = None,
+) -> WriteResult:
+    """Writes data to a table, creating it if there is none (then in `format`, `delta` by default).
+
+    `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
+    for which it is true; `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the
+    session's). `allow_mixed_writers` is that of `open`. Raises AlreadyExistsError (mode error), and what append and
+    overwrite raise.
+    """
+    call = WriteCall(
+        uri,
+        format,
+        mode,
+        partition_by,
+        properties,
+        where,
+        merge_schema,
+        overwrite_schema,
+        storage_options,
+        timezone,
+        allow_mixed_writers,
+        WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation),
+    )
+    with errors_at(path_text(uri)):
+        engine = engine_for(data)
+        return call.run(engine, lambda: Source.of(engine, engine.source(data)))
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """The table does not exist: the rows become its first version."""
+
+    source: Source
+    format: TableFormat
+    context: TableContext
+    table: CreateTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Existing:
+    handle: Handle
+    write: Write
+
+
+@dataclass(frozen=True, slots=True)
+class _Skipped:
+    result: WriteResult
+
+
+_Target = _New | _Existing | _Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCall:
+    """The arguments of one call of `write`. A host that writes the rows itself, as Spark's data source does, first
+    asks for their work with `rows`, and then commits what was written with `run`."""
+
+    uri: str
+    format: str | None = None
+    mode: Mode = "error"
+    partition_by: str | Sequence[str] = ()
+    properties: Mapping[str, str] | None = None
+    where: str | Expr | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    storage_options: Mapping[str, str] | None = None
+    timezone: str | None = None
+    allow_mixed_writers: bool = False
+    options: WriteOptions = field(default_factory=WriteOptions)
+
+    def rows(self, engine: Engine, source: Source) -> RowWork | None:
+        """How the rows are written; None if there is nothing to write. Raises what `run` raises before it writes."""
+        match self._target(engine, lambda: source):
+            case _New(_, format, context, table):
+                return _create.first_rows(format.create(context, table), source, self.options)
+            case _Existing(handle, write):
+                return begin(handle, engine, write, self.options)
+        return None
+
+    def run(self, engine: Engine, source: Callable[[], Source], written: Done | None = None) -> WriteResult:
+        """Writes and commits the rows, or commits the files that the host has written; then `source` has no rows."""
+        try:
+            found = self._target(engine, source)
+            if isinstance(found, _New):
+                try:
+                    return self._create(found, engine, written)
+                except AlreadyExistsError as error:
+                    found = self._created_meanwhile(found, engine, source, error)
+        except BaseException:
+            if written is not None:
+                written.discard()
+            raise
+        if isinstance(found, _Existing):
+            return run(found.handle, engine, found.write, self.options, written)[1]
+        if written is not None:
+            written.discard()
+        assert isinstance(found, _Skipped)
+        return found.result
+
+    def _target(self, engine: Engine, source: Callable[[], Source]) -> _Target:
+        """What the call writes to. Raises AlreadyExistsError, TableNotFoundError, and errors of the arguments."""
+        if self.mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
+            raise InvalidArgumentError(f"mode={self.mode!r}", advice="it is one of error, append, overwrite, ignore")
+        flag("overwrite_schema", self.overwrite_schema)
+        time_zone(self.timezone)
+        location = locate(path_text(self.uri))
+        stores = Stores(self.storage_options, home=location.uri)
+        check_read_only(str(location))
+        if not formats_at(location, stores):
+            if self.where is not None:
+                raise not_found(location, stores)
+            require_free(location, stores)
+            return self._new(TableContext(location, stores), source())
+        if self.mode in ("error", "errorifexists"):
+            raise already_there(location)
+        if self.mode == "ignore":
+            return _Skipped(WriteResult("write", None, skipped="a table already exists"))
+        return self._existing(engine, source)
+
+    def _new(self, context: TableContext, source: Source) -> _New:
+        format = registry.load(self.format or "delta")
+        partitions = partition_fields(self.partition_by, source.schema)
+        asked = CreateTable(source.schema, partitions, texts("properties", self.properties))
+        return _New(source, format, context, held(lambda table: format.create(context, table), asked))
+
+    def _create(self, new: _New, engine: Engine, written: Done | None) -> WriteResult:
+        if self.options.dry_run:
+            new.format.create(new.context, new.table)
+            return WriteResult("create", None, dry_run=True)
+        return _create.create(new.format, new.context, new.table, self.options, new.source, engine, written)[1]
+
+    def _created_meanwhile(
+        self, new: _New, engine: Engine, source: Callable[[], Source], error: AlreadyExistsError
+    ) -> _Target:
+        """The table that another writer created first. Raises `error`, or CommitConflictError for rows that can be
+        read only once."""
+        if self.mode in ("error", "errorifexists"):
+            raise error
+        if self.mode != "ignore" and (new.source.once or new.source.rel is None):
+            raise CommitConflictError(
+                "a table was created here concurrently, and these rows can be read only once",
+                advice="run the write again with a new reader of the rows",
+            ) from error
+        return self._target(engine, lambda: new.source)
+
+    def _existing(self, engine: Engine, source: Callable[[], Source]) -> _Existing:
+        handle = open_handle(
+            self.uri,
+            self.format,
+            storage_options=self.storage_options,
+            allow_mixed_writers=flag("allow_mixed_writers", self.allow_mixed_writers),
+        )
+        if self.where is not None:
+            handle = replace(handle, zone=zone_of(engine, time_zone(self.timezone), None))
+        by = self.partition_by if self.partition_by and self.overwrite_schema else None
+        if self.mode == "append" or by is None:
+            _check_partitioning(handle, self.partition_by)
+        if self.mode == "append":
+            return _Existing(handle, Append(source(), flag("merge_schema", self.merge_schema)))
+        write = overwriting(source(), self.where, self.overwrite_schema, by, self.merge_schema)
+        return _Existing(handle, write)
+
+
+def _check_partitioning(handle: Handle, partition_by: str | Sequence[str]) -> None:
+    if not partition_by:
+        return
+    snapshot = handle.snapshot
+    have = [(f.source, f.transform) for f in snapshot.partitioning.current]
+    want = [(f.source, f.transform) for f in partition_fields(partition_by, snapshot.schema)]
+    if have != want:
+        raise AlreadyExistsError(
+            f"the table is partitioned by {[f'{t}({s[0]})' for s, t in have] or 'nothing'}, not by {partition_by}",
+            where=str(handle.location),
+            advice="leave out partition_by, or overwrite with overwrite_schema=True",
+        )

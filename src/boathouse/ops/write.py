@@ -1,0 +1,207 @@
+"""The parts of every write: a plan, the work that gives OUTCOMES, and the change that they make.
+
+`ops.run` goes through them in a loop. A host that writes the rows itself, as Spark's data source does, plans to learn
+the write context, writes the rows, and passes their OUTCOMES to the same loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from boathouse import registry
+from boathouse.arrow.conform import conform
+from boathouse.arrow.schema import to_arrow
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.outcomes import discard, settle
+from boathouse.table.change import Change, Edit, Operation, ReadSet, SchemaEdit, SetTransaction
+from boathouse.table.engine import Engine, Rel, Spread
+from boathouse.table.snapshot import Snapshot, Target
+from boathouse.table.tasks import WriteContext
+from boathouse.types import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows to write. `rel` None: the host writes them. `once`: they can be read a single time."""
+
+    schema: Schema
+    rel: Rel = None
+    once: bool = False
+
+    @staticmethod
+    def of(engine: Engine, rel: Rel) -> Source:
+        """The rows of a relation of this engine."""
+        return Source(engine.schema(rel), rel, getattr(rel, "once", False) is True)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWork:
+    """Rows that go through the sink.
+
+    `fixed` rows do not depend on the snapshot: files that were written for a lost attempt serve the next one, as long
+    as they would be written the same way.
+    """
+
+    source: Source
+    context: WriteContext
+    spread: Spread
+    fixed: bool = True
+
+    def perform(self, engine: Engine) -> pa.Table:
+        """Writes the rows; OUTCOMES."""
+        return engine.sink(self.source.rel, self.context, self.spread)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """A picklable function over tasks; every batch that it returns is OUTCOMES."""
+
+    fn: Callable[[Any], Iterable[pa.RecordBatch]]
+    tasks: Sequence[Any]
+    cost: Sequence[int]
+    context: WriteContext
+    fixed: Literal[False] = False
+
+    def perform(self, engine: Engine) -> pa.Table:
+        """Runs the tasks; OUTCOMES."""
+        schema = registry.tasks(self.context.format).outcomes_schema(self.context)
+        return settle(engine.map(self.fn, self.tasks, self.cost), schema, self.context)
+
+
+Work = RowWork | TaskWork
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Work that was performed: its files are removed if no commit refers to them."""
+
+    context: WriteContext
+    outcomes: pa.Table
+    fixed: bool
+
+    def discard(self) -> None:
+        """Removes the data files; one that cannot be removed is a harmless orphan."""
+        discard(self.outcomes, self.context)
+
+    def serves(self, work: Work) -> bool:
+        """Whether the files are those that the work would write."""
+        return self.fixed and work.fixed and _layout(self.context) == _layout(work.context)
+
+
+def _layout(context: WriteContext) -> tuple[object, ...]:
+    """The properties of a context that decide whether files written under it are valid under another."""
+    return (context.format, context.schema, context.spec, context.directory, context.must_hold)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A change to commit, and metrics to report; `change` None: there is nothing to commit.
+
+    `recount` gives the removed files and rows if the change follows another snapshot than the planned one.
+    """
+
+    change: Change | None
+    files_removed: int = 0
+    rows_removed: int = 0
+    recount: Callable[[Snapshot], tuple[int, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """The work of a write, and `finish`, which makes a change of the OUTCOMES of each work item, in order.
+
+    `dry` is the result of a dry run if that needs no work.
+    """
+
+    work: tuple[Work, ...]
+    finish: Callable[[Sequence[pa.Table]], Planned]
+    dry: Planned | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a write is planned from: the newest snapshot, the engine, and the options of the call."""
+
+    snapshot: Snapshot
+    engine: Engine
+    options: WriteOptions
+    write_id: str
+    zone: str | None
+
+    def evolved(self, edits: Sequence[SchemaEdit]) -> Snapshot:
+        """The snapshot under its future schema. Raises UnsupportedFeatureError for edits that are not offered."""
+        return self.snapshot.evolve(edits) if edits else self.snapshot
+
+    def context(self, edits: Sequence[SchemaEdit] = ()) -> WriteContext:
+        """How files for this table are written, under the schema after these edits."""
+        return sized(self.evolved(edits), self.write_id, self.options)
+
+    def change(
+        self,
+        operation: Operation,
+        edits: Sequence[Edit],
+        reads: ReadSet = ReadSet(),
+        parameters: Mapping[str, str] | None = None,
+        data_change: bool = True,
+    ) -> Change:
+        """A change with the parts that every write has."""
+        change = new_change(self.snapshot, self.write_id, operation, edits, self.options)
+        return replace(
+            change,
+            planned=self.snapshot,
+            ref=self.snapshot.ref,
+            reads=reads,
+            parameters=parameters or {},
+            data_change=data_change,
+        )
+
+
+class Write(Protocol):
+    """One write operation with its parameters."""
+
+    @property
+    def operation(self) -> Operation: ...
+
+    def plan(self, start: Start) -> WritePlan:
+        """Plans for the newest snapshot; called again if a concurrent commit requires it. Writes nothing."""
+
+
+def sized(target: Target, write_id: str, options: WriteOptions) -> WriteContext:
+    """The write context with the file size that the call requests."""
+    context = target.write_context(write_id)
+    if options.target_file_bytes is None:
+        return context
+    return replace(context, target_bytes=options.target_file_bytes)
+
+
+def new_change(
+    target: Target, write_id: str, operation: Operation, edits: Sequence[Edit], options: WriteOptions
+) -> Change:
+    """A change that is not planned from a snapshot."""
+    transactions = () if options.txn is None else (SetTransaction(*options.txn),)
+    return Change(
+        format=target.format,
+        location=target.context.location,
+        planned=None,
+        write_id=write_id,
+        operation=operation,
+        edits=(*edits, *transactions),
+        isolation=options.isolation or "serializable",
+        message=options.message,
+        metadata=dict(options.metadata),
+    )
+
+
+def row_work(source: Source, context: WriteContext, fixed: bool = True) -> RowWork:
+    """Work for these rows. Raises SchemaMismatchError if they cannot fit the table."""
+    conform(to_arrow(source.schema).empty_table(), context.schema, context.directory)
+    return RowWork(source, context, spread_of(context), fixed)
+
+
+def spread_of(context: WriteContext) -> Spread:
+    """One partition's rows meet in one worker; without partitions rows are not moved."""
+    return Spread("partition" if context.spec.fields else "none")
