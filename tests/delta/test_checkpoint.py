@@ -16,6 +16,7 @@ from boathouse.delta.canonical import checksum
 from boathouse.delta.checkpoint_write import duration_ms, write_checkpoint
 from boathouse.errors import BoathouseError, CorruptTableError, VersionNotFoundError
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 
 X = pa.table({"x": [1]})
@@ -23,7 +24,7 @@ CHECKPOINT = "00000000000000000010.checkpoint.parquet"
 
 
 def snapshot(path, version=None):
-    return FORMAT.load(Location(f"file://{path}"), Stores(), At(version=version))
+    return FORMAT.open(TableContext(Location(f"file://{path}"), Stores()), At(version=version))
 
 
 def grow(path, commits=11):
@@ -113,7 +114,7 @@ def test_removed_files_stay_known_until_they_expire(tmp_path):
             return super().now_ms() + 8 * 86_400_000
 
     with entropy.use(Later()):
-        write_checkpoint(snapshot(path), Stores())
+        write_checkpoint(snapshot(path))
     found = pq.read_table(path / "_delta_log" / "00000000000000000006.checkpoint.parquet").to_pylist()
     assert not [r for r in found if r["remove"]]
 
@@ -155,7 +156,7 @@ def test_no_checkpoint_without_an_entry(tmp_path):
     opened = snapshot(tmp_path / "t")
     (tmp_path / "t" / "_delta_log" / f"{2:020d}.json").unlink()
     with pytest.raises(VersionNotFoundError):
-        write_checkpoint(opened, Stores())
+        write_checkpoint(opened)
     assert not list((tmp_path / "t" / "_delta_log").glob("*.parquet"))
 
 

@@ -16,8 +16,9 @@ from boathouse.arrow.schema import from_arrow
 from boathouse.delta.adapter import FORMAT
 from boathouse.errors import AlreadyExistsError, ConstraintViolationError, SchemaError, UnsafeStorageError
 from boathouse.storage import PutMode, Stores
-from boathouse.table.change import AddFiles, Change, Committed, CreateTable, SetProperties
-from boathouse.table.commit import commit
+from boathouse.table.change import AddFiles, Change, CreateTable, SetProperties
+from boathouse.table.commit import Committed, commit
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 from boathouse.table.tasks import WriteContext
 
@@ -95,9 +96,7 @@ def append_change(path, snapshot, rows, stores):
     """A prepared append: data written, nothing committed."""
     location = Location(f"file://{path}")
     write_id = str(uuid.uuid4())
-    context: WriteContext = FORMAT.write_context(
-        location, stores, snapshot.schema, snapshot.partitioning.current, snapshot.properties, write_id, snapshot
-    )
+    context: WriteContext = snapshot.write_context(write_id)
     from boathouse.delta.tasks import writers
 
     files = writers(context)
@@ -111,13 +110,13 @@ def test_two_prepared_for_one_version(tmp_path):
     path = str(tmp_path / "t")
     bh.write(X, path, format="delta")
     stores = Stores()
-    snapshot = FORMAT.load(Location(f"file://{path}"), stores)
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), stores))
     changes = [append_change(path, snapshot, pa.table({"x": [i]}), stores) for i in (10, 20)]
-    attempts = [FORMAT.prepare(c, snapshot, stores) for c in changes]
+    attempts = [snapshot.prepare(c) for c in changes]
     assert attempts[0].uri == attempts[1].uri and attempts[0].body != attempts[1].body
-    committer = FORMAT.committer(Location(f"file://{path}"), stores)
+    committer = snapshot.committer()
     assert [committer.publish(a) for a in attempts] == ["won", "lost"]
-    assert commit(FORMAT, changes[1], stores) == Committed(2, 1)
+    assert commit(changes[1].planned, changes[1]) == Committed(2, 1)
     assert sorted(bh.open(path).to_arrow().column("x").to_pylist()) == [1, 2, 10, 20]
 
 
@@ -126,20 +125,20 @@ def test_an_entry_is_ours_by_its_write_id_alone(tmp_path):
     path = str(tmp_path / "t")
     bh.write(X, path, format="delta")
     stores = Stores()
-    snapshot = FORMAT.load(Location(f"file://{path}"), stores)
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), stores))
     change = append_change(path, snapshot, pa.table({"x": [10]}), stores)
-    attempt = FORMAT.prepare(change, snapshot, stores)
+    attempt = snapshot.prepare(change)
     storage, key = stores.resolve(attempt.uri)
     foreign = b'{"commitInfo":{"timestamp":1,"operation":"WRITE","engineInfo":"other"}}\n'
     storage.put(key, foreign, PutMode.CREATE)
-    assert FORMAT.committer(Location(f"file://{path}"), stores).publish(attempt) == "lost"
+    assert snapshot.committer().publish(attempt) == "lost"
     assert storage.get(key) == foreign
-    assert commit(FORMAT, change, stores) == Committed(2, 1)
+    assert commit(change.planned, change) == Committed(2, 1)
     # The same change once more: its entry is found among the winners, and nothing is written.
-    assert commit(FORMAT, change, stores) == Committed(2, 1, already=True)
+    assert commit(change.planned, change) == Committed(2, 1, already=True)
     assert bh.open(path).version == 2
-    assert FORMAT.find_write(Location(f"file://{path}"), stores, change.write_id) == 2
-    assert FORMAT.find_write(Location(f"file://{path}"), stores, "nobody") is None
+    assert snapshot.find_write(change.write_id) == 2
+    assert snapshot.find_write("nobody") is None
 
 
 @pytest.mark.spec("D-023")
@@ -157,10 +156,10 @@ def test_a_store_without_put_if_absent_is_only_read(tmp_path):
             return getattr(self._inner, name)
 
     stores = Stores(wrap=Plain)
-    snapshot = FORMAT.load(Location(f"file://{path}"), stores)
-    assert FORMAT.plan(snapshot, stores).rows == 2
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), stores))
+    assert snapshot.plan().rows == 2
     with pytest.raises(UnsafeStorageError):
-        FORMAT.writable(snapshot, stores)
+        snapshot.check_writable()
 
 
 @pytest.mark.spec("D-083", "D-089", "D-091", "D-093", "D-095")
@@ -371,11 +370,12 @@ def test_properties_are_written_as_text(tmp_path, delta):
     path = str(tmp_path / "t")
     table = CreateTable(from_arrow(X.schema), (), {"n": 5, "f": True, "t": "x", "d": 1.5})
     change = Change("delta", Location(f"file://{path}"), None, str(uuid.uuid4()), "create", (table,))
-    assert commit(FORMAT, change, Stores()) == Committed(0, 1)
-    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
+    context = TableContext(Location(f"file://{path}"), Stores())
+    assert commit(FORMAT.create(context, table), change) == Committed(0, 1)
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
     assert dict(snapshot.properties) == {"n": "5", "f": "true", "t": "x", "d": "1.5"}
     edits = (SetProperties({"n": 6, "f": False}),)
     changed = Change("delta", snapshot.location, snapshot, str(uuid.uuid4()), "set-properties", edits)
-    assert commit(FORMAT, changed, Stores()) == Committed(1, 1)
+    assert commit(changed.planned, changed) == Committed(1, 1)
     (metadata,) = only(delta.log(path)[1], "metaData")
     assert metadata["configuration"] == {"n": "6", "f": "false", "t": "x", "d": "1.5"}

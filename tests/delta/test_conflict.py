@@ -13,22 +13,20 @@ from boathouse.delta.files import NATIVE
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.storage import Stores
+from boathouse.table.attempt import Winner
 from boathouse.table.change import (
     AddFiles,
     Change,
-    Committed,
-    Conflicted,
     ReadSet,
-    Rebase,
     RemoveAll,
     RemoveFiles,
-    Replan,
     SetProperties,
-    Stop,
-)  # fmt: skip
-from boathouse.table.commit import commit
-from boathouse.table.format import Winner
+    SetTransaction,
+)
+from boathouse.table.commit import Committed, Conflicted, commit
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
+from boathouse.table.verdict import Rebase, Replan, Stop
 
 STATS = '{"numRecords":1,"minValues":{"id":%d},"maxValues":{"id":%d},"nullCount":{"id":0}}'
 
@@ -50,7 +48,7 @@ def planned(tmp_path):
     bh.create(str(path), pa.schema([("x", pa.int64()), ("id", pa.int64())]), partition_by=["x"])
     actions = [add("a", 1, 1), add("b", 2, 2)]
     (path / "_delta_log" / f"{1:020d}.json").write_text("\n".join(json.dumps(a) for a in actions))
-    return FORMAT.load(Location(f"file://{path}"), Stores())
+    return FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
 
 
 def units(planned, *names):
@@ -76,7 +74,7 @@ def verdict(planned, *actions, where=None, read=(), remove=(), whole=False, ever
         ReadSet(whole, predicates, touched), **more,
     )  # fmt: skip
     entry = parse_entry(2, f"{root}/2.json", "\n".join(json.dumps(a) for a in actions).encode())
-    return FORMAT.check(change, [Winner(2, None, entry)], planned, Stores())
+    return planned.check(change, [Winner(2, None, entry)])
 
 
 def kinds(found):
@@ -166,7 +164,7 @@ def test_row_18_mixed_predicates(planned):
 
 
 def change_of(path, operation="set-properties", **properties):
-    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
     edits = (SetProperties(properties),)
     return Change("delta", snapshot.location, snapshot, str(uuid.uuid4()), operation, edits)
 
@@ -175,8 +173,8 @@ def test_two_property_changes(tmp_path):
     path = str(tmp_path / "t")
     bh.create(path, pa.schema([("x", pa.int64())]))
     first, second = change_of(path, a="1"), change_of(path, b="2")
-    assert isinstance(commit(FORMAT, first, Stores()), Committed)
-    found = commit(FORMAT, second, Stores())
+    assert isinstance(commit(first.planned, first), Committed)
+    found = commit(second.planned, second)
     assert isinstance(found, Conflicted) and found.replan and found.conflicts[0].kind == "metadata-changed"
     assert dict(bh.open(path).properties) == {"a": "1"}
 
@@ -186,7 +184,7 @@ def test_a_property_change_follows_appends(tmp_path):
     bh.create(path, pa.schema([("x", pa.int64())]))
     change = change_of(path, a="1")
     bh.open(path).append(pa.table({"x": [1]}))
-    assert commit(FORMAT, change, Stores()) == Committed(2, 1)
+    assert commit(change.planned, change) == Committed(2, 1)
     assert bh.open(path).count() == 1 and dict(bh.open(path).properties) == {"a": "1"}
 
 
@@ -203,7 +201,7 @@ def test_a_table_made_anew_is_another_table(tmp_path, versions):
     bh.create(path, pa.schema([("x", pa.int64())]))
     for _ in range(versions - 1):
         bh.open(path).append(pa.table({"x": [2]}))
-    found = commit(FORMAT, change, Stores())
+    found = commit(change.planned, change)
     assert isinstance(found, Conflicted) and found.conflicts[0].kind == "table-replaced"
     assert bh.open(path).version == versions - 1
 
@@ -218,7 +216,7 @@ def test_below_a_cleaned_log_nothing_is_committed(tmp_path):
         table.append(pa.table({"x": [i]}))
     for version in range(10):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
-    found = commit(FORMAT, change, Stores())
+    found = commit(change.planned, change)
     assert isinstance(found, Conflicted) and found.conflicts[0].kind == "history-gone"
     assert bh.open(str(path)).version == 11
 
@@ -226,7 +224,7 @@ def test_below_a_cleaned_log_nothing_is_committed(tmp_path):
 def test_a_winner_with_our_transaction_stops(tmp_path):
     path = str(tmp_path / "t")
     bh.create(path, pa.schema([("x", pa.int64())]))
-    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
     edits = (
         AddFiles(
             pa.table(
@@ -234,7 +232,7 @@ def test_a_winner_with_our_transaction_stops(tmp_path):
             )
         ),
     )
-    change = Change("delta", snapshot.location, snapshot, "mine", "append", edits, txn=("etl", 3))
+    change = Change("delta", snapshot.location, snapshot, "mine", "append", (*edits, SetTransaction("etl", 3)))
     bh.open(path).append(pa.table({"x": [1]}), txn=("etl", 3))
-    found = commit(FORMAT, change, Stores())
+    found = commit(change.planned, change)
     assert isinstance(found, Conflicted) and found.conflicts[0].kind == "transaction"

@@ -18,6 +18,7 @@ from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint_write import write_checkpoint
 from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 DATA = pa.table({"p": ["a", "b", None], "x": [1, 2, 3]})
@@ -36,7 +37,7 @@ def path(tmp_path) -> Path:
 def checkpoint(path) -> Path:
     """A checkpoint of version 1, and no entry before it."""
     bh.open(str(path)).append(DATA)
-    write_checkpoint(FORMAT.load(Location(f"file://{path}"), Stores()), Stores())
+    write_checkpoint(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())))
     for version in range(2):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
     assert bh.open(str(path)).count() == 6
@@ -294,7 +295,7 @@ def test_checkpoints_whose_adds_are_none(checkpoint, case):
 @pytest.mark.parametrize("case", ["add is missing", "add is text", "no path", "partition values as text"])
 def test_the_entries_stand_in_for_such_a_checkpoint(path, case):
     bh.open(str(path)).append(DATA)
-    write_checkpoint(FORMAT.load(Location(f"file://{path}"), Stores()), Stores())
+    write_checkpoint(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())))
     found = path / "_delta_log" / CHECKPOINT
     pq.write_table(with_add(pq.read_table(found), CHANGES[case][0]), found)
     assert sorted(bh.open(str(path)).to_arrow().column("x").to_pylist()) == [1, 1, 2, 2, 3, 3]
@@ -306,7 +307,9 @@ def test_a_newest_checkpoint_that_is_empty(checkpoint):
     before = path / "_delta_log" / f"{0:020d}.json"
     before.write_text(json.dumps({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}) + "\n")
     with before.open("a") as out:
-        out.write(json.dumps({"metaData": dict(FORMAT.load(Location(f"file://{path}"), Stores()).metadata.raw)}))
+        out.write(
+            json.dumps({"metaData": dict(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).metadata.raw)})
+        )
     checkpoint.write_bytes(b"")
     refused(path, "the log ends at version 0, but the checkpoint of version 1", CHECKPOINT)
     assert bh.open(str(path), version=0).count() == 0

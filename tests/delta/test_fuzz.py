@@ -24,6 +24,7 @@ from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.delta.adapter import FORMAT
 from boathouse.errors import BoathouseError
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 SHORT = int(os.environ.get("BOATHOUSE_FUZZ", "60"))
@@ -66,8 +67,8 @@ def classic(path: Path) -> Path:
     from boathouse.delta.checkpoint_write import write_checkpoint
 
     base(path)
-    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
-    write_checkpoint(snapshot, Stores())
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
+    write_checkpoint(snapshot)
     log = path / "_delta_log"
     entry = [json.loads(line) for line in (log / f"{1:020d}.json").read_text().splitlines()]
     (log / f"{2:020d}.json").write_text(json.dumps(entry[0]) + "\n")
@@ -132,8 +133,8 @@ def everything(path: Path) -> None:
     table.files()
     str(table.history())
     table.detail()
-    list(FORMAT.referenced(Location(f"file://{path}"), Stores()))
-    FORMAT.app_version(FORMAT.load(Location(f"file://{path}"), Stores()), Stores(), "app")
+    list(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).referenced())
+    FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).app_version("app")
 
 
 def mutations(data: bytes, chance: random.Random) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ import boathouse as bh
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.files import _distinct, map_columns
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 
@@ -22,12 +23,12 @@ def test_referenced_names_every_file_of_every_kept_version(tmp_path):
     table.delete("x = 3")
     table.overwrite(pa.table({"p": ["z"], "x": [1]}))
     (path / "orphan.parquet").write_bytes(b"x")
-    found = set(FORMAT.referenced(Location(f"file://{path}"), Stores()))
+    found = set(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).referenced())
     there = {f"file://{os.path.join(d, n)}" for d, _, names in os.walk(path) for n in names}
     assert there - found == {f"file://{path}/orphan.parquet"}
     for version in range(10):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
-    found = set(FORMAT.referenced(Location(f"file://{path}"), Stores()))
+    found = set(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).referenced())
     for version in (10, 11, 12):
         files = bh.open(str(path), version=version).files().column("path").to_pylist()
         assert files and set(files) <= found
@@ -35,7 +36,7 @@ def test_referenced_names_every_file_of_every_kept_version(tmp_path):
 
 def test_vector_files_are_referenced(delta, corpora):
     source = corpora / "delta" / "java-kernel" / "basic-dv-with-checkpoint"
-    found = set(FORMAT.referenced(Location(f"file://{source}"), Stores()))
+    found = set(FORMAT.open(TableContext(Location(f"file://{source}"), Stores())).referenced())
     there = {f"file://{p}" for p in source.rglob("*.bin")}
     assert there and there <= found
 
@@ -45,10 +46,10 @@ def test_history_is_newest_first_and_may_be_cut(tmp_path):
     bh.create(path, pa.schema([("x", pa.int64())]))
     for i in range(3):
         bh.open(path).append(pa.table({"x": [i]}))
-    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
-    assert [h.version for h in FORMAT.history(snapshot, Stores())] == [3, 2, 1, 0]
-    assert [h.version for h in FORMAT.history(snapshot, Stores(), 2)] == [3, 2]
-    times = [h.timestamp_ms for h in FORMAT.history(snapshot, Stores())]
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
+    assert [h.version for h in snapshot.history()] == [3, 2, 1, 0]
+    assert [h.version for h in snapshot.history(2)] == [3, 2]
+    times = [h.timestamp_ms for h in snapshot.history()]
     assert times == sorted(times, reverse=True) and len(set(times)) == 4
     assert snapshot.timestamp_ms == times[0]
 
@@ -63,7 +64,7 @@ def test_units_keep_their_numbers_in_every_listing(tmp_path):
     whole = {f["path"]: f["unit"] for b in table._handle.snapshot.files() for f in b.to_pylist()}
     assert len(set(whole.values())) == len(whole) == 13
     for where in ("p = 1", "x > 7", "p = 2 and x < 9"):
-        plan = FORMAT.plan(table._handle.snapshot, Stores(), None, table.scan(where=where)._where, ["_unit"])
+        plan = table._handle.snapshot.plan(None, table.scan(where=where)._where, ["_unit"])
         assert plan.units.num_rows < 13
         for row in plan.units.to_pylist():
             assert whole[row["path"]] == row["unit"]
@@ -72,9 +73,9 @@ def test_units_keep_their_numbers_in_every_listing(tmp_path):
 def test_tally_names_the_tests(tmp_path):
     path = str(tmp_path / "t")
     bh.write(pa.table({"p": [1, 2, 3], "x": [10, 20, 30]}), path, format="delta", partition_by=["p"])
-    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
     where = bh.open(path).scan(where="p > 1 and x < 25")._where
-    plan = FORMAT.plan(snapshot, Stores(), None, where)
+    plan = snapshot.plan(None, where)
     assert plan.units.num_rows == 1
     assert sorted(plan.tally.skipped.values()) == [1, 1]
     assert any(k.startswith("partition p > 1") for k in plan.tally.skipped)

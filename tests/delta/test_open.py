@@ -13,6 +13,7 @@ import boathouse as bh
 from boathouse.delta.adapter import FORMAT
 from boathouse.errors import BoathouseError, CorruptTableError, TableNotFoundError, VersionNotFoundError
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 
 X = pa.table({"x": [1, 2]})
@@ -102,7 +103,7 @@ def test_places_that_are_no_table(tmp_path):
         (tmp_path / "ice", "Iceberg", "iceberg"),
     ):
         with pytest.raises(TableNotFoundError) as error:
-            FORMAT.load(Location(f"file://{place}"), Stores())
+            FORMAT.open(TableContext(Location(f"file://{place}"), Stores()))
         assert said in error.value.message
         assert advice in (error.value.advice or "")
         with pytest.raises(TableNotFoundError) as error:
@@ -203,7 +204,7 @@ def test_time_travel_by_time(raw, delta):
         os.utime(table.entry(version), (seconds, seconds))
 
     def at(ms):
-        return FORMAT.load(Location(f"file://{table}"), Stores(), At(timestamp_ms=ms))
+        return FORMAT.open(TableContext(Location(f"file://{table}"), Stores()), At(timestamp_ms=ms))
 
     assert [at(ms).version for ms in (1_000_000, 1_999_999, 2_000_000, 2_000_001, 3_000_000, 9_999_999)] == [
         0,

@@ -21,6 +21,7 @@ from boathouse.delta.stats_convert import ParsedLayout, found_in, texts_of
 from boathouse.delta.stats_parsed import decode_parsed
 from boathouse.errors import InvalidArgumentError
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 from boathouse.types.text import parse_schema
 
@@ -61,8 +62,8 @@ def properties(form: str) -> dict[str, str]:
 
 def checkpoint(path: Path) -> Path:
     """A checkpoint of the newest version, and nothing before it."""
-    snapshot = FORMAT.load(Location(f"file://{path}"), Stores())
-    written = Path(write_checkpoint(snapshot, Stores()).removeprefix("file://"))
+    snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
+    written = Path(write_checkpoint(snapshot).removeprefix("file://"))
     for entry in (path / "_delta_log").iterdir():
         if entry.name[:20].isdigit() and int(entry.name[:20]) <= snapshot.version and entry != written:
             entry.unlink()
@@ -231,7 +232,7 @@ def test_the_reference_writes_structs_and_we_read_them(tmp_path):
         entry.unlink()
     (file,) = (path / "_delta_log").glob("*.checkpoint.parquet")
     assert "stats" not in add_type(file) and "stats_parsed" in add_type(file)
-    before = pa.Table.from_batches([*FORMAT.load(Location(f"file://{path}"), Stores()).files([("id",)])])
+    before = pa.Table.from_batches([*FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).files([("id",)])])
     assert before.column("rows").to_pylist() == [10] * 4
     assert {(s["0"]["lower"], s["0"]["upper"]) for s in before.column("stats").to_pylist()} == {
         (10 * i, 10 * i + 9) for i in range(4)

@@ -252,6 +252,7 @@ def test_mixed_writers(raw, delta):
     from boathouse.delta.adapter import FORMAT
     from boathouse.errors import MixedWritersError
     from boathouse.storage import Stores
+    from boathouse.table.context import TableContext
     from boathouse.table.location import Location
 
     now = int(time.time() * 1000)
@@ -264,13 +265,14 @@ def test_mixed_writers(raw, delta):
         table = raw()
         info = {"commitInfo": {"timestamp": made, "engineInfo": engine}}
         table.commit(0, info, delta.PROTOCOL, delta.metadata([delta.field("x", "long")]))
-        snapshot = FORMAT.load(Location(f"file://{table}"), Stores())
+        snapshot = FORMAT.open(TableContext(Location(f"file://{table}"), Stores()))
         if refused:
             with pytest.raises(MixedWritersError, match="Delta-Lake"):
-                FORMAT.writable(snapshot, Stores())
-            FORMAT.writable(snapshot, Stores(), allow_mixed_writers=True)
+                snapshot.check_writable()
+            allowed = TableContext(snapshot.location, snapshot.stores, allow_mixed_writers=True)
+            FORMAT.open(allowed).check_writable()
         else:
-            FORMAT.writable(snapshot, Stores())
+            snapshot.check_writable()
 
 
 @pytest.mark.parametrize(("days", "refused"), [(0, True), (2, False), (900, False)])

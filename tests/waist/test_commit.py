@@ -9,8 +9,8 @@ import pytest
 from boathouse.bits import entropy
 from boathouse.errors import StorageError
 from boathouse.storage import MemoryStorage, PutMode, Stores
+from boathouse.table.attempt import Attempt
 from boathouse.table.commit import FileCommitter
-from boathouse.table.format import Attempt
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
 ATTEMPT = Attempt("memory://commits/t/5", b"ours", 5)

@@ -22,6 +22,7 @@ from boathouse.bits import entropy
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table import commit as commit_loop
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
@@ -50,7 +51,7 @@ def opened(uri: str, format: str, plan: Plan | None = None) -> Table:
     location = Location(f"file://{uri}")
     stores = Stores() if plan is None else Stores(wrap=lambda inner: FaultyStorage(inner, plan))
     found = registry.load(format)
-    return Table(Handle(location, stores, found, found.load(location, Stores())))
+    return Table(Handle(found.open(TableContext(location, stores))))
 
 
 def by_peer(uri: str, format: str) -> list[dict]:
@@ -222,11 +223,11 @@ def test_a_stale_writer_over_cleaned_history_loses_nothing(uri, format_name):
 def test_a_put_below_a_cleaned_head_is_never_taken_for_a_commit(uri, format_name, monkeypatch):
     """The writer sleeps between finding the head and its put; 20 commits and a clean-up pass it by."""
     table = bh.open(uri, format=format_name)
-    module = registry.load(format_name)
-    real, slept = type(module).prepare, []
+    kind = type(table._handle.snapshot)
+    real, slept = kind.prepare, []
 
-    def prepare(self, change, head, stores):
-        attempt = real(self, change, head, stores)
+    def prepare(self, change):
+        attempt = real(self, change)
         if change.operation == "append" and not slept:
             slept.append(1)
             for n in range(20):
@@ -234,7 +235,7 @@ def test_a_put_below_a_cleaned_head_is_never_taken_for_a_commit(uri, format_name
             clean_history(uri, format_name)
         return attempt
 
-    monkeypatch.setattr(type(module), "prepare", prepare)
+    monkeypatch.setattr(kind, "prepare", prepare)
     monkeypatch.setattr(commit_loop, "SLOW_SECONDS", 0.0)
     others = [r for n in range(20) for r in rows(1, n).to_pylist()]
     try:

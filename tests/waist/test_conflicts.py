@@ -20,7 +20,9 @@ import lance
 from boathouse import errors, registry
 from boathouse.ops import create as create_op
 from boathouse.ops import run as run_op
+from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
@@ -296,8 +298,7 @@ def test_an_unknown_outcome_keeps_the_files(format_name, tmp_path):
     stores = Stores(wrap=lambda inner: FaultyStorage(inner, Plan(choose=silent)))
     found = registry.load(format_name)
     location = Location(f"file://{path}")
-    handle = bh.open(path)._handle
-    table = bh.api.table.Table(type(handle)(location, stores, found, found.load(location, Stores())))
+    table = bh.api.table.Table(Handle(found.open(TableContext(location, stores))))
     with pytest.raises(errors.CommitUnknownError):
         table.append(rows(300))
     kept = {str(p) for p in tmp_path.rglob("*")} - before

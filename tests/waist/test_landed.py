@@ -30,9 +30,12 @@ from boathouse.iceberg import snapshot as iceberg_snapshot
 from boathouse.lance import snapshot as lance_snapshot
 from boathouse.storage import Stores
 from boathouse.storage.local import LocalStorage
-from boathouse.table.change import Change, Rebase
+from boathouse.table.attempt import Attempt
+from boathouse.table.change import Change
 from boathouse.table.commit import FileCommitter, commit
-from boathouse.table.format import Attempt
+from boathouse.table.context import TableContext
+from boathouse.table.location import Location
+from boathouse.table.verdict import Rebase
 from boathouse.testing.faults import FaultyStorage, Plan
 
 FORMATS = ["delta", "iceberg", "lance"]
@@ -169,8 +172,8 @@ def test_a_store_that_fails_after_the_commit_does_not_undo_it(tmp_path, format_n
     """In any class of exception: what cannot be seen now is no error of the write, and its files stay."""
     path = tmp_path / "t"
     t = made(path, format_name)
-    format = type(registry.load(format_name))
-    real, look_back = FileCommitter.publish, format.look_back
+    kind = type(t._handle.snapshot)
+    real, look_back = FileCommitter.publish, kind.look_back
     for i, error in enumerate(
         [UndecidedError("503"), NotFoundError("gone"), KeyError("x"), RuntimeError("y"), OSError()]
     ):
@@ -181,23 +184,23 @@ def test_a_store_that_fails_after_the_commit_does_not_undo_it(tmp_path, format_n
             def failing(*_: Any, **__: Any) -> Any:
                 raise error
 
-            monkeypatch.setattr(format, "look_back", failing)
-            monkeypatch.setattr(format, "load", failing)
+            monkeypatch.setattr(kind, "look_back", failing)
+            monkeypatch.setattr(kind, "newest", failing)
             return outcome
 
         with monkeypatch.context() as m, entropy.use(entropy.SeededEntropy(i)):
-            load = format.load
+            newest = kind.newest
             m.setattr(FileCommitter, "publish", publish)
             done = t.append(one(10 + i))
-        monkeypatch.setattr(format, "look_back", look_back)
-        monkeypatch.setattr(format, "load", load)
+        monkeypatch.setattr(kind, "look_back", look_back)
+        monkeypatch.setattr(kind, "newest", newest)
         assert done.rows_added == 1 and ids(path) == [1, *range(10, 11 + i)]
 
 
 def test_a_slow_put_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(tmp_path, format_name, monkeypatch):
     path = tmp_path / "t"
     t = made(path, format_name)
-    format = type(registry.load(format_name))
+    kind = type(t._handle.snapshot)
     real = FileCommitter.publish
 
     def publish(self: FileCommitter, attempt: Attempt) -> Any:
@@ -207,11 +210,11 @@ def test_a_slow_put_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files
         def failing(*_: Any) -> Any:
             raise UndecidedError("The outcome of the request is unknown: 503")
 
-        monkeypatch.setattr(format, "look_back", failing)
+        monkeypatch.setattr(kind, "look_back", failing)
         return outcome
 
     with entropy.use(entropy.SeededEntropy(1)), monkeypatch.context() as m:
-        m.setattr(format, "look_back", format.look_back)
+        m.setattr(kind, "look_back", kind.look_back)
         m.setattr(FileCommitter, "publish", publish)
         with pytest.raises(CommitUnknownError) as caught:
             t.append(one(2))
@@ -293,14 +296,19 @@ def test_a_file_that_is_listed_and_never_there_is_corrupt(tmp_path, monkeypatch)
 
 
 class _Contended:
-    """A format in whose table other writers win the first `losses` races, each turn taking `seconds`."""
+    """A snapshot of a table in which other writers win the first `losses` races, each turn taking `seconds`."""
 
     def __init__(self, losses: int, seconds: float) -> None:
         self.losses, self.seconds, self.turns = losses, seconds, 0
+        self.identity, self.context = "a", TableContext(Location("memory://contended"), Stores())
 
-    def head(self, change: Any, stores: Any) -> Any:
+    @property
+    def version(self) -> int:
+        return self.turns
+
+    def newest(self) -> Any:
         entropy.current().sleep(self.seconds)
-        return type("Head", (), {"identity": "a", "version": self.turns, "token": str(self.turns)})()
+        return self
 
     def winners(self, *_: Any) -> list[Any]:
         return []
@@ -308,8 +316,8 @@ class _Contended:
     def check(self, *_: Any) -> Any:
         return Rebase()
 
-    def prepare(self, change: Any, head: Any, stores: Any) -> Attempt:
-        return Attempt("memory://contended/x", b"", head.version + 1)
+    def prepare(self, change: Any) -> Attempt:
+        return Attempt("memory://contended/x", b"", self.turns + 1)
 
     def committer(self, *_: Any) -> Any:
         return self
@@ -326,14 +334,13 @@ class _Contended:
 
 @pytest.mark.parametrize(("losses", "seconds"), [(0, 0.05), (3, 0.05), (20, 0.05), (60, 0.01), (20, 0.5)])
 def test_a_writer_that_loses_waits_as_long_as_a_commit_takes_and_then_not_at_all(losses, seconds):
-    format = _Contended(losses, seconds)
-    planned = type("Planned", (), {"identity": "a", "version": 0})()
-    change = Change("x", None, planned, "w", "append", ())
+    table = _Contended(losses, seconds)
+    change = Change("x", None, table, "w", "append", ())
     with entropy.use(entropy.SeededEntropy(3)) as clock:
         started = clock.monotonic()
-        outcome = commit(format, change, Stores())
+        outcome = commit(table, change)
         waited = clock.monotonic() - started - seconds * (losses + 2)
-    assert outcome.turns == losses + 1 and format.turns == losses + 1
+    assert outcome.turns == losses + 1 and table.turns == losses + 1
     assert waited < 3 * seconds + 0.1
 
 

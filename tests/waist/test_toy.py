@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from toy_format.adapter import FORMAT
+from toy_format.adapter import FORMAT, NewToy, ToySnapshot
 from toy_format.state import TABLES, Deletes, clean
 
 import boathouse as bh
 from boathouse import errors
 from boathouse.bits import entropy
-from boathouse.ops import delete as delete_op
-from boathouse.ops import rewrite
+from boathouse.ops import write as write_op
+from boathouse.table.format import TableFormat
+from boathouse.table.snapshot import Snapshot, Target
 
 
 @pytest.fixture
@@ -141,18 +142,18 @@ def test_schema_change_by_a_winner_stops_an_append(table, make_people):
 
 
 def test_delete_while_rows_are_deleted_is_planned_again(table, monkeypatch):
-    real = rewrite.take_out
+    real = write_op.TaskWork.perform
     other = bh.open(table.uri, format="toy")
     calls = []
 
-    def slow(*arguments):
-        taken = real(*arguments)
+    def slow(work, engine):
+        done = real(work, engine)
         calls.append(1)
         if len(calls) == 1:
             other.delete("id < 10")
-        return taken
+        return done
 
-    monkeypatch.setattr(delete_op, "take_out", slow)
+    monkeypatch.setattr(write_op.TaskWork, "perform", slow)
     result = table.delete("id < 12")
     assert (result.retries, result.rows_deleted) == (1, 2)
     assert ids(table) == list(range(12, 30))
@@ -164,16 +165,6 @@ def test_plans_say_which_test_skipped(table):
 
 
 def test_the_toy_is_a_table_format():
-    for method in (
-        "detect",
-        "load",
-        "plan",
-        "create",
-        "committer",
-        "head",
-        "winners",
-        "check",
-        "prepare",
-        "referenced",
-    ):
-        assert callable(getattr(FORMAT, method))
+    for protocol, kind in ((TableFormat, type(FORMAT)), (Snapshot, ToySnapshot), (Target, NewToy)):
+        methods = [n for n, m in vars(protocol).items() if callable(m) and not n.startswith("_")]
+        assert methods and all(callable(getattr(kind, n)) for n in methods)

@@ -173,8 +173,11 @@ def _look_back(target: Target, change: Change, attempt: Attempt, slow: bool) -> 
                 logging.WARNING if i == READ_BACKS - 1 else logging.DEBUG, "no look back at %s: %r", attempt.uri, error
             )
             landed = None
-        if landed == "won":
+        if landed == "won" and not _recreated(head, change):
             return landed, head
+        if landed == "won" and head is not None:
+            # The table was recreated between the look at its head and the put.
+            landed = "lost" if head.version == attempt.version else "unknown"
         if landed is not None:
             log.warning(
                 "%s was put, and is %s", attempt.uri, "not part of the table" if landed == "lost" else "undecided"
@@ -185,6 +188,10 @@ def _look_back(target: Target, change: Change, attempt: Attempt, slow: bool) -> 
             return landed, None
         clock.sleep(clock.random() * 0.02 * 2**i)
     return ("unknown" if slow else "won"), None
+
+
+def _recreated(head: Snapshot | None, change: Change) -> bool:
+    return head is not None and change.planned is not None and head.identity != change.planned.identity
 
 
 def _published(target: Target, change: Change, attempt: Attempt, turn: int) -> None:

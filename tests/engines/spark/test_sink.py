@@ -89,13 +89,14 @@ def delta_context(engine, tmp_path):
     from boathouse import registry
     from boathouse.storage import Stores
     from boathouse.table.change import CreateTable
+    from boathouse.table.context import TableContext
     from boathouse.table.location import Location
     from boathouse.types import INT64, Field, Schema
 
     delta = registry.load("delta")
     location, stores = Location(f"file://{tmp_path}/table"), Stores()
-    schema, spec = delta.create(location, CreateTable(Schema((Field("id", INT64),))))
-    return delta.write_context(location, stores, schema, spec, {}, "write-1")
+    new = delta.create(TableContext(location, stores), CreateTable(Schema((Field("id", INT64),))))
+    return new.write_context("write-1")
 
 
 def test_a_rows_error_comes_with_its_type_and_leaves_no_files(engine, tmp_path):
