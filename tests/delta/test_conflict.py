@@ -57,7 +57,7 @@ def units(planned, *names):
     return found.filter(pa.array(keep))
 
 
-def verdict(planned, *actions, where=None, read=(), remove=(), whole=False, everything=False, append=True, **more):
+def verdict(planned, *actions, where=None, read=(), remove=(), whole=False, everything=False, append=True, txn=None):
     """What becomes of a change when a winner with these actions came first."""
     root = planned.location.uri
     predicates = () if where is None else (bind_predicate(parse(where), planned.schema),)
@@ -68,10 +68,12 @@ def verdict(planned, *actions, where=None, read=(), remove=(), whole=False, ever
         edits.append(RemoveAll())
     if append:
         edits.append(AddFiles(pa.table({"size": pa.array([], pa.int64()), "native": pa.array([], NATIVE)})))
+    if txn:
+        edits.append(txn)
     touched = frozenset(f"{root}/{n}" for n in (*read, *remove))
     change = Change(
         "delta", planned.location, planned, str(uuid.uuid4()), "delete", tuple(edits),
-        ReadSet(whole, predicates, touched), **more,
+        ReadSet(whole, predicates, touched),
     )  # fmt: skip
     entry = parse_entry(2, f"{root}/2.json", "\n".join(json.dumps(a) for a in actions).encode())
     return planned.check(change, [Winner(2, None, entry)])
@@ -118,8 +120,8 @@ def test_row_8_over_new_metadata_nobody_is_rebased(planned):
 
 def test_row_9_application_transactions(planned):
     theirs = {"txn": {"appId": "t1", "version": 1}}
-    assert kinds(verdict(planned, theirs, txn=("t1", 5))) == ["transaction"]
-    assert verdict(planned, theirs, txn=("t2", 5)) == Rebase()
+    assert kinds(verdict(planned, theirs, txn=SetTransaction("t1", 5))) == ["transaction"]
+    assert verdict(planned, theirs, txn=SetTransaction("t2", 5)) == Rebase()
 
 
 def test_row_10_protocol(planned):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,14 +13,19 @@ from boathouse.delta.deletion_vectors import load
 from boathouse.delta.files import schema_of
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
+from boathouse.parquet.resolve import Matching
 from boathouse.table.classify import classified
+from boathouse.table.metadata_columns import OF_EVERY_UNIT, check_offered
 from boathouse.table.plan import ScanPlan, Tally
-from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
+from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
 from boathouse.types import Field
+
+OFFERED: Final = OF_EVERY_UNIT
+_MATCHING: Final = Matching(physical_name=physical_name)
 
 
 def plan(
@@ -31,8 +36,7 @@ def plan(
     classify: bool = False,
 ) -> ScanPlan:
     """The result of pruning; deletion vectors are read here and passed inline."""
-    if unknown := [h for h in hidden if h not in HIDDEN]:
-        raise UnsupportedFeatureError(f"Delta tables have no metadata column {unknown[0]}", where=snapshot.location.uri)
+    check_offered(hidden, OFFERED, "Delta", snapshot.location.uri)
     schema = snapshot.schema
     output = schema.names if columns is None else tuple(schema.field(n).name for n in columns)
     if len(set(output)) != len(output):
@@ -47,6 +51,7 @@ def plan(
         tuple(output),
         tuple(hidden),
         where,
+        _MATCHING,
         version=version_words(snapshot.version, snapshot.location.uri),
     )
     tally = Tally()

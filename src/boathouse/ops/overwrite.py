@@ -19,8 +19,9 @@ from boathouse.ops.rewrite import removal
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import AddFiles, CreateTable, Edit, Operation, ReadSet, RemoveAll, ReplaceSchema, SchemaEdit
 from boathouse.table.engine import Engine
+from boathouse.table.metadata_columns import POSITION
 from boathouse.table.snapshot import Snapshot
-from boathouse.table.tasks import POSITION
+from boathouse.table.tasks import Rule
 from boathouse.types import PartitionField
 
 
@@ -83,7 +84,8 @@ class OverwriteWhere:
         bound = bind_predicate(self.where, start.snapshot.schema, start.zone)
         added = evolution(start.snapshot.schema, self.source.schema) if self.merge_schema else ()
         context = start.context(added)
-        rows = row_work(self.source, replace(context, must_hold=bound))
+        rule = Rule("the overwrite condition", bound, "widen the condition, or filter the data")
+        rows = row_work(self.source, replace(context, rules=(*context.rules, rule)))
         if start.options.dry_run:
             return WritePlan((), lambda outcomes: Planned(None))
         gone = removal(start, bound, context, "overwrite")

@@ -94,7 +94,7 @@ class Done:
 
 def _layout(context: WriteContext) -> tuple[object, ...]:
     """The properties of a context that decide whether files written under it are valid under another."""
-    return (context.format, context.schema, context.spec, context.directory, context.must_hold)
+    return (context.format, context.schema, context.spec, context.directory, context.rules)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -12,16 +12,12 @@ import pyarrow as pa
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.expr.tree import Expr
+from boathouse.parquet.resolve import Matching
+from boathouse.table.metadata_columns import METADATA_COLUMNS
 from boathouse.types import DataType, PartitionSpec, Schema
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
-
-UNIT = "_unit"
-POSITION = "_pos"
-HIDDEN: Mapping[str, pa.DataType] = {UNIT: pa.int64(), POSITION: pa.int64()}
-"""Metadata columns that every format provides: the unit's id in its snapshot, the row's position in the physical
-file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +42,11 @@ class ReadColumn:
 class ReadSpec:
     """How units of one snapshot are read.
 
-    `columns` holds all needed columns, including those for `where`; `output` names those to return, followed by
-    metadata columns. `where` is bound to the columns and filters rows. `version` describes the version for messages.
+    `columns` holds all needed columns, including those for `where` and the keys of equality deletes; `output` names
+    those to return, followed by the metadata columns `hidden`, some of which have the same value in all units
+    (`constants`). `where` is bound to the columns and filters rows. `matching` says how fields are found in Parquet
+    files, and `diverged` that names and field ids of some files differ from the table's. `version` describes the
+    version for messages. `native` is the format's own, which only its tasks read.
     """
 
     format: str
@@ -56,15 +55,19 @@ class ReadSpec:
     output: tuple[str, ...]
     hidden: tuple[str, ...] = ()
     where: Expr | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    matching: Matching = field(default_factory=Matching)
+    diverged: bool = True
+    constants: Mapping[str, Any] = field(default_factory=dict)
     version: str = "this version of the table"
+    native: Any = None
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the batches that are returned."""
         by_name = {c.name: c for c in self.columns}
         fields = [pa.field(n, to_arrow_type(by_name[n].type), by_name[n].nullable) for n in self.output]
-        return pa.schema(fields + [pa.field(h, HIDDEN[h], False) for h in self.hidden])
+        hidden = (METADATA_COLUMNS[h] for h in self.hidden)
+        return pa.schema([*fields, *(pa.field(h.name, to_arrow_type(h.type), h.nullable) for h in hidden)])
 
 
 @contextmanager
@@ -101,12 +104,21 @@ class ScanTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """A bound predicate that every new row must satisfy, and its name for messages."""
+
+    name: str
+    predicate: Expr
+    advice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WriteContext:
     """How conforming files are written.
 
     `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
-    `directory` is the URI below which the format names its files. `must_hold` is a bound predicate that every new row
-    must satisfy. `options` are the format's own, plain picklable values.
+    `directory` is the URI below which the format names its files. `rules` are checked by the sink. `options` are
+    the format's own, plain picklable values.
     """
 
     format: str
@@ -118,11 +130,8 @@ class WriteContext:
     target_bytes: int = 128 << 20
     target_rows: int | None = None
     max_open_files: int = 32
-    must_hold: Expr | None = None
+    rules: tuple[Rule, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    def with_options(self, **options: Any) -> WriteContext:
-        return replace(self, options={**self.options, **options})
 
 
 class FileWriter(Protocol):

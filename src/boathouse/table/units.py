@@ -86,9 +86,10 @@ def files_schema(partition: pa.StructType, stats: pa.StructType, native: pa.Stru
 
 
 def deletes_schema(partition: pa.StructType = pa.struct([]), native: pa.StructType = pa.struct([])) -> pa.Schema:
-    """The schema of DELETES. After planning every row is a deletion vector with its bitmap inline.
+    """The schema of DELETES. Vectors, and position deletes once they are resolved to units, have their bitmap inline.
 
-    `inline` holds a portable 64-bit roaring bitmap of deleted row positions.
+    `inline` holds a portable 64-bit roaring bitmap of deleted row positions; of equality deletes, whose key columns
+    have the field ids `keys`, it may hold the key rows as an Arrow IPC stream instead of a `path`.
     """
     return pa.schema(
         [

@@ -21,10 +21,12 @@ from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At
+from boathouse.table.metadata_columns import OF_EVERY_UNIT, ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import Capabilities, HistoryEntry
-from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask, WriteContext
-from boathouse.table.units import LANCE, VECTOR, deletes_schema, files_schema, partition_type, stats_type
+from boathouse.table.tasks import ReadColumn, ReadSpec, WriteContext
+from boathouse.table.units import EQUALITY, LANCE, deletes_schema, files_schema, partition_type, stats_type
+from boathouse.table.units import POSITION as POSITIONS
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.types import Field, Partitioning, PartitionSpec, Schema
 from boathouse.types.evolution import with_field
@@ -34,6 +36,7 @@ from toy_format.state import TABLES, Deletes, Document, State, Unit
 MAIN = "main"
 
 
+OFFERED = OF_EVERY_UNIT | {ROW_ID}
 CAPABILITIES = Capabilities(deletes="vectors", partitions=True, transforms=True)
 
 
@@ -132,13 +135,15 @@ class ToySnapshot:
     def plan(
         self, columns: Any = None, where: Any = None, hidden: Any = (), map: Any = None, classify: bool = False
     ) -> ScanPlan:
+        check_offered(hidden, OFFERED, "Toy", self.location.uri)
         output = tuple(self.schema.names if columns is None else columns)
-        needed = [*output, *(p[0] for p in (columns_of(where) if where is not None else ()) if p[0] not in output)]
+        keys = [d.key for d in self.document.deletes if d.kind == "equality"]
+        needed = [*output, *(p[0] for p in (columns_of(where) if where is not None else ())), *keys]
         fields = [self.schema.field(n) for n in dict.fromkeys(needed)]
         read = ReadSpec(
             "toy",
             data_files(self.context.stores),
-            tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,)) for f in fields),
+            tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,), self.schema.index(f.name)) for f in fields),
             output,
             tuple(hidden),
             where,
@@ -149,7 +154,7 @@ class ToySnapshot:
             units, certain = classified(self.files(columns_of(where), where, map, tally), schema, where)
         else:
             units = pa.Table.from_batches(list(self.files((), where, map, tally)))
-        units, deletes = _resolve(self, read, units, map)
+        units, deletes = _deletes(self.document, self.schema, units)
         return ScanPlan(read, units, deletes, where, tally, certain)
 
     def check_writable(self) -> None: ...
@@ -349,37 +354,34 @@ def _add(doc: Document, outcomes: pa.Table) -> Document:
     return replace(doc, units=tuple(units), next_row_id=next_row, added=True)
 
 
-def _resolve(snapshot: ToySnapshot, read: ReadSpec, units: pa.Table, map: Any) -> tuple[pa.Table, pa.Table]:
-    """Position and equality deletes as one inline vector a unit."""
-    rows, named = [], []
-    for unit in units.to_pylist():
-        positions: set[int] = set()
-        for d in snapshot.document.deletes:
-            if d.kind == "position":
-                positions |= set(d.rows.get(unit["unit"], ()))
-            elif d.sequence > unit["sequence"]:
-                key = snapshot.schema.field(d.key)
-                one = replace(
-                    read,
-                    columns=(ReadColumn(key.name, key.type, True, (key.name,)),),
-                    output=(key.name,),
-                    hidden=(UNIT, POSITION),
-                    where=None,
-                )
-                at = units.column("unit").to_pylist().index(unit["unit"])
-                plain = units.slice(at, 1).set_column(
-                    units.schema.get_field_index("deletes"), "deletes", pa.array([None], pa.list_(pa.int32()))
-                )
-                for batch in toy_tasks.read(ScanTask(one, plain, deletes_schema().empty_table())):
-                    hit = pc.is_in(batch.column(0), pa.array(d.values, batch.column(0).type))
-                    positions |= set(batch.column(POSITION).filter(hit).to_pylist())
-        named.append([len(rows)] if positions else None)
+def _deletes(document: Document, schema: Schema, units: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The units with the numbers of their deletes, which are positions of one unit, or the values of a key."""
+    rows: list[dict[str, Any]] = []
+    of_unit: list[list[int]] = [[] for _ in range(units.num_rows)]
+    counts: list[int | None] = [0] * units.num_rows
+    ids, sequences = units.column("unit").to_pylist(), units.column("sequence").to_pylist()
+    for d in document.deletes:
+        if d.kind == "equality":
+            for i, sequence in enumerate(sequences):
+                if sequence < d.sequence:
+                    of_unit[i].append(len(rows))
+                    counts[i] = None
+            table = pa.table({d.key: list(d.values)})
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            inline = sink.getvalue().to_pybytes()
+            rows.append({"delete": len(rows), "kind": EQUALITY, "inline": inline, "keys": [schema.index(d.key)]})
+    for i, unit in enumerate(ids):
+        positions = sorted({p for d in document.deletes for p in d.rows.get(unit, ())})
         if positions:
-            inline = serialize64(Bitmap.of(np.array(sorted(positions))))
-            rows.append({"delete": len(rows), "kind": VECTOR, "inline": inline, "rows": len(positions)})
+            of_unit[i].append(len(rows))
+            counts[i] = None if counts[i] is None else len(positions)
+            inline = serialize64(Bitmap.of(np.array(positions)))
+            rows.append({"delete": len(rows), "kind": POSITIONS, "inline": inline, "rows": len(positions)})
     at = units.schema.get_field_index("deletes")
-    counts = [deserialize64(rows[n[0]]["inline"]).positions().size if n else 0 for n in named]
-    units = units.set_column(at, units.schema.field(at), pa.array(named, pa.list_(pa.int32())))
+    lists = pa.array([n or None for n in of_unit], pa.list_(pa.int32()))
+    units = units.set_column(at, units.schema.field(at), lists)
     at = units.schema.get_field_index("deleted")
     units = units.set_column(at, units.schema.field(at), pa.array(counts, pa.int64()))
     return units, pa.Table.from_pylist(rows, schema=deletes_schema())

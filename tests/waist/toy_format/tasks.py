@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import to_arrow, to_arrow_type
 from boathouse.bits import entropy
-from boathouse.bits.roaring import deserialize64
-from boathouse.table.tasks import POSITION, UNIT, ScanTask, WriteContext
+from boathouse.table.metadata_columns import POSITION
+from boathouse.table.reading import UnitRead, read_units
+from boathouse.table.tasks import ReadColumn, ScanTask, WriteContext
 from boathouse.table.units import DATA_FILE, LANCE, partition_type, stats_type
 from boathouse.table.units import outcomes_schema as _outcomes
 
@@ -22,28 +23,35 @@ NATIVE = pa.struct([("first_row_id", pa.int64())])
 
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
-    inline = {d["delete"]: d["inline"] for d in task.deletes.select(["delete", "inline"]).to_pylist()}
-    for unit in task.units.to_pylist():
-        columns: dict[str, pa.Array] = {}
-        for part in unit["parts"]:
-            with task.read.files.open_input(part["path"]) as f:
-                table = pa.ipc.open_file(io.BytesIO(f.read())).read_all().combine_chunks()
-            columns |= {n: table.column(n).combine_chunks() for n in table.column_names}
-        arrays, names = [], []
-        for c in task.read.columns:
-            type = to_arrow_type(c.type)
-            found = columns.get(c.physical[0]) if c.physical else None
-            arrays.append(pa.nulls(unit["rows"], type) if found is None else found.cast(type))
-            names.append(c.name)
-        arrays += [pa.array([unit["unit"]] * unit["rows"], pa.int64()), pa.array(range(unit["rows"]), pa.int64())]
-        batch = pa.RecordBatch.from_arrays(arrays, names=[*names, UNIT, POSITION])
-        for delete in unit["deletes"] or ():
-            gone = pa.array(deserialize64(inline[delete]).positions())
-            batch = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), gone)))
-        if task.read.where is not None:
-            batch = batch.filter(mask(task.read.where, batch))
-        out = batch.select([*task.read.output, *task.read.hidden])
-        yield pa.RecordBatch.from_arrays(out.columns, schema=task.read.schema)
+    return read_units(task, {LANCE: _read_unit}, _load_keys)
+
+
+def _read_unit(read: UnitRead) -> Iterator[pa.RecordBatch]:
+    """Both parts of a unit; there is nothing to skip."""
+    columns: dict[str, pa.Array] = {}
+    for part in read.unit["parts"]:
+        with read.spec.files.open_input(part["path"]) as f:
+            table = pa.ipc.open_file(io.BytesIO(f.read())).read_all().combine_chunks()
+        columns |= {n: table.column(n).combine_chunks() for n in table.column_names}
+    rows = read.unit["rows"]
+    arrays = [_column(columns.get(c.physical[0]), to_arrow_type(c.type), rows) for c in read.columns]
+    arrays.append(pa.array(range(rows), pa.int64()))
+    batch = pa.RecordBatch.from_arrays(arrays, names=[*(c.name for c in read.columns), POSITION])
+    if read.deleted is not None:
+        batch = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), pa.array(read.deleted.positions()))))
+    if read.where is not None:
+        batch = batch.filter(mask(read.where, batch))
+    yield batch
+
+
+def _column(found: pa.Array | None, type: pa.DataType, rows: int) -> pa.Array:
+    return pa.nulls(rows, type) if found is None else found.cast(type)
+
+
+def _load_keys(delete: Mapping[str, Any], keys: Sequence[ReadColumn]) -> pa.Table:
+    """The values of the only key are in the delete itself."""
+    table = pa.ipc.open_stream(delete["inline"]).read_all()
+    return table.cast(pa.schema([pa.field(k.name, to_arrow_type(k.type)) for k in keys]))
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.route import as_spark_reads
 from boathouse.errors import CorruptTableError
+from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan, deletes_of
-from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, missing_data_file
+from boathouse.table.tasks import ReadColumn, ReadSpec, missing_data_file
 
 CHECKED_FILES = 1000
 """Up to this number of files, Spark's list of a frame's input files is compared with the plan's."""

@@ -15,7 +15,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from boathouse import registry
 from boathouse.engines.spark.schema import spark_type
 from boathouse.expr.text import sql_literal
 from boathouse.expr.tree import Literal
@@ -48,20 +47,14 @@ def by_id(read: ReadSpec) -> bool:
     """Whether columns must be found by field id: the format did not declare that names and ids never diverged."""
     if all(c.field_id is None for c in read.columns):
         return False
-    return read.options.get("names_diverged") is not False
-
-
-def matching(read: ReadSpec) -> Matching:
-    """How the format finds nested fields: its tasks module's `matching(read)`, else by their own names."""
-    find = getattr(registry.tasks(read.format), "matching", None)
-    return Matching() if find is None else find(read)
+    return read.diverged
 
 
 def nested_obstacle(read: ReadSpec) -> str | None:
     """Why nested fields, defaults or ids prevent Spark's reader from reading the columns; None if nothing does."""
     if by_id(read):
         return "names and field ids diverged, which Spark's reader does not handle safely"
-    rules = matching(read)
+    rules = read.matching
     for c in read.columns:
         if c.default is not None and default_sql(c) is None:
             return f"a default of type {c.type} (`{c.name}`)"
@@ -88,7 +81,7 @@ def _below(type: DataType) -> Iterator[Field]:
 
 def shape_of(read: ReadSpec, columns: tuple[ReadColumn, ...]) -> Shape:
     """The read schema of these columns, none of which is constant in the files that are read."""
-    rules = matching(read)
+    rules = read.matching
     fields: list[S.StructField] = []
     names: dict[str, str] = {}
     casts: set[str] = set()

@@ -19,9 +19,10 @@ from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.schema import native_obstacle
 from boathouse.engines.spark.session import Reach, facts, flag
 from boathouse.storage.uris import basename, split
+from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
-from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec
-from boathouse.table.units import PARQUET
+from boathouse.table.tasks import ReadColumn, ReadSpec
+from boathouse.table.units import EQUALITY, PARQUET
 
 _SPELLINGS = {"s3": ("s3", "s3a")}
 """Hadoop's schemes for our stores: `s3a` is the name of its own S3 client."""
@@ -90,8 +91,8 @@ def _of_path(uri: str, version: tuple[int, int]) -> str | None:
 
 
 def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
-    if any(h not in HIDDEN for h in read.hidden):
-        return f"metadata columns {', '.join(h for h in read.hidden if h not in HIDDEN)}"
+    if others := [h for h in read.hidden if h not in (UNIT, POSITION)]:
+        return f"metadata columns {', '.join(others)}"
     found = next((o for c in read.columns if (o := _of_column(c))), None)
     if found is not None:
         return found
@@ -116,6 +117,8 @@ def _collide(names: Sequence[str]) -> bool:
 
 
 def _of_deletes(deletes: pa.Table) -> str | None:
+    if pc.any(pc.equal(deletes.column("kind"), EQUALITY)).as_py():
+        return "equality deletes"
     size = pc.sum(pc.binary_length(deletes.column("inline"))).as_py() or 0
     return f"{size:,} bytes of deletion vectors are too many to broadcast" if size > MAX_DELETED else None
 

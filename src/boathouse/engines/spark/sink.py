@@ -17,7 +17,8 @@ from boathouse.engines.spark.task_frames import in_order
 from boathouse.engines.spark.worker import RESULT_DDL, SinkRows
 from boathouse.ops.outcomes import settle
 from boathouse.table.engine import Spread
-from boathouse.table.tasks import UNIT, WriteContext
+from boathouse.table.metadata_columns import UNIT
+from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionField, StringType
 
 BATCH_ROWS = 1 << 16

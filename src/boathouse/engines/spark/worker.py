@@ -17,8 +17,9 @@ import pyarrow as pa
 from boathouse.engines.spark.exchange import encode, from_spark_batch, to_spark_batch
 from boathouse.ops.tasks.sink import pickle_error, sink_batches
 from boathouse.registry import tasks
-from boathouse.table.tasks import HIDDEN, ReadSpec, ScanTask, WriteContext
-from boathouse.types import INT64, DataType
+from boathouse.table.metadata_columns import METADATA_COLUMNS
+from boathouse.table.tasks import ReadSpec, ScanTask, WriteContext
+from boathouse.types import DataType
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -41,7 +42,7 @@ def bundle_ids(batches: Batches, step: int) -> Iterator[int]:
 def output_types(read: ReadSpec) -> list[DataType]:
     """The types of the batches of a scan, metadata columns last."""
     by_name = {c.name: c.type for c in read.columns}
-    return [by_name[n] for n in read.output] + [INT64 for h in read.hidden if h in HIDDEN]
+    return [by_name[n] for n in read.output] + [METADATA_COLUMNS[h].type for h in read.hidden]
 
 
 @dataclass(frozen=True)

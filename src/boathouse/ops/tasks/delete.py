@@ -17,8 +17,9 @@ from boathouse.expr.tree import Expr, columns
 from boathouse.ops.tasks.partitioned import PartitionedWriter
 from boathouse.ops.tasks.sink import pickle_error
 from boathouse.registry import tasks
+from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import deletes_of
-from boathouse.table.tasks import POSITION, ReadSpec, ScanTask, WriteContext
+from boathouse.table.tasks import ReadSpec, ScanTask, WriteContext
 from boathouse.table.units import DELETE_FILE
 
 

@@ -19,11 +19,16 @@ from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import ConstraintViolationError
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.registry import tasks
-from boathouse.table.tasks import POSITION, UNIT, WriteContext
+from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.table.tasks import Rule, WriteContext
 from boathouse.table.units import DELETE_FILE
 
 ACTION = "_action"
-"""insert, update (a new image) and copy go to data files; delete marks (`_unit`, `_pos`) as deleted."""
+INSERT, UPDATE, DELETE, COPY = "insert", "update", "delete", "copy"
+"""The values of ACTION: insert, update (a new image) and copy go to data files; update and delete mark (`_unit`,
+`_pos`) as deleted, unless `_unit` is null, as where a whole unit is rewritten."""
+_COUNTED = {INSERT: "inserted", UPDATE: "updated", DELETE: "deleted", COPY: "copied"}
+_REMOVES = pa.array([UPDATE, DELETE])
 
 
 class DeletedRows:
@@ -47,7 +52,36 @@ class DeletedRows:
                     "more than one source row matched the same target row",
                     advice="make the source unique on the join keys, or narrow the clauses' conditions",
                 )
-            yield {"kind": DELETE_FILE, "unit": unit, "vector": serialize64(bitmap), "deleted": len(positions)}
+            yield {"kind": DELETE_FILE, "unit": unit, "vector": serialize64(bitmap)}
+
+
+class _Rules:
+    """Counts the rows that violate each rule; after the first one nothing is written any more."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self._context = context
+        self._found: dict[str, tuple[Rule, int, object]] = {}
+
+    def hold(self, rows: pa.RecordBatch) -> bool:
+        """Whether no rule has been violated so far, these rows included."""
+        for rule in self._context.rules:
+            bad = pc.invert(mask(rule.predicate, rows))
+            count = pc.sum(bad).as_py() or 0
+            if count:
+                _, before, first = self._found.get(rule.name, (rule, 0, None))
+                first = first if before else rows.filter(bad).slice(0, 1).to_pylist()[0]
+                self._found[rule.name] = (rule, before + count, first)
+        return not self._found
+
+    def check(self) -> None:
+        """Raises ConstraintViolationError for the first rule that was violated."""
+        for rule, count, first in self._found.values():
+            rows = "a row does" if count == 1 else f"{count:,} rows do"
+            raise ConstraintViolationError(
+                f"{rows} not satisfy {rule.name} ({rule.predicate}): {first}",
+                where=self._context.directory,
+                advice=rule.advice,
+            )
 
 
 def sink_batches(
@@ -60,14 +94,14 @@ def sink_batches(
     """
     schema = tasks(context.format).outcomes_schema(context)
     writer = PartitionedWriter(context, gathered_bytes, threads)
-    deleted = DeletedRows()
-    inserted = copied = 0
+    deleted, rules = DeletedRows(), _Rules(context)
+    counts = dict.fromkeys(_COUNTED.values(), 0)
     try:
         for batch in batches:
-            new, old = _route(batch, context, writer, deleted)
-            inserted, copied = inserted + new, copied + old
-        counts = _rows([{"kind": "metrics", "inserted": inserted, "copied": copied}], schema)
-        outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), counts]
+            _route(batch, context, writer, deleted, rules, counts)
+        rules.check()
+        metrics = _rows([{"kind": "metrics", **counts}], schema)
+        outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), metrics]
     except Exception as error:
         writer.abort()
         outcomes = [*writer.closed(), _rows([{"kind": "error", "error": pickle_error(error)}], schema)]
@@ -78,38 +112,33 @@ def sink_batches(
 
 
 def _route(
-    batch: pa.RecordBatch, context: WriteContext, writer: PartitionedWriter, deleted: DeletedRows
-) -> tuple[int, int]:
-    """Routes the rows by their action; returns the numbers of new rows and of copies of existing rows."""
+    batch: pa.RecordBatch,
+    context: WriteContext,
+    writer: PartitionedWriter,
+    deleted: DeletedRows,
+    rules: _Rules,
+    counts: dict[str, int],
+) -> None:
+    """Routes the rows by their action, and counts them."""
     if ACTION not in batch.schema.names:
         rows = conform(batch, context.schema)
-        _check_rows(rows, context)
-        writer.write(rows)
-        return batch.num_rows, 0
-    action = batch.column(ACTION)
-    gone = pc.equal(action, "delete")
-    if pc.any(gone).as_py():
-        rows = batch.select([UNIT, POSITION]).filter(gone)
-        deleted.add(rows.column(0), rows.column(1))
-    kept = batch.filter(pc.invert(gone))
-    columns = [n for n in batch.schema.names if n not in (ACTION, UNIT, POSITION)]
-    writer.write(conform(kept.select(columns), context.schema))
-    copies = pc.sum(pc.equal(action, "copy")).as_py() or 0
-    return kept.num_rows - copies, copies
-
-
-def _check_rows(rows: pa.RecordBatch, context: WriteContext) -> None:
-    """Raises ConstraintViolationError with the first row for which `must_hold` is not true."""
-    if context.must_hold is None:
+        if rules.hold(rows):
+            writer.write(rows)
+        counts["inserted"] += batch.num_rows
         return
-    bad = pc.invert(mask(context.must_hold, rows))
-    if pc.any(bad).as_py():
-        first = rows.filter(bad).slice(0, 1).to_pylist()[0]
-        raise ConstraintViolationError(
-            f"a row does not satisfy the overwrite condition ({context.must_hold}): {first}",
-            where=context.directory,
-            advice="widen the condition, or filter the data",
-        )
+    action = batch.column(ACTION)
+    for value in pc.value_counts(action).to_pylist():
+        counts[_COUNTED[value["values"]]] += value["counts"]
+    if UNIT in batch.schema.names:
+        gone = pc.fill_null(pc.and_(pc.is_in(action, _REMOVES), pc.is_valid(batch.column(UNIT))), False)
+        marked = batch.select([UNIT, POSITION]).filter(gone)
+        deleted.add(marked.column(0), marked.column(1))
+    kept = batch.filter(pc.not_equal(action, DELETE))
+    columns = [n for n in batch.schema.names if n not in (ACTION, UNIT, POSITION)]
+    rows = conform(kept.select(columns), context.schema)
+    # Copies of existing rows were checked when they were new.
+    if rules.hold(rows.filter(pc.not_equal(kept.column(ACTION), COPY)) if context.rules else rows):
+        writer.write(rows)
 
 
 def _rows(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:

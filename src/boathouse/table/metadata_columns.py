@@ -1,0 +1,60 @@
+"""Metadata columns: what is known of a row beside the table's own columns, by reserved names."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.types import INT32, INT64, STRING, TIMESTAMP, DataType
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataColumn:
+    """The type of one metadata column."""
+
+    name: str
+    type: DataType
+    nullable: bool
+
+
+UNIT: Final = "_unit"
+POSITION: Final = "_pos"
+FILE: Final = "_file"
+SPEC: Final = "_spec_id"
+SEQUENCE: Final = "_sequence"
+ROW_ID: Final = "_row_id"
+ROW_VERSION: Final = "_row_version"
+CHANGE_TYPE: Final = "_change_type"
+COMMIT_VERSION: Final = "_commit_version"
+COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+
+METADATA_COLUMNS: Final = {
+    c.name: c
+    for c in (
+        MetadataColumn(UNIT, INT64, False),  # the unit's id in its snapshot
+        MetadataColumn(POSITION, INT64, False),  # the row's position in the physical file
+        MetadataColumn(FILE, STRING, False),
+        MetadataColumn(SPEC, INT32, False),
+        MetadataColumn(SEQUENCE, INT64, True),
+        MetadataColumn(ROW_ID, INT64, True),  # stays with a row when it is updated or moved
+        MetadataColumn(ROW_VERSION, INT64, True),
+        MetadataColumn(CHANGE_TYPE, STRING, False),  # insert, delete, update_preimage, update_postimage
+        MetadataColumn(COMMIT_VERSION, INT64, False),
+        MetadataColumn(COMMIT_TIMESTAMP, TIMESTAMP, False),
+    )
+}
+OF_EVERY_UNIT: Final = frozenset({UNIT, POSITION, FILE, SPEC, SEQUENCE})
+"""Those that every format offers."""
+
+
+def check_offered(names: Sequence[str], offered: Container[str], format: str, where: str) -> None:
+    """Raises UnsupportedFeatureError for a metadata column that the format does not have."""
+    for name in names:
+        if name not in offered:
+            raise UnsupportedFeatureError(
+                f"{format} tables have no metadata column {name}",
+                where=where,
+                advice=f"they have {', '.join(n for n in METADATA_COLUMNS if n in offered)}",
+            )

@@ -1,0 +1,160 @@
+"""Reads units: the one loop for all formats, in process and on executors.
+
+A format says how its columns are found (`ReadSpec`), and which function opens a file of each file format. Here are
+constants, metadata columns, row deletes of every kind, and the split of the predicate into what a file's own columns
+decide and what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from boathouse.arrow.evaluate import mask
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.expr.tree import Expr, all_of, columns, conjuncts
+from boathouse.parquet.convert import constant
+from boathouse.table import metadata_columns as M
+from boathouse.table.equality import EqualityDeletes, EqualityIndex, LoadKeys
+from boathouse.table.tasks import ReadColumn, ReadSpec, ScanTask, data_files_of
+from boathouse.table.units import EQUALITY
+
+_UNIT_COLUMNS = ("unit", "path", "format", "size", "rows", "spec", "sequence", "first_row_id", "parts", "deletes")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRead:
+    """What is read of one unit: `columns` that its files store, of the rows that are not `deleted` and for which
+    `where` is true; with the column `_pos` if `positions`. `selected` (None: all) are positions to read."""
+
+    spec: ReadSpec
+    unit: Mapping[str, Any]
+    columns: tuple[ReadColumn, ...]
+    where: Expr | None
+    deleted: Bitmap | None
+    positions: bool
+
+
+FileReader = Callable[[UnitRead], Iterator[pa.RecordBatch]]
+"""Gives the columns of a UnitRead in their order, `_pos` last."""
+
+
+def read_units(
+    task: ScanTask, readers: Mapping[int, FileReader], load_keys: LoadKeys | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the task's units, in order, with the schema `task.read.schema`; no batch is empty.
+
+    `readers` are by file format (`table.units.PARQUET`, ...); `load_keys` reads equality deletes.
+    """
+    deletes = task.deletes.to_pylist()
+    bitmaps = {d["delete"]: d["inline"] for d in deletes if d["kind"] != EQUALITY}
+    equality = EqualityIndex([d for d in deletes if d["kind"] == EQUALITY], task.read.columns, load_keys or _no_keys)
+    partitions = task.units.column("partition").combine_chunks()
+    for i, unit in enumerate(task.units.select(_UNIT_COLUMNS).to_pylist()):
+        numbers = unit["deletes"] or ()
+        with data_files_of(task.read.version):
+            found = _UnitReader(
+                task.read,
+                unit,
+                {c.name: partitions.field(str(c.partition))[i] for c in constants(task.read, unit["spec"])},
+                _union([bitmaps[n] for n in numbers if n in bitmaps], unit["path"]),
+                equality.of(numbers),
+            )
+            yield from found.batches(_reader(readers, unit))
+
+
+def constants(spec: ReadSpec, partition_spec: int) -> list[ReadColumn]:
+    """The columns whose value in files of this partition spec is the partition's."""
+    return [c for c in spec.columns if c.partition is not None and partition_spec in c.constant_in]
+
+
+def _no_keys(delete: Mapping[str, Any], keys: object) -> pa.Table:
+    raise UnsupportedFeatureError("equality deletes are not offered for this format", where=delete["path"])
+
+
+def _reader(readers: Mapping[int, FileReader], unit: Mapping[str, Any]) -> FileReader:
+    found = readers.get(unit["format"])
+    if found is None:
+        raise UnsupportedFeatureError(f"data files of format {unit['format']} are not offered", where=unit["path"])
+    return found
+
+
+def _union(bitmaps: list[bytes], where: str) -> Bitmap | None:
+    found: Bitmap | None = None
+    for inline in bitmaps:
+        bitmap = deserialize64(inline, where=where)
+        found = bitmap if found is None else found | bitmap
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _UnitReader:
+    """One unit: `values` are those of the columns that are constant in it."""
+
+    spec: ReadSpec
+    unit: Mapping[str, Any]
+    values: Mapping[str, pa.Scalar]
+    deleted: Bitmap | None
+    equality: tuple[EqualityDeletes, ...]
+
+    def batches(self, reader: FileReader) -> Iterator[pa.RecordBatch]:
+        stored = tuple(c for c in self.spec.columns if c.name not in self.values)
+        inside, outside = self._split({c.name for c in stored})
+        positions = bool({M.POSITION, M.ROW_ID} & set(self.spec.hidden))
+        for batch in reader(UnitRead(self.spec, self.unit, stored, inside, self.deleted, positions)):
+            rows = self._whole(batch)
+            for deletes in self.equality:
+                rows = rows.filter(pa.array(~deletes.mask(rows)))
+            if outside is not None:
+                rows = rows.filter(mask(outside, rows))
+            if rows.num_rows:
+                yield self._output(rows)
+
+    def _split(self, stored: set[str]) -> tuple[Expr | None, Expr | None]:
+        """The conjuncts that the stored columns decide, and the others."""
+        inside: list[Expr] = []
+        outside: list[Expr] = []
+        for part in () if self.spec.where is None else conjuncts(self.spec.where):
+            used = columns(part)
+            (inside if used and all(p[0] in stored for p in used) else outside).append(part)
+        return all_of(inside) if inside else None, all_of(outside) if outside else None
+
+    def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the constants."""
+        arrays, names = list(batch.columns), list(batch.schema.names)
+        for c in self.spec.columns:
+            if c.name in self.values:
+                value, type = self.values[c.name], to_arrow_type(c.type)
+                arrays.append(constant(value if value.type == type else value.cast(type), type, batch.num_rows))
+                names.append(c.name)
+        return pa.RecordBatch.from_arrays(arrays, names=names) if arrays else batch
+
+    def _output(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        schema = self.spec.schema
+        if not schema.names:
+            return rows.select([])
+        index = {name: i for i, name in enumerate(rows.schema.names)}
+        arrays = [rows.column(index[n]) for n in self.spec.output]
+        arrays += [self._metadata(h, rows, index) for h in self.spec.hidden]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _metadata(self, name: str, rows: pa.RecordBatch, index: Mapping[str, int]) -> pa.Array:
+        """A metadata column: of the plan, of the unit, or by position."""
+        type = to_arrow_type(M.METADATA_COLUMNS[name].type)
+        if name in self.spec.constants:
+            return constant(self.spec.constants[name], type, rows.num_rows)
+        if name == M.POSITION:
+            return rows.column(index[M.POSITION])
+        if name == M.ROW_ID:
+            first = self.unit["first_row_id"]
+            if first is None:
+                return pa.nulls(rows.num_rows, type)
+            return pa.array(rows.column(index[M.POSITION]).to_numpy() + np.int64(first))
+        key = {M.UNIT: "unit", M.FILE: "path", M.SPEC: "spec", M.SEQUENCE: "sequence", M.ROW_VERSION: "sequence"}[name]
+        return constant(self.unit[key], type, rows.num_rows)
