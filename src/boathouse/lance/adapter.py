@@ -21,6 +21,7 @@ from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
 from boathouse.table.tasks import WriteContext
 from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 from boathouse.types.partitioning import UNPARTITIONED
 
@@ -66,8 +67,8 @@ class LanceTable(LanceSnapshot):
     def committer(self) -> Committer:
         return FileCommitter(self.stores)
 
-    def winners(self, change: Change) -> Sequence[Winner] | None:
-        return conflict.winners(change, self)
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        return conflict.winners(since, self)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
         return conflict.check(change, winners, self)
@@ -140,6 +141,7 @@ class LanceFormat:
     """Lance tables in a folder or a bucket."""
 
     name = "lance"
+    capabilities = _CAPABILITIES
 
     def detect(self, context: TableContext) -> bool:
         return snapshot.detect(context)

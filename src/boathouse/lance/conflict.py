@@ -29,6 +29,7 @@ from boathouse.table.change import (
     SetTransaction,
 )
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
+from boathouse.table.version import TableVersion
 
 Kind = Literal["append", "overwrite", "delete", "update", "rewrite", "config", "add-column"]
 _HARMLESS = ("create_index", "reserve_fragments")
@@ -60,11 +61,10 @@ def kind_of(change: Change) -> Kind:
     return "add-column" if change.schema_edits else "config"
 
 
-def winners(change: Change, head: LanceSnapshot) -> Sequence[Winner] | None:
-    """The commits after the planned version up to the head, oldest first; None if one of them was cleaned up."""
-    assert change.planned is not None
+def winners(since: TableVersion, head: LanceSnapshot) -> Sequence[Winner] | None:
+    """The commits after `since` up to the head, oldest first; None if one of them was cleaned up."""
     context = head.context
-    wanted = range(change.planned.version + 1, head.version + 1)
+    wanted = range(since.version + 1, head.version + 1)
     if not wanted:
         return ()
     kept = {v.version: v for v in list_versions(context)}
