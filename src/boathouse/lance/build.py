@@ -138,16 +138,14 @@ class Build:
         return self._built(manifest, side, update=update)
 
     def rewrite(self) -> Built:
-        """The same rows in other fragments, which take the place of the first of the old ones."""
+        """The same rows in other fragments, at the end: Lance keeps fragments in the order of their ids."""
         removed = {*self._removed()}
         old = tuple(f for f in self.base.fragments if f.id in removed)
+        kept = (f for f in self.base.fragments if f.id not in removed)
         files = self.new_files(self.base.fields, table_version(self.base, self.root))
         new = numbered(files, next_fragment_id(self.base))
-        at = self.base.fragments.index(old[0]) if old else len(self.base.fragments)
-        fragments = [f for f in self.base.fragments if f.id not in removed]
-        fragments[at:at] = new
         group = RewriteGroup(old_fragments=old, new_fragments=new)
-        return self._built(self._with(fragments), rewrite=Rewrite(groups=(group,)))
+        return self._built(self._with((*kept, *new)), rewrite=Rewrite(groups=(group,)))
 
     def config(self) -> Built:
         asked = {key: value for edit in self.change.all(SetProperties) for key, value in edit.properties.items()}
