@@ -37,7 +37,7 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
                 )
             case _:
                 raise UnsupportedFeatureError(
-                    f"{type(edit).__name__} is not offered for lance tables",
+                    f"{type(edit).__name__} is not offered for Lance tables",
                     where=where,
                     advice="use the pylance library for it",
                 )

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.arrow.prune import Pruner
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.expr.tree import Expr
@@ -19,6 +18,7 @@ from boathouse.lance.messages import DataFragment
 from boathouse.lance.options import FIELDS, NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.table.classify import classified
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
@@ -45,22 +45,18 @@ def plan(
         raise InvalidArgumentError(f"there is no metadata column {', '.join(unknown)}")
     tally = Tally()
     schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
-    batches = snapshot.files(where=where, map=map, tally=tally)
-    units = pa.Table.from_batches(batches, schema)
+    certain = None
+    if classify and where is not None:
+        units, certain = classified(snapshot.files(columns_of(where), where, map, tally), schema, where)
+    else:
+        units = pa.Table.from_batches(snapshot.files(where=where, map=map, tally=tally), schema)
+        if classify:
+            certain = pa.chunked_array([pa.repeat(pa.scalar(True), units.num_rows)])
     fragments = [
         DataFragment.decode(raw) for raw in units.column("native").combine_chunks().field("fragment").to_pylist()
     ]
     units, deletes = _with_deletes(snapshot, units, fragments)
-    certain = _certain(where, units) if classify else None
     return ScanPlan(read_spec(snapshot, columns, where, hidden), units, deletes, where, tally, certain)
-
-
-def _certain(where: Expr | None, units: pa.Table) -> pa.ChunkedArray:
-    if where is None:
-        return pa.chunked_array([pa.repeat(pa.scalar(True), units.num_rows)])
-    pruner = Pruner(where, ())
-    batches = units.select(["stats", "rows"]).to_batches()
-    return pa.chunked_array([pruner.must_match(b.column("stats"), b.column("rows")) for b in batches], pa.bool_())
 
 
 def read_spec(
