@@ -28,7 +28,7 @@ from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_v
 from boathouse.lance.refs import MAIN, read_tag
 from boathouse.lance.rows import count_rows
 from boathouse.lance.schema import to_schema
-from boathouse.lance.versions import VersionFile, list_versions, missing_version, newest, recent
+from boathouse.lance.versions import VersionFile, list_versions, missing_version, recent
 from boathouse.storage import Stores, join
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
@@ -165,7 +165,7 @@ def detect(context: TableContext) -> bool:
     if context.location.metadata is not None:
         return False
     try:
-        return newest(context) is not None
+        return bool(recent(context))
     except CorruptTableError:  # either naming scheme: certainly a Lance manifest
         return True
 
@@ -240,10 +240,10 @@ def same_file(a: VersionFile, b: VersionFile) -> bool:
 
 
 def _open_newest(context: TableContext, cls: type[S]) -> S:
-    file = newest(context)
-    if file is None:
+    listed = recent(context)
+    if not listed:
         raise _no_table(context.location)
-    return open_version(context, file, cls)
+    return open_version(context, listed[0], cls)
 
 
 def _at_time(context: TableContext, timestamp_ms: int, kept: Sequence[VersionFile], cls: type[S]) -> S:

@@ -66,11 +66,6 @@ def list_versions(context: TableContext) -> tuple[VersionFile, ...]:
     return tuple(sorted(found, key=lambda v: -v.version))
 
 
-def newest(context: TableContext) -> VersionFile | None:
-    """The newest version, found with one listing; None if there is none. Raises as `list_versions`."""
-    return next(iter(recent(context)), None)
-
-
 def recent(context: TableContext) -> tuple[VersionFile, ...]:
     """The newest versions without a gap, newest first, found with one listing. Raises as `list_versions`.
 
