@@ -15,6 +15,7 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.lance import tasks
 from boathouse.lance.adapter import FORMAT, LanceTable
+from boathouse.lance.versions import manifest_name
 from boathouse.storage import Stores
 from boathouse.table import change as ch
 from boathouse.table.commit import Committed, Conflicted, commit
@@ -365,6 +366,20 @@ def test_the_newest_is_read_once_and_listed_once(kit, four):
     head = planned.newest()
     assert requests(head.newest) == (1, 0, 0)
     files = ch.AddFiles(outcomes(head, rows(40, 1)))
-    # The transaction and the manifest are put; one look at the head follows.
-    assert requests(lambda: commit(head, change(head, files, operation="append"), fresh=True)) == (1, 1, 2)
+    # The transaction and the manifest are put; a listing precedes the latter, and one look at the head follows.
+    assert requests(lambda: commit(head, change(head, files, operation="append"), fresh=True)) == (2, 1, 2)
     assert values(kit) == [*range(41)]
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_nothing_is_put_below_a_cleaned_history(kit, four, fresh):
+    """Version 5 is absent again, so that the put would succeed."""
+    files = ch.AddFiles(outcomes(four, rows(40, 1)))
+    for i in range(3):
+        kit.pylance(rows(50 + i, 1), mode="append")
+    for path in kit.manifests()[1:]:
+        path.unlink()
+    lost = commit(four, change(four, files, operation="append"), fresh)
+    assert isinstance(lost, Conflicted) and lost.replan and lost.conflicts[0].kind == "history-gone"
+    assert [p.name for p in kit.manifests()] == [manifest_name(7, "V2")]
+    assert values(kit) == [*range(40), 50, 51, 52]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from boathouse.expr.tree import Expr
 from boathouse.lance import conflict, evolve, history, landed, scan, snapshot, transaction, write
 from boathouse.lance.file.messages import Field
+from boathouse.lance.landed import LanceCommitter
 from boathouse.lance.paths import V2_2, table_version
 from boathouse.lance.schema import to_metadata, to_schema
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.attempt import Attempt, Committer, Published, Winner
 from boathouse.table.change import Change, CreateTable, SchemaEdit
-from boathouse.table.commit import FileCommitter
 from boathouse.table.context import TableContext
 from boathouse.table.format import TableFormat
 from boathouse.table.location import NEWEST, At, Version
@@ -65,7 +65,7 @@ class LanceTable(LanceSnapshot):
         return history.find_write(self.context, write_id)
 
     def committer(self) -> Committer:
-        return FileCommitter(self.stores)
+        return LanceCommitter(self.context)
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
         return conflict.winners(since, self)
@@ -125,7 +125,7 @@ class LanceDraft:
         return history.find_write(self.context, write_id)
 
     def committer(self) -> Committer:
-        return FileCommitter(self.context.stores)
+        return LanceCommitter(self.context)
 
     def prepare(self, change: Change) -> Attempt:
         return transaction.prepare(change, self.context)

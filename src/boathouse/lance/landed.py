@@ -6,12 +6,32 @@ that had been cleaned up.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from boathouse.lance.manifest import parse
 from boathouse.lance.messages import Manifest
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
-from boathouse.lance.versions import list_versions
+from boathouse.lance.versions import list_versions, recent
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
+from boathouse.table.commit import FileCommitter
+from boathouse.table.context import TableContext
+
+
+@dataclass(frozen=True, slots=True)
+class LanceCommitter:
+    """Put-if-absent, if the version before is still the newest one.
+
+    Whether a manifest below cleaned versions was ever part of the table cannot always be decided once it is there.
+    """
+
+    context: TableContext
+
+    def publish(self, attempt: Attempt) -> Published:
+        listed = recent(self.context)
+        if (listed[0].version if listed else 0) != attempt.version - 1:
+            return "lost"
+        return FileCommitter(self.context.stores).publish(attempt)
 
 
 def look_back(attempt: Attempt, change: Change, newest: S) -> tuple[Published | None, S]:
