@@ -14,6 +14,7 @@ import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.lance.adapter import FORMAT
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 lance = pytest.importorskip("lance")
@@ -49,12 +50,11 @@ def test_as_pylance_or_refused(name):
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_version_opens(name):
     """Manifests of all ages: schema, history, files."""
-    location, stores = Location(f"file://{ROOT / name}"), Stores()
-    snapshot = FORMAT.load(location, stores)
+    snapshot = FORMAT.open(TableContext(Location(f"file://{ROOT / name}"), Stores()))
     assert snapshot.schema.names and snapshot.detail()["data_version"] in ("0.1", "2.0")
-    entries = list(FORMAT.history(snapshot, stores))
+    entries = list(snapshot.history())
     assert entries[0].version == snapshot.version
-    assert sum(1 for _ in FORMAT.referenced(location, stores)) > 0
+    assert sum(1 for _ in snapshot.referenced()) > 0
 
 
 @pytest.mark.skipif(not DATASETS, reason="no corpora")

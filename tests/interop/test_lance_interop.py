@@ -13,7 +13,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import CommitConflictError, UnsupportedFeatureError
-from boathouse.lance.adapter import LanceFormat
+from boathouse.ops import run
 
 lance = pytest.importorskip("lance")
 VERSIONS = ["2.0", "2.1", "2.2"]
@@ -79,15 +79,16 @@ def agree(uri: str) -> pa.Table:
 @contextmanager
 def overtaken_by(action):
     """`action` commits between the planning of our next write and its commit."""
-    waiting, head = [action], LanceFormat.head
+    waiting, commit = [action], run.commit
 
-    def late(self, change, stores):
+    def late(target, change, fresh=False):
         if waiting:
             waiting.pop()()
-        return head(self, change, stores)
+            fresh = False
+        return commit(target, change, fresh)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LanceFormat, "head", late)
+        patch.setattr(run, "commit", late)
         yield
     assert not waiting
 
@@ -408,11 +409,10 @@ def test_row_addresses(uri):
     from boathouse.lance.adapter import FORMAT
     from boathouse.lance.tasks import read
     from boathouse.storage import Stores
+    from boathouse.table.context import TableContext
     from boathouse.table.location import Location
 
-    stores = Stores()
-    snapshot = FORMAT.load(Location(f"file://{uri}"), stores)
-    plan = FORMAT.plan(snapshot, stores, ["a"], None, ("_unit", "_pos"))
+    plan = FORMAT.open(TableContext(Location(f"file://{uri}"), Stores())).plan(["a"], None, ("_unit", "_pos"))
     ours = pa.Table.from_batches([b for task in plan.tasks() for b in read(task)])
     addresses = [(u << 32) | p for u, p in zip(ours.column("_unit").to_pylist(), ours.column("_pos").to_pylist())]
     assert addresses == theirs.column("_rowaddr").to_pylist()

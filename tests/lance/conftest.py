@@ -9,11 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from boathouse.lance.adapter import FORMAT, LanceFormat
+from boathouse.lance.adapter import FORMAT, LanceTable
 from boathouse.lance.manifest import parse, serialise
-from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.lance.versions import parse_name
+from boathouse.ops import run
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
 
 lance = pytest.importorskip("lance")
@@ -41,8 +42,12 @@ class Kit:
     def dataset(self, **options):
         return lance.dataset(self.uri, **options)
 
-    def load(self, at: At = NEWEST) -> LanceSnapshot:
-        return FORMAT.load(self.location, self.stores, at)
+    @property
+    def context(self) -> TableContext:
+        return TableContext(self.location, self.stores)
+
+    def load(self, at: At = NEWEST) -> LanceTable:
+        return FORMAT.open(self.context, at)
 
     def manifests(self) -> list[Path]:
         """Manifest files, newest first."""
@@ -76,15 +81,16 @@ class Kit:
     def overtaken_by(self, action):
         """Within the block, `action` commits between the planning of our next write and its commit."""
         waiting = [action]
-        head = LanceFormat.head
+        commit = run.commit
 
-        def late(self_, change, stores):
+        def late(target, change, fresh=False):
             if waiting:
                 waiting.pop()()
-            return head(self_, change, stores)
+                fresh = False
+            return commit(target, change, fresh)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(LanceFormat, "head", late)
+            patch.setattr(run, "commit", late)
             yield
         assert not waiting
 

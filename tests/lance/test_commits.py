@@ -17,8 +17,9 @@ from boathouse.lance.manifest import serialise
 from boathouse.lance.messages import Transaction
 from boathouse.lance.versions import manifest_name
 from boathouse.storage import Stores
-from boathouse.table.change import AddFiles, Change, Conflicted, SetProperties
-from boathouse.table.commit import commit
+from boathouse.table.change import AddFiles, Change, SetProperties
+from boathouse.table.commit import Conflicted, commit
+from boathouse.table.context import TableContext
 from boathouse.table.location import At
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
@@ -55,8 +56,8 @@ def test_the_transaction_is_recorded_twice(kit, numbers):
     assert (entry.operation, entry.message, dict(entry.metadata)) == ("append", "hello", {"who": "me"})
     assert entry.parameters["txn"] == ("app", "7") and entry.parameters["uuid"] == transaction.uuid
     assert table.find_write(entry.write_id) == 2 and table.find_write("none") is None
-    assert FORMAT.app_version(snapshot, kit.stores, "app") == 7
-    assert FORMAT.app_version(snapshot, kit.stores, "other") is None
+    assert snapshot.app_version("app") == 7
+    assert snapshot.app_version("other") is None
     assert table.append(numbers, txn=("app", 7)).skipped
 
 
@@ -124,7 +125,7 @@ def test_changes_that_cannot_be(kit, numbers):
     snapshot = kit.load()
     for edits in ((), (SetProperties({"x": "1"}), AddFiles(pa.table({})))):
         with pytest.raises(InvalidArgumentError):
-            FORMAT.prepare(Change("lance", kit.location, snapshot, "w", "x", edits), snapshot, kit.stores)
+            snapshot.prepare(Change("lance", kit.location, snapshot, "w", "append", edits))
     import boathouse as bh
 
     with pytest.raises(UnsupportedFeatureError, match="no partitions"):
@@ -140,14 +141,14 @@ def test_the_order_of_files_of_an_append(kit, numbers, monkeypatch):
     class Watching(FaultyStorage):
         def put(self, key, data, *mode):
             seen.append(key)
-            assert FORMAT.load(kit.location, Stores()).version == 1  # nothing is visible before the manifest
+            assert kit.load().version == 1  # nothing is visible before the manifest
             super().put(key, data, *mode)
 
     stores = Stores(wrap=Watching)
     written = _append_files(kit, numbers)
-    assert FORMAT.load(kit.location, Stores()).version == 1
-    change = Change("lance", kit.location, kit.load(), "w1", "append", (AddFiles(written),))
-    commit(FORMAT, change, stores)
+    planned = FORMAT.open(TableContext(kit.location, stores))
+    assert planned.version == 1
+    commit(planned, Change("lance", kit.location, planned, "w1", "append", (AddFiles(written),)))
     assert [re.search(r"(_transactions|_versions)", k)[0] for k in seen] == ["_transactions", "_versions"]
     assert table.refresh().count() == 20
 
@@ -156,11 +157,7 @@ def _append_files(kit, data) -> pa.Table:
     """OUTCOMES of data files that no commit names yet."""
     from boathouse.lance import tasks
 
-    snapshot = kit.load()
-    context = FORMAT.write_context(
-        kit.location, kit.stores, snapshot.schema, snapshot.partitioning.current, {}, "w", snapshot
-    )
-    writers = tasks.writers(context)
+    writers = tasks.writers(kit.load().write_context("w"))
     writer = writers.open({})
     for batch in data.to_batches():
         writer.write(batch)
@@ -212,9 +209,10 @@ def test_a_stale_append_follows(kit, numbers):
 @pytest.mark.spec("L-068")
 def test_a_stale_append_does_not_follow_an_overwrite(kit, numbers):
     table = kit.create(numbers)
-    change = Change("lance", kit.location, kit.load(), "w", "append", (AddFiles(_append_files(kit, numbers)),))
+    planned = kit.load()
+    change = Change("lance", kit.location, planned, "w", "append", (AddFiles(_append_files(kit, numbers)),))
     table.overwrite(numbers.slice(0, 1))
-    outcome = commit(FORMAT, change, kit.stores)
+    outcome = commit(planned, change)
     assert isinstance(outcome, Conflicted) and not outcome.replan
     assert outcome.conflicts[0].kind == "table-overwritten"
     with pytest.raises(CommitConflictError, match="overwrite"):
@@ -294,10 +292,11 @@ def test_a_lost_answer_is_recognised(kit, numbers):
     written = _append_files(kit, numbers)
     # the first put is the transaction file's, the second that of the manifest
     stores = Stores(wrap=lambda inner: FaultyStorage(inner, Plan.script(Fault.LOST, at=2, of="put")))
-    change = Change("lance", kit.location, kit.load(), "w", "append", (AddFiles(written),))
-    assert commit(FORMAT, change, stores).version == 2
+    planned = FORMAT.open(TableContext(kit.location, stores))
+    change = Change("lance", kit.location, planned, "w", "append", (AddFiles(written),))
+    assert commit(planned, change).version == 2
     assert kit.load().version == 2 and kit.dataset().count_rows() == 20
-    again = commit(FORMAT, change, kit.stores)
+    again = commit(kit.load(At(version=1)), change)
     assert (again.version, again.already) == (2, True)
 
 
@@ -318,13 +317,13 @@ def _crash(uri: str, at: int) -> None:
 
     stores = Stores(wrap=Crashing)
     location = Location(f"file://{uri}")
-    snapshot = lance_format.load(location, stores)
+    snapshot = lance_format.open(TableContext(location, stores))
     units = pa.Table.from_batches(snapshot.files())
     from boathouse.bits.roaring import Bitmap, serialize64
     from boathouse.table.change import SetDeletes
 
     vectors = (serialize64(Bitmap.of([1])),) * units.num_rows
-    commit(lance_format, Change("lance", location, snapshot, "w", "delete", (SetDeletes(units, vectors),)), stores)
+    commit(snapshot, Change("lance", location, snapshot, "w", "delete", (SetDeletes(units, vectors),)))
     os._exit(0)
 
 
@@ -339,7 +338,7 @@ def test_a_crash_at_each_write_leaves_a_whole_version(kit, numbers, at):
     assert process.exitcode == (9 if at < 4 else 0)
     expected = 20 if at < 4 else 18
     assert kit.read().num_rows == kit.dataset().count_rows() == expected
-    referenced = set(FORMAT.referenced(kit.location, kit.stores))
+    referenced = set(kit.load().referenced())
     left = {f for f in kit.files() if f"{kit.location.uri}/{f}" not in referenced}
     assert len(left) == (at if at < 4 else 0)
     kit.open().delete("a = 5")
@@ -393,10 +392,10 @@ def test_referenced_names_every_file(kit, numbers):
     kit.dataset().tags.create("v1", 1)
     kit.dataset().create_scalar_index("a", "BTREE")
     kit.dataset().create_branch("dev", 2)
-    referenced = set(FORMAT.referenced(kit.location, kit.stores))
+    referenced = set(kit.load().referenced())
     assert {f"{kit.location.uri}/{f}" for f in kit.files()} == referenced
     (kit.root / "data/orphan.lance").write_bytes(b"x")
-    assert f"{kit.location.uri}/data/orphan.lance" not in set(FORMAT.referenced(kit.location, kit.stores))
+    assert f"{kit.location.uri}/data/orphan.lance" not in set(kit.load().referenced())
 
 
 @pytest.mark.spec("L-004", "L-005")

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from boathouse.bits.protobuf import Message
-from boathouse.lance.adapter import FORMAT
 from boathouse.lance.conflict import Landed, check, kind_of
 from boathouse.lance.messages import (
     OPERATIONS,
@@ -31,20 +30,19 @@ from boathouse.lance.messages import (
     UpdateMap,
     UpdateMapEntry,
 )
+from boathouse.table.attempt import Winner
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
     Change,
-    Rebase,
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,
-    Replan,
     SetDeletes,
     SetProperties,
-    Stop,
+    SetTransaction,
 )
-from boathouse.table.format import Winner
+from boathouse.table.verdict import Rebase, Replan, Stop
 from boathouse.types import INT64
 
 
@@ -152,7 +150,7 @@ def test_the_same_property_conflicts(changes):
 
 
 def test_the_same_application_transaction_conflicts(changes):
-    change = replace(changes["append"], txn=("app", 5))
+    change = replace(changes["append"], edits=(*changes["append"].edits, SetTransaction("app", 5)))
     for version, expected in ((5, Stop), (6, Stop), (4, Rebase)):
         properties = {"boathouse.txn-app": "app", "boathouse.txn-version": str(version)}
         found = verdict(change, Transaction(append=Append(), transaction_properties=properties))
@@ -204,4 +202,4 @@ def test_the_same_name_twice_is_found_in_prepare(kit, numbers):
     kit.pylance(numbers)
     change = Change("lance", kit.location, kit.load(), "w", "add-columns", (AddColumn("A", INT64),))
     with pytest.raises(ValueError, match="`A` already exists"):
-        FORMAT.prepare(change, kit.load(), kit.stores)
+        kit.load().prepare(change)

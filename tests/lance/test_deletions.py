@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +11,14 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
+from boathouse.bits.inflate import FLOOR, RATIO
 from boathouse.bits.roaring import Bitmap
 from boathouse.errors import CorruptTableError
 from boathouse.lance.deletions import deletion_uri, read_deletions, write_deletions
+from boathouse.lance.ipc import read_integers
 from boathouse.lance.messages import DataFragment
+
+from .fuzzing import MEGABYTES, peak_megabytes
 
 
 def _deletion_files(kit):
@@ -204,3 +210,109 @@ def test_rows_beyond_the_fragment_and_wrong_counts_are_refused(kit, numbers):
         kit.edit(lambda m, file=file: replace(m, fragments=(replace(m.fragments[0], deletion_file=file),)))
         with pytest.raises(CorruptTableError):
             kit.read()
+
+
+def _zeros(rows: int, codec: str, batches: int = 4) -> bytes:
+    """An Arrow file of batches of this number of offsets each, all of them 0."""
+    schema = pa.schema([pa.field("row_id", pa.uint32(), False)])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as out:
+        batch = pa.record_batch([pa.array(np.zeros(rows, np.uint32))], schema=schema)
+        for _ in range(batches):
+            out.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.spec("L-092")
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_a_deletion_file_never_inflates_without_bound(codec):
+    """The batches of one file share its budget, and nothing is taken before it is granted."""
+    packed = _zeros(FLOOR // 8, codec, batches=8)
+    granted = max(FLOOR, RATIO * len(packed))
+    assert granted < 3.5 * FLOOR < 8 * FLOOR // 2
+    pool = pa.default_memory_pool()
+    before, most = pool.bytes_allocated(), []
+    real = pa.ipc.read_record_batch
+
+    def spy(message, schema):
+        found = real(message, schema)
+        most.append(pool.bytes_allocated() - before)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pa.ipc, "read_record_batch", spy)
+        with pytest.raises(CorruptTableError, match=r"inflate to more than [\d,]+, .*\[memory://t/x.arrow\]"):
+            read_integers(packed, "memory://t/x.arrow")
+    assert len(most) == granted // (FLOOR // 2) and max(most) < 1.1 * granted
+    assert len(read_integers(_zeros(1 << 20, codec), "x")) == 1 << 22
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_a_buffer_that_claims_too_much_is_refused(codec):
+    whole = _zeros(1000, codec)
+    claims = [at for at in range(len(whole) - 8) if whole[at : at + 8] == (4000).to_bytes(8, "little")]
+    assert len(claims) >= 4  # one in each batch
+    for size in (1 << 40, 1 << 62, -2):
+        for at in claims:
+            broken = whole[:at] + size.to_bytes(8, "little", signed=True) + whole[at + 8 :]
+            with pytest.raises(CorruptTableError, match=r"inflate to more|not an Arrow file"):
+                read_integers(broken, "x")
+
+
+def test_arrow_files_that_are_not_one_column_of_offsets():
+    def file(table: pa.Table, **options) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as out:
+            out.write_table(table)
+        return sink.getvalue().to_pybytes()
+
+    for table in (
+        pa.table({"a": ["x"]}),
+        pa.table({"a": [1], "b": [2]}),
+        pa.table({"a": pa.array([1, None])}),
+        pa.table({"a": pa.array([1, 2]).dictionary_encode()}),
+        pa.table({"a": pa.array([[1]])}),
+    ):
+        with pytest.raises(CorruptTableError):
+            read_integers(file(table, compression="zstd"), "x")
+    plain, packed = file(pa.table({"a": [1, 2]})), file(pa.table({"a": [1, 2]}), compression="zstd")
+    old = file(pa.table({"a": [1, 2]}), metadata_version=pa.ipc.MetadataVersion.V4)
+    for data in (plain, packed, old):
+        assert read_integers(data, "x").to_pylist() == [1, 2]
+    assert read_integers(file(pa.table({"a": pa.array([], pa.int32())})), "x").to_pylist() == []
+    for data in (plain, packed):
+        for end in range(len(data)):
+            with pytest.raises(CorruptTableError):
+                read_integers(data[:end], "x")
+
+
+def test_a_footer_that_names_a_batch_again_and_again_is_refused():
+    """Nothing is compressed, but the offsets would be copied as often."""
+    schema = pa.schema([pa.field("row_id", pa.uint32(), False)])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as out:
+        out.write_batch(pa.record_batch([pa.array(np.zeros(1 << 20, np.uint32))], schema=schema))
+        for _ in range(2000):
+            out.write_batch(pa.record_batch([pa.array([], pa.uint32())], schema=schema))
+    data = sink.getvalue().to_pybytes()
+    (length,) = struct.unpack_from("<i", data, len(data) - 10)
+    at = len(data) - 10 - length
+    starts = [b.start() for b in re.finditer(rb"(?s)(?=.{8}.{4}\0{4}.{6}\0\0)", data[at:])]
+    first = next(i for i in starts if struct.unpack_from("<qiiq", data, at + i)[3] == 4 << 20)
+    block = data[at + first : at + first + 24]
+    broken = data[: at + first] + block * 2001 + data[at + first + 24 * 2001 :]
+    with pytest.raises(CorruptTableError, match="inflate to more than"):
+        read_integers(broken, "x")
+    assert len(read_integers(data, "x")) == 1 << 20
+
+
+def test_any_byte_of_a_compressed_deletion_file_may_be_wrong():
+    whole = _zeros(100, "zstd")
+    before, refused = peak_megabytes(), 0
+    for at in range(len(whole)):
+        for byte in {0, 0x7F, 0xFF} - {whole[at]}:
+            try:
+                read_integers(whole[:at] + bytes([byte]) + whole[at + 1 :], "x")
+            except CorruptTableError:
+                refused += 1
+    assert refused > 100 and peak_megabytes() - before < MEGABYTES

@@ -11,6 +11,7 @@ from boathouse.lance import features
 from boathouse.lance.adapter import FORMAT
 from boathouse.lance.messages import BasePath
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 KNOWN = (1, 2, 4, 8, 16, 32, 128, 256, 1024, 2048)
@@ -55,10 +56,10 @@ def test_every_bit_of_the_writer_word(kit, flagged, numbers):
         flagged(writer_feature_flags=1 << i)
         snapshot = kit.load()
         if 1 << i in WRITTEN:
-            FORMAT.writable(snapshot, kit.stores)
+            snapshot.check_writable()
         else:
             with pytest.raises(UnsupportedFeatureError, match=rf"flag {1 << i}\b.*cannot be written"):
-                FORMAT.writable(snapshot, kit.stores)
+                snapshot.check_writable()
     flagged(writer_feature_flags=1 << 40)
     assert kit.read().num_rows == 10
     before = kit.files()
@@ -121,7 +122,7 @@ def test_a_shallow_clone_is_read_and_not_written(kit, numbers, tmp_path):
     kit.dataset().delete("a < 3")
     clone = str(tmp_path / "clone")
     kit.dataset().shallow_clone(clone, 2)
-    snapshot = FORMAT.load(Location(f"file://{clone}"), kit.stores)
+    snapshot = FORMAT.open(TableContext(Location(f"file://{clone}"), kit.stores))
     assert snapshot.manifest.fragments[0].files[0].base_id == 0
     import boathouse as bh
 
@@ -158,10 +159,9 @@ def test_a_store_without_put_if_absent_is_not_written(numbers):
 
     bh.write(numbers, "memory://lance-unsafe/t", format="lance")
     stores = Stores(wrap=Unsafe)
-    location = Location("memory://lance-unsafe/t")
-    snapshot = FORMAT.load(location, stores)
+    snapshot = FORMAT.open(TableContext(Location("memory://lance-unsafe/t"), stores))
     with pytest.raises(UnsafeStorageError):
-        FORMAT.writable(snapshot, stores)
+        snapshot.check_writable()
 
 
 def test_names_of_flags():

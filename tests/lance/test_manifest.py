@@ -56,9 +56,9 @@ def test_the_transaction_file_is_the_last_resort(kit, numbers):
     kit.pylance(numbers)
     document = kit.load().document
     bare = replace(document, transaction=None)
-    assert read_transaction(kit.location, kit.stores, bare) == document.transaction
+    assert read_transaction(kit.context, bare) == document.transaction
     nameless = replace(bare, manifest=replace(document.manifest, transaction_file=""))
-    assert read_transaction(kit.location, kit.stores, nameless) is None
+    assert read_transaction(kit.context, nameless) is None
 
 
 @pytest.mark.spec("L-006")

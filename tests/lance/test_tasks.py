@@ -16,7 +16,6 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.lance import read as reading
 from boathouse.lance import tasks
-from boathouse.lance.adapter import FORMAT
 from boathouse.lance.file.reader import LanceFile
 
 FORBIDDEN = ("obstore", "sqlglot", "google.protobuf", "fastavro", "orjson", "pyspark", "pandas", "lance")
@@ -25,7 +24,7 @@ FORBIDDEN = ("obstore", "sqlglot", "google.protobuf", "fastavro", "orjson", "pys
 def _plan(kit, columns=None, where=None, hidden=()):
     snapshot = kit.load()
     bound = bind_predicate(parse(where), snapshot.schema) if where else None
-    return FORMAT.plan(snapshot, kit.stores, columns, bound, hidden)
+    return snapshot.plan(columns, bound, hidden)
 
 
 def _rows(plan) -> pa.Table:
@@ -56,10 +55,7 @@ def test_tasks_and_contexts_travel(kit, numbers):
     assert found.column("a").to_pylist() == [4, 5, 6, 7, 8, 9] * 2
     assert found.column("_pos").to_pylist() == [4, 5, 6, 7, 8, 9] * 2
     assert found.column("_unit").to_pylist() == [0] * 6 + [1] * 6
-    snapshot = kit.load()
-    context = FORMAT.write_context(
-        kit.location, kit.stores, snapshot.schema, snapshot.partitioning.current, {}, "w", snapshot
-    )
+    context = kit.load().write_context("w")
     assert context.target_rows == 1 << 20
     writers = tasks.writers(pickle.loads(pickle.dumps(context)))
     writer = writers.open({})
@@ -72,9 +68,7 @@ def test_tasks_and_contexts_travel(kit, numbers):
 def test_an_aborted_writer_leaves_nothing(kit, numbers):
     kit.create(numbers)
     before = kit.files()
-    snapshot = kit.load()
-    context = FORMAT.write_context(kit.location, kit.stores, snapshot.schema, snapshot.partitioning.current, {}, "w")
-    writer = tasks.writers(context).open({})
+    writer = tasks.writers(kit.load().write_context("w")).open({})
     writer.write(numbers.to_batches()[0])
     assert kit.files() != before
     writer.abort()
@@ -163,7 +157,7 @@ def test_data_files_of_different_lengths_are_refused(kit, numbers):
 
     kit.pylance(numbers)
     kit.pylance(numbers.slice(0, 4).rename_columns(["b", "c"]), mode="overwrite")
-    old = FORMAT.load(kit.location, kit.stores, _at(1)).manifest
+    old = kit.load(_at(1)).manifest
     files = (*old.fragments[0].files, replace(kit.load().manifest.fragments[0].files[0], fields=(2, 3)))
     fields = (*old.fields, *(replace(f, id=f.id + 2) for f in kit.load().manifest.fields))
     kit.edit(lambda m: replace(m, fields=fields, fragments=(replace(old.fragments[0], files=files),)))

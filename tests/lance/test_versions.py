@@ -11,8 +11,9 @@ import pytest
 from boathouse.errors import CorruptTableError, TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.lance.messages import DataFile
 from boathouse.lance.paths import file_version
-from boathouse.lance.versions import VersionFile, list_versions, manifest_name, newest, parse_name
+from boathouse.lance.versions import VersionFile, list_versions, manifest_name, parse_name, recent
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 from boathouse.testing.faults import FaultyStorage
 
@@ -84,7 +85,7 @@ def test_staged_detached_and_temporary_names_are_no_versions(kit, numbers):
     ):
         (kit.root / "_versions" / name).write_bytes(body)
     assert kit.load().version == 1
-    assert [v.version for v in list_versions(kit.location, kit.stores)] == [1]
+    assert [v.version for v in list_versions(kit.context)] == [1]
 
 
 @pytest.mark.spec("L-052")
@@ -96,20 +97,20 @@ def test_the_newest_of_10_000_manifests_takes_one_listing():
         return counted[-1]
 
     stores = Stores(wrap=wrap)
-    location = Location("memory://many-versions/t")
-    storage, _ = stores.resolve(location.uri)
+    context = TableContext(Location("memory://many-versions/t"), stores)
+    storage, _ = stores.resolve(context.location.uri)
     inner = storage.inner if hasattr(storage, "inner") else storage
     for version in range(1, 10_001):
         inner.put(f"t/_versions/{manifest_name(version, 'V2')}", b"x")
     before = [sum(s.count(name) for s in counted) for name in ("list", "list_dir", "get", "head")]
-    found = newest(location, stores)
+    found = recent(context)[0]
     after = [sum(s.count(name) for s in counted) for name in ("list", "list_dir", "get", "head")]
     assert found.version == 10_000
     # One page of the listing gives the newest; one more asks whether V1 names hide behind the V2 names.
     assert [b - a for a, b in zip(before, after)] in ([1, 0, 0, 0], [2, 0, 0, 0])
     inner.put("t/_versions/2.manifest", b"x")
     with pytest.raises(CorruptTableError):
-        newest(location, stores)
+        recent(context)
 
 
 @pytest.mark.spec("L-055")

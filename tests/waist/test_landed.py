@@ -243,7 +243,7 @@ def cleaned_after_the_listing(monkeypatch, format: str, step: Callable[[], None]
     """`step` happens once, after the next listing and before what it lists is read."""
     module, name = {
         "delta": (Log, "newest"),
-        "lance": (lance_snapshot, "newest"),
+        "lance": (lance_snapshot, "recent"),
         "iceberg": (iceberg_snapshot, "list_metadata"),
     }[format]
     real = getattr(module, name)

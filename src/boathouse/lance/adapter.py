@@ -1,132 +1,158 @@
-"""Lance as a TableFormat: every method delegates."""
+"""Lance as a TableFormat: its tables, and those that are not created yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
 
-from boathouse.bits.lazy_import import Late
 from boathouse.expr.tree import Expr
-from boathouse.lance import snapshot
-from boathouse.lance.snapshot import LanceSnapshot, refreshed
-from boathouse.storage import Stores
-from boathouse.table.format import (
-    Attempt,
-    Capabilities,
-    Committer,
-    HistoryEntry,
-    MapFunction,
-    Published,
-    Snapshot,
-    Winner,
-)
-from boathouse.table.location import NEWEST, At, Location, Version
+from boathouse.lance import conflict, evolve, history, landed, scan, snapshot, transaction, write
+from boathouse.lance.file.messages import Field
+from boathouse.lance.landed import LanceCommitter
+from boathouse.lance.paths import V2_2, table_version
+from boathouse.lance.schema import to_metadata, to_schema
+from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.table.attempt import Attempt, Committer, Published, Winner
+from boathouse.table.change import Change, CreateTable, SchemaEdit
+from boathouse.table.context import TableContext
+from boathouse.table.format import TableFormat
+from boathouse.table.location import NEWEST, At, Version
 from boathouse.table.plan import ScanPlan
+from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
 from boathouse.table.tasks import WriteContext
-from boathouse.types import PartitionSpec, Schema
+from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
+from boathouse.types import Partitioning, Schema
+from boathouse.types.partitioning import UNPARTITIONED
 
-if TYPE_CHECKING:
-    from boathouse.lance import conflict, evolve, history, landed, scan, transaction, write
-    from boathouse.table import commit
-    from boathouse.table.change import AddColumn, Change, CreateTable, SetType, Verdict
-else:
-    commit = Late("boathouse.table.commit")
-    conflict = Late("boathouse.lance.conflict")
-    evolve = Late("boathouse.lance.evolve")
-    history = Late("boathouse.lance.history")
-    landed = Late("boathouse.lance.landed")
-    scan = Late("boathouse.lance.scan")
-    transaction = Late("boathouse.lance.transaction")
-    write = Late("boathouse.lance.write")
+_CAPABILITIES = Capabilities(deletes="vectors", partitions=False)
+
+
+class LanceTable(LanceSnapshot):
+    """One version of a Lance table."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return _CAPABILITIES
+
+    def plan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Expr | None = None,
+        hidden: Sequence[str] = (),
+        map: MapFunction | None = None,
+        classify: bool = False,
+    ) -> ScanPlan:
+        return scan.plan(self, columns, where, hidden, map, classify)
+
+    def check_writable(self) -> None:
+        transaction.writable(self)
+
+    def check_rewritable(self, operation: str) -> None:
+        """No restrictions."""
+
+    def evolve(self, edits: Sequence[SchemaEdit]) -> LanceTable:
+        return evolve.evolve(self, edits)
+
+    def write_context(self, write_id: str) -> WriteContext:
+        version = table_version(self.manifest, self.location.uri)
+        return write.write_context(self.context, self.schema, self.manifest.fields, version, write_id)
+
+    def newest(self) -> LanceTable:
+        return snapshot.refreshed(self)
+
+    def find_write(self, write_id: str) -> Version | None:
+        return history.find_write(self.context, write_id)
+
+    def committer(self) -> Committer:
+        return LanceCommitter(self.context)
+
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        return conflict.winners(since, self)
+
+    def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        return conflict.check(change, winners, self)
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.prepare(change, self.context, self)
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, LanceTable]:
+        return landed.look_back(attempt, change, self.newest())
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        """Nothing to do: the newest manifest is found by listing, never by the hint."""
+
+    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        return history.history(self, limit)
+
+    def app_version(self, app: str) -> int | None:
+        return history.app_version(self, app)
+
+    def referenced(self) -> Iterator[str]:
+        return history.referenced(self.context)
+
+
+@dataclass(frozen=True)
+class LanceDraft:
+    """A Lance table that is not created yet; `fields` are those that its first commit assigns."""
+
+    context: TableContext
+    create: CreateTable
+    fields: tuple[Field, ...]
+    schema: Schema
+
+    format = "lance"
+
+    @property
+    def partitioning(self) -> Partitioning:
+        return UNPARTITIONED
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.create.properties
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return _CAPABILITIES
+
+    def write_context(self, write_id: str) -> WriteContext:
+        return write.write_context(self.context, self.schema, self.fields, V2_2, write_id)
+
+    def newest(self) -> LanceTable:
+        return snapshot.load(self.context, NEWEST, LanceTable)
+
+    def find_write(self, write_id: str) -> Version | None:
+        return history.find_write(self.context, write_id)
+
+    def committer(self) -> Committer:
+        return LanceCommitter(self.context)
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.prepare(change, self.context)
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, LanceTable]:
+        return landed.look_back(attempt, change, self.newest())
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        """Nothing to do, as for a table."""
 
 
 class LanceFormat:
     """Lance tables in a folder or a bucket."""
 
     name = "lance"
-    capabilities = Capabilities(deletes="vectors", partitions=False)
+    capabilities = _CAPABILITIES
 
-    def detect(self, location: Location, stores: Stores) -> bool:
-        return snapshot.detect(location, stores)
+    def detect(self, context: TableContext) -> bool:
+        return snapshot.detect(context)
 
-    def load(self, location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
-        return snapshot.load(location, stores, at)
+    def open(self, context: TableContext, at: At = NEWEST) -> LanceTable:
+        return snapshot.load(context, at, LanceTable)
 
-    def newest(self, snapshot: Snapshot, stores: Stores) -> LanceSnapshot:
-        return refreshed(cast(LanceSnapshot, snapshot), stores)
-
-    def plan(
-        self,
-        snapshot: Snapshot,
-        stores: Stores,
-        columns: Sequence[str] | None = None,
-        where: Expr | None = None,
-        hidden: Sequence[str] = (),
-        map: MapFunction | None = None,
-    ) -> ScanPlan:
-        return scan.plan(cast(LanceSnapshot, snapshot), stores, columns, where, hidden, map)
-
-    def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
-        transaction.writable(cast(LanceSnapshot, snapshot), stores)
-
-    def rewritable(self, snapshot: Snapshot, operation: str) -> None:
-        """No restrictions."""
-
-    def create(
-        self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
-    ) -> tuple[Schema, PartitionSpec]:
-        return write.created(location, create)
-
-    def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> LanceSnapshot:
-        return evolve.evolve(cast(LanceSnapshot, snapshot), edits)
-
-    def write_context(
-        self,
-        location: Location,
-        stores: Stores,
-        schema: Schema,
-        spec: PartitionSpec,
-        properties: Mapping[str, str],
-        write_id: str,
-        snapshot: Snapshot | None = None,
-    ) -> WriteContext:
-        planned = cast(LanceSnapshot | None, snapshot)
-        return write.write_context(location, stores, schema, spec, properties, write_id, planned)
-
-    def committer(self, location: Location, stores: Stores) -> Committer:
-        return commit.FileCommitter(stores)
-
-    def head(self, change: Change, stores: Stores) -> LanceSnapshot | None:
-        return transaction.head(change, stores)
-
-    def winners(self, change: Change, head: Snapshot, stores: Stores) -> Sequence[Winner] | None:
-        return conflict.winners(change, cast(LanceSnapshot, head), stores)
-
-    def check(self, change: Change, winners: Sequence[Winner], head: Snapshot, stores: Stores) -> Verdict:
-        return conflict.check(change, winners, cast(LanceSnapshot, head))
-
-    def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
-        return transaction.prepare(change, cast(LanceSnapshot | None, head), stores)
-
-    def look_back(
-        self, attempt: Attempt, change: Change, stores: Stores
-    ) -> tuple[Published | None, LanceSnapshot | None]:
-        return landed.look_back(attempt, change, stores)
-
-    def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
-        """Nothing to do: the newest manifest is found by listing, never by the hint."""
-
-    def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
-        return history.history(cast(LanceSnapshot, snapshot), stores, limit)
-
-    def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
-        return history.find_write(location, stores, write_id)
-
-    def app_version(self, snapshot: Snapshot, stores: Stores, app: str) -> int | None:
-        return history.app_version(cast(LanceSnapshot, snapshot), stores, app)
-
-    def referenced(self, location: Location, stores: Stores) -> Iterator[str]:
-        return history.referenced(location, stores)
+    def create(self, context: TableContext, create: CreateTable) -> LanceDraft:
+        fields = write.created(context, create)
+        schema = to_schema(fields, to_metadata(create.schema), where=context.location.uri)
+        return LanceDraft(context, create, fields, schema)
 
 
-FORMAT = LanceFormat()
+FORMAT: TableFormat = LanceFormat()

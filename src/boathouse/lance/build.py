@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.bits.roaring import EMPTY, deserialize64
+from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.lance import schema as schemas
 from boathouse.lance.deletions import read_deletions, write_deletions
-from boathouse.lance.evolve import evolved_fields
+from boathouse.lance.evolve import evolved
 from boathouse.lance.file.messages import Field
 from boathouse.lance.manifest import ManifestFile
 from boathouse.lance.messages import (
@@ -27,6 +27,8 @@ from boathouse.lance.messages import (
     Manifest,
     Merge,
     Overwrite,
+    Rewrite,
+    RewriteGroup,
     Update,
     UpdateConfig,
     UpdateMap,
@@ -34,18 +36,16 @@ from boathouse.lance.messages import (
 )
 from boathouse.lance.paths import DATA, V2_2, deletion_root, table_version, version_numbers
 from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.storage import Stores, join, relative
+from boathouse.storage import join, relative
 from boathouse.table.change import (
-    AddColumn,
     AddFiles,
     Change,
     CreateTable,
-    RemoveFiles,
     ReplaceSchema,
     SetDeletes,
     SetProperties,
-    SetType,
 )
+from boathouse.table.context import TableContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class Build:
 
     change: Change
     head: LanceSnapshot | None
-    stores: Stores
+    context: TableContext
 
     @property
     def root(self) -> str:
-        return self.change.location.uri
+        return self.context.location.uri
 
     @property
     def base(self) -> Manifest:
@@ -76,7 +76,7 @@ class Build:
 
     def create(self) -> Built:
         """The first version, whose transaction is an overwrite."""
-        edit: CreateTable = self.change.edit(CreateTable)
+        edit = next(self.change.all(CreateTable))
         fields = schemas.from_schema(edit.schema)
         metadata = schemas.to_metadata(edit.schema)
         files = self.new_files(fields, V2_2)
@@ -106,15 +106,8 @@ class Build:
     def overwrite(self) -> Built:
         """All fragments are removed, ids continue from the highest ever assigned; indices of removed fragments are
         dropped."""
-        edit: ReplaceSchema | None = self.change.edit(ReplaceSchema)
-        fields, metadata = self.fields(), self.base.schema_metadata
-        if edit is not None:
-            if edit.partition_by:
-                raise schemas.no_partitions(self.root)
-            planned = self.change.planned
-            present = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
-            fields = schemas.fields_for(edit.schema, present, where=self.root)
-            metadata = schemas.to_metadata(edit.schema) or metadata
+        now = self.evolved()
+        fields, metadata = now.fields, now.schema_metadata
         files = self.new_files(fields, table_version(self.base, self.root))
         fragments = numbered(files, next_fragment_id(self.base))
         manifest = replace(self._with(fragments), fields=fields, schema_metadata=metadata)
@@ -125,13 +118,13 @@ class Build:
         """Removes rows, and may add others: a delete, or an update."""
         updated, removed, side = self._lose_rows()
         kept = [updated.get(f.id, f) for f in self.base.fragments if f.id not in removed]
-        if self.change.edit(AddFiles) is None:
+        fields = self.fields()
+        if self.change.edit(AddFiles) is None and fields == self.base.fields:
             predicate = self.change.parameters.get("predicate", "")
             delete = Delete(
                 updated_fragments=tuple(updated.values()), deleted_fragment_ids=tuple(removed), predicate=predicate
             )
             return self._built(self._with(kept), side, delete=delete)
-        fields = self.fields()
         files = self.new_files(fields, table_version(self.base, self.root))
         manifest = self._with((*kept, *numbered(files, next_fragment_id(self.base))))
         if fields != self.base.fields:
@@ -144,11 +137,21 @@ class Build:
         )
         return self._built(manifest, side, update=update)
 
+    def rewrite(self) -> Built:
+        """The same rows in other fragments, at the end: Lance keeps fragments in the order of their ids."""
+        removed = {*self._removed()}
+        old = tuple(f for f in self.base.fragments if f.id in removed)
+        kept = (f for f in self.base.fragments if f.id not in removed)
+        files = self.new_files(self.base.fields, table_version(self.base, self.root))
+        new = numbered(files, next_fragment_id(self.base))
+        group = RewriteGroup(old_fragments=old, new_fragments=new)
+        return self._built(self._with((*kept, *new)), rewrite=Rewrite(groups=(group,)))
+
     def config(self) -> Built:
-        edit: SetProperties = self.change.edit(SetProperties)
-        config = {**self.base.config, **edit.properties}
+        asked = {key: value for edit in self.change.all(SetProperties) for key, value in edit.properties.items()}
+        config = {**self.base.config, **asked}
         manifest = replace(self.base, config={k: v for k, v in config.items() if v is not None})
-        entries = tuple(UpdateMapEntry(key=k, value=v) for k, v in edit.properties.items())
+        entries = tuple(UpdateMapEntry(key=k, value=v) for k, v in asked.items())
         return self._built(manifest, update_config=UpdateConfig(config=UpdateMap(entries=entries)))
 
     def add_columns(self) -> Built:
@@ -156,9 +159,16 @@ class Build:
         return self._merged(self.base, self.fields())
 
     def fields(self) -> tuple[Field, ...]:
-        """The head's fields with the columns that the change adds."""
-        edits = [e for e in self.change.edits if isinstance(e, AddColumn | SetType)]
-        return evolved_fields(self.base, edits, self.root)
+        """The fields after the change's edits."""
+        return self.evolved().fields
+
+    def evolved(self) -> Manifest:
+        """The head's manifest after the edits of the schema. One that is replaced depends on the planned version only,
+        for which the files were written."""
+        base, planned = self.base, self.change.planned
+        if self.change.edit(ReplaceSchema) is not None and isinstance(planned, LanceSnapshot):
+            base = replace(planned.manifest, schema_metadata=base.schema_metadata)
+        return evolved(base, self.change.schema_edits, self.root)
 
     def _merged(self, manifest: Manifest, fields: tuple[Field, ...], side: tuple[str, ...] = ()) -> Built:
         """Fragments and fields change together: of Lance's operations only a merge can express both."""
@@ -168,13 +178,13 @@ class Build:
 
     def new_files(self, fields: Sequence[Field], version: str) -> tuple[DataFragment, ...]:
         """The fragments of the files that the change adds, with id 0 for now. Raises SchemaMismatchError."""
-        edit: AddFiles | None = self.change.edit(AddFiles)
-        if edit is None:
+        added = self.change.added
+        if added is None:
             return ()
         planned = self.change.planned
         then = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
         known = {f.id for f in (*fields, *then)}  # a column that was dropped concurrently stays in the file, unused
-        return tuple(self._fragment(row, known, version) for row in file_rows(edit.outcomes) if row["rows"])
+        return tuple(self._fragment(row, known, version) for row in file_rows(added) if row["rows"])
 
     def _fragment(self, row: dict[str, Any], known: set[int], version: str) -> DataFragment:
         path = relative(row["path"], join(self.root, DATA))
@@ -201,24 +211,32 @@ class Build:
     def _lose_rows(self) -> tuple[dict[int, DataFragment], list[int], tuple[str, ...]]:
         """(fragments with a new deletion file, ids to remove, files written)."""
         present = {f.id: f for f in self.base.fragments}
-        remove: RemoveFiles | None = self.change.edit(RemoveFiles)
-        wanted = remove.units.column("unit").to_pylist() if remove is not None else []
-        removed = [i for i in wanted if i in present]
+        removed = [i for i in self._removed() if i in present]
         updated: dict[int, DataFragment] = {}
         side: list[str] = []
-        deletes: SetDeletes | None = self.change.edit(SetDeletes)
-        units = deletes.units.column("unit").to_pylist() if deletes is not None else []
-        for id, vector in zip(units, deletes.vectors if deletes is not None else ()):
+        for id, rows in self._deleted().items():
             fragment = present.get(id)
-            if fragment is None:  # a concurrent delete removed all of its rows
-                continue
-            self._delete_in(fragment, vector, updated, removed, side)
+            if fragment is not None and id not in removed:  # else a concurrent delete removed all of its rows
+                self._delete_in(fragment, rows, updated, removed, side)
         return updated, removed, tuple(side)
+
+    def _removed(self) -> list[int]:
+        """The ids of the fragments that the change removes."""
+        units = self.change.removed
+        return [] if units is None else list(dict.fromkeys(units.column("unit").to_pylist()))
+
+    def _deleted(self) -> dict[int, Bitmap]:
+        """The newly deleted rows by the id of their fragment."""
+        found: dict[int, Bitmap] = {}
+        for edit in self.change.all(SetDeletes):
+            for id, vector in zip(edit.units.column("unit").to_pylist(), edit.vectors):
+                found[id] = found.get(id, EMPTY) | deserialize64(vector)
+        return found
 
     def _delete_in(
         self,
         fragment: DataFragment,
-        vector: bytes,
+        deleted: Bitmap,
         updated: dict[int, DataFragment],
         removed: list[int],
         side: list[str],
@@ -226,15 +244,15 @@ class Build:
         assert self.head is not None
         before = EMPTY
         if fragment.deletion_file is not None:
-            before = read_deletions(self.stores, deletion_root(self.base, fragment, self.root), fragment)
+            before = read_deletions(self.context.stores, deletion_root(self.base, fragment, self.root), fragment)
         rows = fragment.physical_rows or self.head.rows_of(fragment)
-        after = before | deserialize64(vector)
+        after = before | deleted
         if len(after) and int(after.positions()[-1]) >= rows:
             raise InvalidArgumentError(f"row {int(after.positions()[-1])} of fragment {fragment.id}, which has {rows}")
         if len(after) == rows:
             removed.append(fragment.id)
         elif len(after) > len(before):
-            file, uri = write_deletions(self.stores, self.root, fragment.id, self.base.version, after)
+            file, uri = write_deletions(self.context.stores, self.root, fragment.id, self.base.version, after)
             side.append(uri)
             updated[fragment.id] = replace(fragment, deletion_file=file, physical_rows=rows)
 

@@ -16,25 +16,22 @@ from boathouse.lance.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.properties import WRITE_ID, app_version
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.lance.versions import list_versions
-from boathouse.storage import Stores
+from boathouse.table.attempt import Winner
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
     Change,
-    Conflict,
-    Rebase,
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,
-    Replan,
     SetDeletes,
     SetProperties,
-    Stop,
-    Verdict,
+    SetTransaction,
 )
-from boathouse.table.format import Winner
+from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
+from boathouse.table.version import TableVersion
 
-Kind = Literal["append", "overwrite", "delete", "update", "config", "add-column"]
+Kind = Literal["append", "overwrite", "delete", "update", "rewrite", "config", "add-column"]
 _HARMLESS = ("create_index", "reserve_fragments")
 
 
@@ -52,33 +49,35 @@ class Landed:
 
 def kind_of(change: Change) -> Kind:
     """The effects of a change on a table, from its edits."""
-    if change.edit(RemoveAll) is not None:
+    kinds = {type(e) for e in change.edits}
+    if change.operation == "replace" or not change.data_change:
+        return "rewrite"
+    if RemoveAll in kinds:
         return "overwrite"
-    removes = change.edit(RemoveFiles) is not None or change.edit(SetDeletes) is not None
-    if change.edit(AddFiles) is not None:
-        return "update" if removes else "append"
-    if removes:
-        return "delete"
-    return "add-column" if change.edit(AddColumn) is not None else "config"
+    if kinds & {RemoveFiles, SetDeletes}:
+        return "update" if AddFiles in kinds or change.schema_edits else "delete"
+    if AddFiles in kinds or kinds == {SetTransaction}:
+        return "append"
+    return "add-column" if change.schema_edits else "config"
 
 
-def winners(change: Change, head: LanceSnapshot, stores: Stores) -> Sequence[Winner] | None:
-    """The commits after the planned version up to the head, oldest first; None if one of them was cleaned up."""
-    assert change.planned is not None
-    wanted = range(change.planned.version + 1, head.version + 1)
+def winners(since: TableVersion, head: LanceSnapshot) -> Sequence[Winner] | None:
+    """The commits after `since` up to the head, oldest first; None if one of them was cleaned up."""
+    context = head.context
+    wanted = range(since.version + 1, head.version + 1)
     if not wanted:
         return ()
-    kept = {v.version: v for v in list_versions(change.location, stores)}
+    kept = {v.version: v for v in list_versions(context)}
     found = []
     for version in wanted:
         file = kept.get(version)
         if file is None:
             return None
         try:
-            document = head.document if version == head.version else read_manifest(change.location, stores, file)
+            document = head.document if version == head.version else read_manifest(context, file)
         except VersionNotFoundError:
             return None
-        transaction = read_transaction(change.location, stores, document)
+        transaction = read_transaction(context, document)
         properties = transaction.transaction_properties if transaction else {}
         found.append(Winner(version, properties.get(WRITE_ID), Landed(version, transaction)))
     return found
@@ -109,8 +108,8 @@ class _Pair:
     touched: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        edits = (self.change.edit(RemoveFiles), self.change.edit(SetDeletes))
-        ids = (i for e in edits if e is not None for i in e.units.column("unit").to_pylist())
+        units = [e.units for e in self.change.all(RemoveFiles)] + [e.units for e in self.change.all(SetDeletes)]
+        ids = (i for table in units for i in table.column("unit").to_pylist())
         object.__setattr__(self, "touched", frozenset(ids))
 
     def against(self, landed: Landed) -> Verdict:
@@ -122,7 +121,8 @@ class _Pair:
             return self._stop("transaction", landed, "the same application transaction was committed already")
         if operation in _HARMLESS:
             return Rebase()
-        if self.change.evolves and self.head.fields != self.planned.fields:
+        anew = self.change.edit(ReplaceSchema) is not None
+        if self.change.evolves and not anew and self.head.fields != self.planned.fields:
             return self._replan("schema-changed", landed, "columns were added or changed, and so were ours")
         if operation == "update_config":
             return self._config(landed, transaction)
@@ -131,6 +131,7 @@ class _Pair:
             "overwrite": self._overwrite,
             "delete": self._rows,
             "update": self._rows,
+            "rewrite": self._rows,
             "config": lambda *_: Rebase(),
             "add-column": self._add_column,
         }[self.ours]
@@ -151,12 +152,12 @@ class _Pair:
         return self._schema(landed)
 
     def _rows(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
-        """Deletes and updates: rows of known fragments are removed."""
+        """Deletes, updates and compactions: rows of known fragments are removed."""
         if operation in ("overwrite", "restore", "clone"):
             return self._began_anew(landed, operation)
         if operation == "append":
             return Rebase()
-        if self.ours == "update" and operation in ("merge", "project"):
+        if self.ours != "delete" and operation in ("merge", "project"):
             return self._replan("schema-changed", landed, f"a {operation} changed the schema")
         hit = sorted(self.touched & touched_by(transaction))
         if not hit or operation in ("merge", "project"):
@@ -169,16 +170,16 @@ class _Pair:
     def _add_column(self, landed: Landed, transaction: Transaction, operation: str) -> Verdict:
         if operation in ("overwrite", "restore", "clone"):
             return self._began_anew(landed, operation)
-        ours = {e.name.lower() for e in self.change.edits if isinstance(e, AddColumn)}
+        ours = {e.name.lower() for e in self.change.all(AddColumn)}
         both = sorted(ours & {f.name.lower() for f in self.head.fields if f.parent_id < 0})
         if both:
             return self._stop("schema-changed", landed, f"a {operation} added the same columns: {', '.join(both)}")
         return Rebase()
 
     def _config(self, landed: Landed, transaction: Transaction) -> Verdict:
-        ours = self.change.edit(SetProperties)
+        ours = {key for edit in self.change.all(SetProperties) for key in edit.properties}
         assert transaction.update_config is not None
-        both = sorted(set(ours.properties if ours else ()) & transaction.update_config.config_keys)
+        both = sorted(ours & transaction.update_config.config_keys)
         if both:
             return self._stop("metadata-changed", landed, f"the same properties were set: {', '.join(both)}")
         return Rebase()

@@ -14,6 +14,7 @@ import pyarrow as pa
 from boathouse.bits.entropy import current
 from boathouse.bits.roaring import Bitmap, deserialize32, serialize32
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
+from boathouse.lance.ipc import read_integers
 from boathouse.lance.messages import ARROW_ARRAY, BITMAP, DataFragment, DeletionFile
 from boathouse.storage import PutMode, Stores, join
 
@@ -74,14 +75,7 @@ def _arrow_bytes(rows: Bitmap) -> bytes:
 
 
 def _parse_arrow(data: bytes, where: str) -> Bitmap:
-    try:
-        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:  # Arrow's message may not be text
-        raise CorruptTableError(f"a deletion file that is not an Arrow file: {error}", where=where) from error
-    if table.num_columns != 1 or not pa.types.is_integer(table.schema.field(0).type) or table.column(0).null_count:
-        raise CorruptTableError(f"a deletion file of {table.num_columns} columns, not one of offsets", where=where)
-    values = table.column(0).to_numpy()
+    values = read_integers(data, where).to_numpy()
     if len(values) and not 0 <= int(values.min()) <= int(values.max()) < 1 << 32:
         raise CorruptTableError("a deletion file with offsets beyond 32 bits", where=where)
     return Bitmap.of(values.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Schema evolution with rows: the fields of files before they are committed."""
+"""Schema evolution: the fields of files before they are committed."""
 
 from __future__ import annotations
 
@@ -9,40 +9,69 @@ from boathouse.errors import InvalidArgumentError, SchemaMismatchError, Unsuppor
 from boathouse.lance import schema as schemas
 from boathouse.lance.file.messages import Field
 from boathouse.lance.messages import Manifest
-from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.table.change import AddColumn, SetType
+from boathouse.lance.snapshot import S
+from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType
 from boathouse.types import Field as PlainField
 from boathouse.types import Schema
 
 
-def evolve(snapshot: LanceSnapshot, edits: Sequence[AddColumn | SetType]) -> LanceSnapshot:
-    """`TableFormat.evolve`: new fields get the next ids, as the commit on the same manifest will assign them."""
-    manifest = replace(snapshot.manifest, fields=evolved_fields(snapshot.manifest, edits, snapshot.location.uri))
+def evolve(snapshot: S, edits: Sequence[SchemaEdit]) -> S:
+    """`Snapshot.evolve`: new fields get the next ids, as the commit on the same manifest will assign them."""
+    manifest = evolved(snapshot.manifest, edits, snapshot.location.uri)
     return replace(snapshot, document=replace(snapshot.document, manifest=manifest))
 
 
-def evolved_fields(manifest: Manifest, edits: Sequence[AddColumn | SetType], where: str) -> tuple[Field, ...]:
-    """The manifest's fields with the new columns at the end."""
-    fields = list(manifest.fields)
+def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Manifest:
+    """The manifest with the fields after these edits, in order; its fragments are unchanged."""
     for edit in edits:
-        if isinstance(edit, SetType):
-            raise UnsupportedFeatureError(
-                f"column `{'.'.join(edit.path)}` cannot become {edit.type}: existing Lance files have the old type",
-                where=where,
-                advice="cast the data to the table's type",
-            )
-        fields += _column(edit, manifest, fields, where)
-    return tuple(fields)
+        match edit:
+            case ReplaceSchema():
+                manifest = _replaced(manifest, edit, where)
+            case AddColumn():
+                manifest = replace(manifest, fields=(*manifest.fields, *_column(edit, manifest, where)))
+            case SetType():
+                raise UnsupportedFeatureError(
+                    f"column `{'.'.join(edit.path)}` cannot become {edit.type}: existing Lance files have the old type",
+                    where=where,
+                    advice="cast the data to the table's type",
+                )
+            case _:
+                raise UnsupportedFeatureError(
+                    f"{type(edit).__name__} is not offered for Lance tables",
+                    where=where,
+                    advice="use the pylance library for it",
+                )
+    return manifest
 
 
-def _column(edit: AddColumn, manifest: Manifest, fields: Sequence[Field], where: str) -> tuple[Field, ...]:
+def _replaced(manifest: Manifest, edit: ReplaceSchema, where: str) -> Manifest:
+    """The fields stay the same ones if they are equivalent; metadata is replaced if the new schema has any."""
+    if edit.partition_by:
+        raise schemas.no_partitions(where)
+    return replace(
+        manifest,
+        fields=schemas.fields_for(edit.schema, manifest.fields, where=where),
+        schema_metadata=schemas.to_metadata(edit.schema) or manifest.schema_metadata,
+    )
+
+
+def _column(edit: AddColumn, manifest: Manifest, where: str) -> tuple[Field, ...]:
+    _check(edit, manifest.fields, where)
+    made = schemas.from_schema(Schema((PlainField(edit.name, edit.type),)))
+    used = (i for fragment in manifest.fragments for file in fragment.files for i in file.fields)
+    first = max((*(f.id for f in manifest.fields), *used), default=-1) + 1
+    return tuple(replace(f, id=f.id + first, parent_id=f.parent_id + first if f.parent_id >= 0 else -1) for f in made)
+
+
+def _check(edit: AddColumn, fields: Sequence[Field], where: str) -> None:
     if edit.parent:
         raise UnsupportedFeatureError("a column inside a struct cannot be added to a Lance table", where=where)
+    for what, value in (("a place", edit.after), ("a default", edit.default), ("a comment", edit.comment)):
+        if value is not None:
+            raise UnsupportedFeatureError(
+                f"adding column `{edit.name}` with {what} is not offered for Lance tables", where=where
+            )
     if not edit.nullable:
         raise InvalidArgumentError(f"column `{edit.name}` would be null in every row", advice="make it nullable")
     if any(f.parent_id < 0 and f.name.lower() == edit.name.lower() for f in fields):
         raise SchemaMismatchError(f"column `{edit.name}` already exists", where=where)
-    made = schemas.from_schema(Schema((PlainField(edit.name, edit.type),)))
-    used = (i for fragment in manifest.fragments for file in fragment.files for i in file.fields)
-    first = max((*(f.id for f in fields), *used), default=-1) + 1
-    return tuple(replace(f, id=f.id + first, parent_id=f.parent_id + first if f.parent_id >= 0 else -1) for f in made)

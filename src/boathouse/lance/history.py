@@ -24,25 +24,26 @@ from boathouse.lance.properties import app_version as recorded
 from boathouse.lance.properties import document as document_of
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.lance.versions import VERSIONS, VersionFile, list_versions
-from boathouse.storage import Stores, join, parent
-from boathouse.table.format import HistoryEntry
-from boathouse.table.location import Location, Version
+from boathouse.storage import join, parent
+from boathouse.table.context import TableContext
+from boathouse.table.location import Version
+from boathouse.table.snapshot import HistoryEntry
 
 _KEPT_WHOLE = ("_refs", "_indices", "tree", "_blobs")
 """Folders whose files are always considered needed, as their references are not inspected."""
 
 
-def history(snapshot: LanceSnapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
+def history(snapshot: LanceSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
     """The commits up to the snapshot, newest first, as far as their manifests are retained."""
-    kept = [v for v in list_versions(snapshot.location, stores) if v.version <= snapshot.version]
+    kept = [v for v in list_versions(snapshot.context) if v.version <= snapshot.version]
     for file in kept[: limit if limit is not None else len(kept)]:
-        yield _entry(snapshot.location, stores, file)
+        yield _entry(snapshot.context, file)
 
 
-def _entry(location: Location, stores: Stores, file: VersionFile) -> HistoryEntry:
-    document = read_manifest(location, stores, file)
+def _entry(context: TableContext, file: VersionFile) -> HistoryEntry:
+    document = read_manifest(context, file)
     manifest = document.manifest
-    transaction = read_transaction(location, stores, document) or Transaction()
+    transaction = read_transaction(context, document) or Transaction()
     properties = transaction.transaction_properties
     writer = manifest.writer_version
     metadata = {**document_of(properties, METADATA), **{k: v for k, v in properties.items() if k not in OWN}}
@@ -75,11 +76,11 @@ def _parameters(transaction: Transaction) -> dict[str, Any]:
     return found
 
 
-def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
+def find_write(context: TableContext, write_id: str) -> Version | None:
     """The version whose transaction has the write id, newest first."""
-    for file in list_versions(location, stores):
+    for file in list_versions(context):
         try:
-            transaction = read_transaction(location, stores, read_manifest(location, stores, file))
+            transaction = read_transaction(context, read_manifest(context, file))
         except VersionNotFoundError:  # cleaned up since the listing
             continue
         if transaction is not None and transaction.transaction_properties.get(WRITE_ID) == write_id:
@@ -87,12 +88,12 @@ def find_write(location: Location, stores: Stores, write_id: str) -> Version | N
     return None
 
 
-def app_version(snapshot: LanceSnapshot, stores: Stores, app: str) -> int | None:
+def app_version(snapshot: LanceSnapshot, app: str) -> int | None:
     """The newest version that an application recorded, up to the snapshot."""
-    for file in list_versions(snapshot.location, stores):
+    for file in list_versions(snapshot.context):
         if file.version > snapshot.version:
             continue
-        transaction = read_transaction(snapshot.location, stores, read_manifest(snapshot.location, stores, file))
+        transaction = read_transaction(snapshot.context, read_manifest(snapshot.context, file))
         properties = transaction.transaction_properties if transaction is not None else {}
         found = recorded(properties, app)
         if found is not None:
@@ -100,13 +101,13 @@ def app_version(snapshot: LanceSnapshot, stores: Stores, app: str) -> int | None
     return None
 
 
-def referenced(location: Location, stores: Stores) -> Iterator[str]:
+def referenced(context: TableContext) -> Iterator[str]:
     """URIs that the retained versions need: manifests (detached ones too), data, deletions, transactions, refs,
     indices.
 
     Branches are in `tree`, each a table of its own that may refer to files of this one.
     """
-    storage, folder = stores.resolve(location.uri)
+    storage, folder = context.stores.resolve(context.location.uri)
     found: set[str] = set()
     manifests = [info.key for info in storage.list(f"{folder}/{VERSIONS}")]
     for name in _KEPT_WHOLE:

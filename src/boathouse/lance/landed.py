@@ -6,30 +6,47 @@ that had been cleaned up.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from boathouse.lance.manifest import parse
 from boathouse.lance.messages import Manifest
-from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
-from boathouse.lance.transaction import head
-from boathouse.lance.versions import list_versions
-from boathouse.storage import Stores
+from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
+from boathouse.lance.versions import list_versions, recent
+from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
-from boathouse.table.format import Attempt, Published
+from boathouse.table.commit import FileCommitter
+from boathouse.table.context import TableContext
 
 
-def look_back(attempt: Attempt, change: Change, stores: Stores) -> tuple[Published | None, LanceSnapshot | None]:
-    """`TableFormat.look_back`."""
-    newest = head(change, stores)
-    return None if newest is None else _includes(attempt, change, newest, stores), newest
+@dataclass(frozen=True, slots=True)
+class LanceCommitter:
+    """Put-if-absent, if the version before is still the newest one.
+
+    Whether a manifest below cleaned versions was ever part of the table cannot always be decided once it is there.
+    """
+
+    context: TableContext
+
+    def publish(self, attempt: Attempt) -> Published:
+        listed = recent(self.context)
+        if (listed[0].version if listed else 0) != attempt.version - 1:
+            return "lost"
+        return FileCommitter(self.context.stores).publish(attempt)
 
 
-def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot, stores: Stores) -> Published | None:
+def look_back(attempt: Attempt, change: Change, newest: S) -> tuple[Published | None, S]:
+    """`Target.look_back`, given the newest snapshot."""
+    return _includes(attempt, change, newest), newest
+
+
+def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot) -> Published | None:
     if newest.version <= attempt.version:
         return "won" if newest.version == attempt.version else None
-    above = [v for v in list_versions(change.location, stores) if v.version > attempt.version]
+    above = [v for v in list_versions(newest.context) if v.version > attempt.version]
     if not above:
         return None
     file = min(above, key=lambda v: v.version)
-    after = newest.document if file.version == newest.version else read_manifest(change.location, stores, file)
+    after = newest.document if file.version == newest.version else read_manifest(newest.context, file)
     ours = parse(attempt.body, where=attempt.uri).manifest
     planned = change.planned
     before = planned.manifest if isinstance(planned, LanceSnapshot) else Manifest()
@@ -38,7 +55,7 @@ def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot, stores: S
         return "won"
     if file.version > attempt.version + 1:
         return "unknown"
-    transaction = read_transaction(change.location, stores, after)
+    transaction = read_transaction(newest.context, after)
     if transaction is None or transaction.operation != "append":
         return "unknown"
     # An append leaves everything else unchanged.

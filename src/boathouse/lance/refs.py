@@ -11,8 +11,8 @@ from urllib.parse import quote, unquote
 
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError, VersionNotFoundError
-from boathouse.storage import Stores, join
-from boathouse.table.location import Location
+from boathouse.storage import join
+from boathouse.table.context import TableContext
 
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
@@ -28,22 +28,22 @@ class Tag:
     branch: str | None = None
 
 
-def read_tag(location: Location, stores: Stores, name: str) -> Tag:
+def read_tag(context: TableContext, name: str) -> Tag:
     """The tag called `name`. Raises VersionNotFoundError, CorruptTableError."""
     if not name:
-        raise _absent(location, stores, name)
-    uri = join(location.uri, TAGS, f"{quote(name, safe='')}.json")
-    storage, key = stores.resolve(uri)
+        raise _absent(context, name)
+    uri = join(context.location.uri, TAGS, f"{quote(name, safe='')}.json")
+    storage, key = context.stores.resolve(uri)
     try:
         data = storage.get(key)
     except NotFoundError:
-        raise _absent(location, stores, name) from None
+        raise _absent(context, name) from None
     return _parse(name, data, uri)
 
 
-def list_tags(location: Location, stores: Stores) -> Mapping[str, Tag]:
+def list_tags(context: TableContext) -> Mapping[str, Tag]:
     """All tags by name."""
-    storage, folder = stores.resolve(join(location.uri, TAGS))
+    storage, folder = context.stores.resolve(join(context.location.uri, TAGS))
     found = {}
     for info in storage.list_dir(folder)[1]:
         file = info.key.rpartition("/")[2]
@@ -53,9 +53,9 @@ def list_tags(location: Location, stores: Stores) -> Mapping[str, Tag]:
     return found
 
 
-def list_branches(location: Location, stores: Stores) -> tuple[str, ...]:
+def list_branches(context: TableContext) -> tuple[str, ...]:
     """The names of the branches."""
-    storage, folder = stores.resolve(join(location.uri, BRANCHES))
+    storage, folder = context.stores.resolve(join(context.location.uri, BRANCHES))
     files = (info.key.rpartition("/")[2] for info in storage.list_dir(folder)[1])
     return tuple(unquote(f.removesuffix(".json")) for f in files if f.endswith(".json"))
 
@@ -71,14 +71,14 @@ def _parse(name: str, data: bytes, where: str) -> Tag:
     return Tag(name, version, branch)
 
 
-def _absent(location: Location, stores: Stores, name: str) -> Exception:
-    if name in list_branches(location, stores):
+def _absent(context: TableContext, name: str) -> Exception:
+    if name in list_branches(context):
         return UnsupportedFeatureError(
             f"branches are not read: `{name}` is one",
-            where=location.uri,
-            advice=f"open {join(location.uri, 'tree', name)} as a table of its own",
+            where=context.location.uri,
+            advice=f"open {join(context.location.uri, 'tree', name)} as a table of its own",
         )
-    tags = ", ".join(sorted(list_tags(location, stores)))
+    tags = ", ".join(sorted(list_tags(context)))
     return VersionNotFoundError(
-        f"there is no tag `{name}`", where=location.uri, advice=f"the tags are {tags or '(none)'}"
+        f"there is no tag `{name}`", where=context.location.uri, advice=f"the tags are {tags or '(none)'}"
     )

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from boathouse.bits.lazy_import import Late
+from boathouse.arrow.filesystem import data_files
 from boathouse.lance.messages import DataFile
+from boathouse.lance.read import open_part
 from boathouse.storage import Stores
-
-if TYPE_CHECKING:
-    from boathouse.arrow import filesystem
-    from boathouse.lance import read
-else:
-    filesystem = Late("boathouse.arrow.filesystem")
-    read = Late("boathouse.lance.read")
 
 
 def count_rows(stores: Stores, uri: str, file: DataFile) -> int:
@@ -24,7 +16,7 @@ def count_rows(stores: Stores, uri: str, file: DataFile) -> int:
         "fields": list(file.fields),
         "columns": list(file.column_indices),
     }
-    opened = read.open_part(filesystem.data_files(stores), part)
+    opened = open_part(data_files(stores), part)
     try:
         return opened.num_rows
     finally:

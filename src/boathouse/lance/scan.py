@@ -18,9 +18,9 @@ from boathouse.lance.messages import DataFragment
 from boathouse.lance.options import FIELDS, NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.storage import Stores
-from boathouse.table.format import MapFunction
+from boathouse.table.classify import classified
 from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.snapshot import MapFunction
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
 from boathouse.types import Schema
@@ -30,29 +30,37 @@ _THREADS = 8
 
 def plan(
     snapshot: LanceSnapshot,
-    stores: Stores,
     columns: Sequence[str] | None = None,
     where: Expr | None = None,
     hidden: Sequence[str] = (),
     map: MapFunction | None = None,
+    classify: bool = False,
 ) -> ScanPlan:
-    """Every fragment unless `where` is constant; deletion files are read here, so that executors need no store."""
+    """Every fragment unless `where` is constant; deletion files are read here, so that executors need no store.
+
+    Without statistics only a constant `where` is certain.
+    """
     unknown = [name for name in hidden if name not in HIDDEN]
     if unknown:
         raise InvalidArgumentError(f"there is no metadata column {', '.join(unknown)}")
     tally = Tally()
     schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
-    batches = snapshot.files(where=where, map=map, tally=tally)
-    units = pa.Table.from_batches(batches, schema)
+    certain = None
+    if classify and where is not None:
+        units, certain = classified(snapshot.files(columns_of(where), where, map, tally), schema, where)
+    else:
+        units = pa.Table.from_batches(snapshot.files(where=where, map=map, tally=tally), schema)
+        if classify:
+            certain = pa.chunked_array([pa.repeat(pa.scalar(True), units.num_rows)])
     fragments = [
         DataFragment.decode(raw) for raw in units.column("native").combine_chunks().field("fragment").to_pylist()
     ]
-    units, deletes = _with_deletes(snapshot, stores, units, fragments)
-    return ScanPlan(snapshot, read_spec(snapshot, stores, columns, where, hidden), units, deletes, where, tally)
+    units, deletes = _with_deletes(snapshot, units, fragments)
+    return ScanPlan(read_spec(snapshot, columns, where, hidden), units, deletes, where, tally, certain)
 
 
 def read_spec(
-    snapshot: LanceSnapshot, stores: Stores, columns: Sequence[str] | None, where: Expr | None, hidden: Sequence[str]
+    snapshot: LanceSnapshot, columns: Sequence[str] | None, where: Expr | None, hidden: Sequence[str]
 ) -> ReadSpec:
     """Columns by field id, including those of `where`."""
     schema = snapshot.schema
@@ -60,7 +68,7 @@ def read_spec(
     filtered = [schema.field(path[0]).name for path in columns_of(where)] if where is not None else []
     return ReadSpec(
         format="lance",
-        files=data_files(stores),
+        files=data_files(snapshot.stores),
         columns=_read_columns(schema, (*output, *filtered)),
         output=output,
         hidden=tuple(hidden),
@@ -76,7 +84,7 @@ def _read_columns(schema: Schema, names: Iterable[str]) -> tuple[ReadColumn, ...
 
 
 def _with_deletes(
-    snapshot: LanceSnapshot, stores: Stores, units: pa.Table, fragments: Sequence[DataFragment]
+    snapshot: LanceSnapshot, units: pa.Table, fragments: Sequence[DataFragment]
 ) -> tuple[pa.Table, pa.Table]:
     """The units with `deletes` and exact `deleted`, and the DELETES rows: one deletion vector for each that has any."""
     holders = [i for i, f in enumerate(fragments) if f.deletion_file is not None]
@@ -84,7 +92,7 @@ def _with_deletes(
 
     def read(i: int) -> Bitmap:
         root = deletion_root(snapshot.manifest, fragments[i], snapshot.location.uri)
-        found = read_deletions(stores, root, fragments[i])
+        found = read_deletions(snapshot.stores, root, fragments[i])
         if len(found) and int(found.positions()[-1]) >= rows[i]:
             raise CorruptTableError(
                 f"fragment {fragments[i].id} of {rows[i]} rows has the deleted row {int(found.positions()[-1])}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -28,12 +28,13 @@ from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_v
 from boathouse.lance.refs import MAIN, read_tag
 from boathouse.lance.rows import count_rows
 from boathouse.lance.schema import to_schema
-from boathouse.lance.versions import VersionFile, list_versions, missing_version, newest
+from boathouse.lance.versions import VersionFile, list_versions, missing_version, recent
 from boathouse.storage import Stores, join
 from boathouse.table.cleaned import listed_again
-from boathouse.table.format import MapFunction
+from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.plan import Tally
+from boathouse.table.snapshot import MapFunction
 from boathouse.table.tasks import data_files_of, version_words
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.data_types import children
@@ -42,16 +43,23 @@ from boathouse.types.partitioning import UNPARTITIONED
 
 @dataclass(frozen=True)
 class LanceSnapshot:
-    """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `transaction.head`)."""
+    """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `refreshed`)."""
 
-    location: Location
+    context: TableContext = field(repr=False)
     file: VersionFile
     document: ManifestFile
-    stores: Stores = field(repr=False, compare=False)
     ref: str | None = None
     replaced: str = ""
 
     format = "lance"
+
+    @property
+    def location(self) -> Location:
+        return self.context.location
+
+    @property
+    def stores(self) -> Stores:
+        return self.context.stores
 
     @property
     def manifest(self) -> Manifest:
@@ -108,7 +116,7 @@ class LanceSnapshot:
         with data_files_of(version_words(self.version, self.location.uri)):
             return count_rows(self.stores, uri, fragment.files[0])
 
-    def repaired(self) -> LanceSnapshot:
+    def repaired(self) -> Self:
         """With the actual numbers of rows in every fragment, for a commit on a manifest whose numbers are not
         trusted."""
         manifest = self.manifest
@@ -141,6 +149,9 @@ class LanceSnapshot:
         }
 
 
+S = TypeVar("S", bound=LanceSnapshot)
+
+
 def type_at(schema: Schema, path: tuple[str, ...]) -> DataType:
     """The type of the column or nested field at `path`."""
     found = schema.field(path[0])
@@ -149,23 +160,24 @@ def type_at(schema: Schema, path: tuple[str, ...]) -> DataType:
     return found.type
 
 
-def detect(location: Location, stores: Stores) -> bool:
+def detect(context: TableContext) -> bool:
     """Whether there is a manifest in `_versions`."""
-    if location.metadata is not None:
+    if context.location.metadata is not None:
         return False
     try:
-        return newest(location, stores) is not None
+        return bool(recent(context))
     except CorruptTableError:  # either naming scheme: certainly a Lance manifest
         return True
 
 
-def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
+def load(context: TableContext, at: At, cls: type[S]) -> S:
     """Opens a version. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
+    location = context.location
     if location.metadata is not None:
         raise InvalidArgumentError("a Lance table is opened by its folder", where=location.metadata)
     version, ref = at.version, None
     if at.ref is not None and at.ref != MAIN:
-        tag = read_tag(location, stores, at.ref)
+        tag = read_tag(context, at.ref)
         if tag.branch not in (None, MAIN):
             raise UnsupportedFeatureError(
                 f"tag `{tag.name}` refers to a version of branch `{tag.branch}`", where=location.uri
@@ -174,25 +186,52 @@ def load(location: Location, stores: Stores, at: At = NEWEST) -> LanceSnapshot:
             raise InvalidArgumentError("a tag refers to one version: give either a tag, or a version or time")
         version, ref = tag.version, tag.name
     if version is None and at.timestamp_ms is None:
-        return listed_again(lambda: _open_newest(location, stores), location.uri, VersionNotFoundError)
-    kept = list_versions(location, stores)
+        return listed_again(lambda: _open_newest(context, cls), location.uri, VersionNotFoundError)
+    kept = list_versions(context)
     if not kept:
         raise _no_table(location)
     if version is None:
         assert at.timestamp_ms is not None
-        return _at_time(location, stores, at.timestamp_ms, kept)
+        return _at_time(context, at.timestamp_ms, kept, cls)
     found = next((v for v in kept if v.version == version), None)
     if found is None:
         raise missing_version(location, version, kept)
-    return open_version(location, stores, found, ref)
+    return open_version(context, found, cls, ref)
 
 
-def refreshed(snapshot: LanceSnapshot, stores: Stores) -> LanceSnapshot:
-    """The newest version; the snapshot itself if its manifest is certainly still the newest."""
-    file = newest(snapshot.location, stores)
-    if file is not None and same_file(file, snapshot.file):
+def refreshed(snapshot: S) -> S:
+    """The newest version; the snapshot itself if its manifest is certainly still the newest. Of a tag, its version.
+
+    A manifest has no id of its table: a different manifest at the snapshot's version, or no version as high, shows that
+    the table was recreated, and then the `identity` is another one.
+    """
+    context = snapshot.context
+    if snapshot.ref is not None:
+        return load(context, At(ref=snapshot.ref), type(snapshot))
+    listed = recent(context)
+    if not listed:
+        raise _no_table(context.location)
+    if same_file(listed[0], snapshot.file):
         return snapshot
-    return load(snapshot.location, stores, At(ref=snapshot.ref))
+    try:
+        found = open_version(context, listed[0], type(snapshot))
+    except VersionNotFoundError:  # cleaned up since the listing
+        found = load(context, NEWEST, type(snapshot))
+    anew = f"#{found.manifest.transaction_file}" if _recreated(snapshot, found, listed) else ""
+    return replace(found, replaced=snapshot.replaced + anew)
+
+
+def _recreated(before: LanceSnapshot, found: LanceSnapshot, listed: Sequence[VersionFile]) -> bool:
+    if found.version <= before.version:
+        return found.version < before.version or found.document != before.document
+    kept = listed if listed[-1].version <= before.version else list_versions(before.context)
+    now = next((v for v in kept if v.version == before.version), None)
+    if now is None or same_file(now, before.file):
+        return False
+    try:
+        return read_manifest(before.context, now) != before.document
+    except VersionNotFoundError:  # cleaned up since the listing
+        return False
 
 
 def same_file(a: VersionFile, b: VersionFile) -> bool:
@@ -200,41 +239,43 @@ def same_file(a: VersionFile, b: VersionFile) -> bool:
     return a == b and a.etag is not None
 
 
-def _open_newest(location: Location, stores: Stores) -> LanceSnapshot:
-    file = newest(location, stores)
-    if file is None:
-        raise _no_table(location)
-    return open_version(location, stores, file)
+def _open_newest(context: TableContext, cls: type[S]) -> S:
+    listed = recent(context)
+    if not listed:
+        raise _no_table(context.location)
+    return open_version(context, listed[0], cls)
 
 
-def _at_time(location: Location, stores: Stores, timestamp_ms: int, kept: Sequence[VersionFile]) -> LanceSnapshot:
+def _at_time(context: TableContext, timestamp_ms: int, kept: Sequence[VersionFile], cls: type[S]) -> S:
+    where = context.location.uri
     first = None
     for file in kept:
         try:
-            first = open_version(location, stores, file)
+            first = open_version(context, file, cls)
         except VersionNotFoundError:  # cleaned up since the listing, and so are the older ones
             break
         if first.timestamp_ms <= timestamp_ms:
             return first
     if first is None:
-        raise VersionNotFoundError("every version was removed concurrently", where=location.uri)
+        raise VersionNotFoundError("every version was removed concurrently", where=where)
     raise VersionNotFoundError(
-        f"no version is as old as {timestamp_ms} ms", where=location.uri,
+        f"no version is as old as {timestamp_ms} ms", where=where,
         advice=f"the oldest retained is version {first.version} of {first.timestamp_ms} ms",
     )  # fmt: skip
 
 
-def open_version(location: Location, stores: Stores, file: VersionFile, ref: str | None = None) -> LanceSnapshot:
+def open_version(context: TableContext, file: VersionFile, cls: type[S], ref: str | None = None) -> S:
     """Reads one manifest, and refuses unsupported features."""
-    document = read_manifest(location, stores, file)
-    features.check_readable(document.manifest, location.uri)
-    check(document.manifest, stores.resolve(location.uri)[0].uri(file.key))
-    return LanceSnapshot(location, file, document, stores, ref)
+    document = read_manifest(context, file)
+    where = context.location.uri
+    features.check_readable(document.manifest, where)
+    check(document.manifest, context.stores.resolve(where)[0].uri(file.key))
+    return cls(context, file, document, ref)
 
 
-def read_manifest(location: Location, stores: Stores, file: VersionFile) -> ManifestFile:
+def read_manifest(context: TableContext, file: VersionFile) -> ManifestFile:
     """Parses one manifest, whatever its features. Raises CorruptTableError if its version differs from its name."""
-    storage, _ = stores.resolve(location.uri)
+    storage, _ = context.stores.resolve(context.location.uri)
     where = storage.uri(file.key)
     try:
         data = storage.get(file.key)
@@ -254,7 +295,7 @@ def _no_table(location: Location) -> TableNotFoundError:
     )
 
 
-def read_transaction(location: Location, stores: Stores, document: ManifestFile) -> Transaction | None:
+def read_transaction(context: TableContext, document: ManifestFile) -> Transaction | None:
     """The transaction of a manifest's commit: its inline section, else its transaction file; None if it has neither."""
     if document.transaction is not None:
         return document.transaction
@@ -262,9 +303,9 @@ def read_transaction(location: Location, stores: Stores, document: ManifestFile)
     if not name:
         return None
     if "/" in name or "\0" in name or name == "..":
-        raise CorruptTableError(f"a manifest with the transaction file {name!r}", where=location.uri)
-    uri = join(location.uri, TRANSACTIONS, name)
-    storage, key = stores.resolve(uri)
+        raise CorruptTableError(f"a manifest with the transaction file {name!r}", where=context.location.uri)
+    uri = join(context.location.uri, TRANSACTIONS, name)
+    storage, key = context.stores.resolve(uri)
     try:
         return Transaction.decode(storage.get(key), where=uri)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""Commits: the head, and a change prepared on it as manifest bytes, transaction file and deletion files."""
+"""Commits: a change prepared on the newest version, as manifest bytes, transaction file and deletion files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from boathouse.errors import (
     ReadOnlyError,
     UnsafeStorageError,
     UnsupportedFeatureError,
-    VersionNotFoundError,
 )
 from boathouse.lance import features
 from boathouse.lance.build import Build, Built
@@ -21,58 +20,41 @@ from boathouse.lance.manifest import serialise
 from boathouse.lance.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
 from boathouse.lance.properties import properties_of
-from boathouse.lance.snapshot import LanceSnapshot, load, open_version, read_manifest, same_file
-from boathouse.lance.versions import list_versions, manifest_uri, newest
-from boathouse.storage import PutMode, Stores, join
+from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.lance.versions import manifest_uri
+from boathouse.storage import PutMode, join
+from boathouse.table.attempt import Attempt
 from boathouse.table.change import (
+    AddColumn,
     AddFiles,
     Change,
     CreateTable,
     RemoveAll,
+    RemoveFiles,
     ReplaceSchema,
+    SetDeletes,
     SetProperties,
+    SetTransaction,
+    SetType,
 )
-from boathouse.table.format import Attempt
+from boathouse.table.context import TableContext
 
 LIBRARY = "boathouse"
+_OFFERED = (
+    CreateTable,
+    AddFiles,
+    RemoveFiles,
+    RemoveAll,
+    SetDeletes,
+    SetTransaction,
+    ReplaceSchema,
+    AddColumn,
+    SetType,
+    SetProperties,
+)
 
 
-def head(change: Change, stores: Stores) -> LanceSnapshot | None:
-    """The newest version; its `identity` differs from the planned one's if the table was recreated concurrently.
-
-    A manifest has no id of its table: a different manifest at the planned version, or no version as high, shows it.
-    """
-    planned = change.planned
-    file = newest(change.location, stores)
-    if file is None:
-        return None
-    if isinstance(planned, LanceSnapshot) and same_file(file, planned.file):
-        return planned
-    try:
-        found = open_version(change.location, stores, file)
-    except VersionNotFoundError:  # cleaned up since the listing
-        found = load(change.location, stores)
-    if not isinstance(planned, LanceSnapshot):
-        return found
-    if _replaced(planned, found, stores):
-        return replace(found, replaced=f"#{found.manifest.transaction_file}")
-    return found
-
-
-def _replaced(planned: LanceSnapshot, found: LanceSnapshot, stores: Stores) -> bool:
-    if found.version <= planned.version:
-        return found.version < planned.version or found.document != planned.document
-    kept = {v.version: v for v in list_versions(planned.location, stores)}
-    now = kept.get(planned.version)
-    if now is None or same_file(now, planned.file):
-        return False
-    try:
-        return read_manifest(planned.location, stores, now) != planned.document
-    except VersionNotFoundError:  # cleaned up since the listing
-        return False
-
-
-def writable(snapshot: LanceSnapshot, stores: Stores) -> None:
+def writable(snapshot: LanceSnapshot) -> None:
     """Raises if the table may not be written here. UnsupportedFeatureError, UnsafeStorageError, CorruptTableError."""
     where = snapshot.location.uri
     if snapshot.ref is not None:
@@ -88,7 +70,7 @@ def writable(snapshot: LanceSnapshot, stores: Stores) -> None:
             where=where,
             advice="copy the rows into a new table",
         )
-    storage, _ = stores.resolve(where)
+    storage, _ = snapshot.stores.resolve(where)
     if not storage.atomic_create:
         raise UnsafeStorageError("this store cannot create a file atomically", where=where)
     if snapshot.manifest.branch or snapshot.manifest.base_paths:
@@ -106,12 +88,13 @@ def check_version(snapshot: LanceSnapshot) -> None:
         )
 
 
-def prepare(change: Change, head: LanceSnapshot | None, stores: Stores) -> Attempt:
+def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = None) -> Attempt:
     """The next version on `head`: deletion files and transaction file are written, the manifest is the body."""
+    change.require(*_OFFERED)
     if head is not None:
-        writable(head, stores)
+        writable(head)
         head = head.repaired()
-    built = _build(Build(change, head, stores))
+    built = _build(Build(change, head, context))
     clock = current()
     base = head.version if head is not None else 0
     transaction = Transaction(
@@ -134,29 +117,22 @@ def prepare(change: Change, head: LanceSnapshot | None, stores: Stores) -> Attem
     body = serialise(replace(built.document, manifest=manifest, transaction=transaction))
     side = built.side
     if separate:
-        uri = join(change.location.uri, TRANSACTIONS, name)
-        storage, key = stores.resolve(uri)
+        uri = join(context.location.uri, TRANSACTIONS, name)
+        storage, key = context.stores.resolve(uri)
         storage.put(key, transaction.encode(), PutMode.CREATE)
         side = (*side, uri)
     scheme = head.file.scheme if head is not None else "V2"
-    return Attempt(manifest_uri(change.location, base + 1, scheme), body, base + 1, side)
+    return Attempt(manifest_uri(context.location, base + 1, scheme), body, base + 1, side)
 
 
 def _build(build: Build) -> Built:
     change = build.change
-    kinds = {type(e) for e in change.edits}
-    mixed = SetProperties in kinds and len(kinds) > 1
-    if not kinds or mixed or (ReplaceSchema in kinds and RemoveAll not in kinds):
-        raise InvalidArgumentError(
-            f"a Lance commit of {', '.join(sorted(k.__name__ for k in kinds)) or 'nothing'}",
-            where=change.location.uri,
-            advice="commit properties and rows separately",
-        )
-    if CreateTable in kinds:
+    _check(change)
+    if change.edit(CreateTable) is not None:
         return build.create()
     if build.head is None:
         raise InvalidArgumentError("a change of a table that does not exist", where=change.location.uri)
-    if AddFiles in kinds:
+    if change.edit(AddFiles) is not None:
         check_version(build.head)
     match kind_of(change):
         case "append":
@@ -165,10 +141,37 @@ def _build(build: Build) -> Built:
             return build.overwrite()
         case "delete" | "update":
             return build.rows()
+        case "rewrite":
+            return build.rewrite()
         case "config":
             return build.config()
         case "add-column":
             return build.add_columns()
+
+
+def _check(change: Change) -> None:
+    """Raises for edits that no single operation of a Lance transaction describes together."""
+    where = change.location.uri
+    kinds = {type(e) for e in change.edits} - {SetTransaction}
+    alone = (CreateTable in kinds and not kinds <= {CreateTable, AddFiles}) or (
+        SetProperties in kinds and len(kinds) > 1
+    )
+    if not change.edits or alone or (ReplaceSchema in kinds and RemoveAll not in kinds):
+        raise InvalidArgumentError(
+            f"a Lance commit of {', '.join(sorted(k.__name__ for k in kinds)) or 'nothing'}",
+            where=where,
+            advice="commit properties and rows separately",
+        )
+    if len([*change.all(SetTransaction)]) > 1:
+        raise UnsupportedFeatureError("a Lance commit of several application transactions", where=where)
+    if any(e.sequence is not None for e in change.all(AddFiles)):
+        raise UnsupportedFeatureError("sequence numbers of files are not offered for Lance tables", where=where)
+    if kind_of(change) == "rewrite" and not kinds <= {AddFiles, RemoveFiles}:
+        raise UnsupportedFeatureError(
+            f"a Lance commit that keeps the rows, of {', '.join(sorted(k.__name__ for k in kinds))}",
+            where=where,
+            advice="a compaction removes whole fragments and adds files",
+        )
 
 
 def library_version() -> str:

@@ -13,7 +13,8 @@ from itertools import islice
 from typing import Literal
 
 from boathouse.errors import CorruptTableError, VersionNotFoundError
-from boathouse.storage import ObjectInfo, Storage, Stores, join
+from boathouse.storage import ObjectInfo, Storage, join
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 Scheme = Literal["V1", "V2"]
@@ -57,29 +58,29 @@ def parse_name(key: str, etag: str | None = None) -> VersionFile | None:
     return VersionFile(int(digits), "V1", key, etag)
 
 
-def list_versions(location: Location, stores: Stores) -> tuple[VersionFile, ...]:
+def list_versions(context: TableContext) -> tuple[VersionFile, ...]:
     """Every retained version, newest first. Raises CorruptTableError if both naming schemes are in use."""
-    storage, folder = _folder(location, stores)
+    storage, folder = _folder(context)
     found = _parsed(storage.list(folder))
-    _one_scheme(found, location)
+    _one_scheme(found, context.location)
     return tuple(sorted(found, key=lambda v: -v.version))
 
 
-def newest(location: Location, stores: Stores) -> VersionFile | None:
-    """The newest version, found with one listing; None if there is none. Raises as `list_versions`.
+def recent(context: TableContext) -> tuple[VersionFile, ...]:
+    """The newest versions without a gap, newest first, found with one listing. Raises as `list_versions`.
 
     With V2 names the first entry is the newest, so one page of the listing is enough; whether older V1 names follow is
     checked only if the page is full.
     """
-    storage, folder = _folder(location, stores)
+    storage, folder = _folder(context)
     infos = storage.list(folder)
     page = [*islice(infos, _PEEK)]
     found = _parsed(page)
     if len(page) == _PEEK:
         alone = found and all(v.scheme == "V2" for v in found)
         found += _parsed(storage.list(folder, start_after=f"{folder}/{_AFTER_V2}") if alone else infos)
-    _one_scheme(found, location)
-    return max(found, key=lambda v: v.version, default=None)
+    _one_scheme(found, context.location)
+    return tuple(sorted(found, key=lambda v: -v.version))
 
 
 def missing_version(location: Location, version: int, kept: tuple[VersionFile, ...]) -> VersionNotFoundError:
@@ -91,8 +92,8 @@ def missing_version(location: Location, version: int, kept: tuple[VersionFile, .
     )
 
 
-def _folder(location: Location, stores: Stores) -> tuple[Storage, str]:
-    return stores.resolve(join(location.uri, VERSIONS))
+def _folder(context: TableContext) -> tuple[Storage, str]:
+    return context.stores.resolve(join(context.location.uri, VERSIONS))
 
 
 def _parsed(infos: Iterable[ObjectInfo]) -> list[VersionFile]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.lance.file.messages import SchemaMessage
+from boathouse.lance.file.messages import Field, SchemaMessage
 from boathouse.lance.options import FIELDS, VERSION
-from boathouse.lance.paths import DATA, V2_2, table_version
-from boathouse.lance.schema import fields_for, from_schema, no_partitions, to_metadata, to_schema
-from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.storage import Stores, join
+from boathouse.lance.paths import DATA
+from boathouse.lance.schema import from_schema, no_partitions
+from boathouse.storage import join
 from boathouse.table.change import CreateTable
-from boathouse.table.location import Location
+from boathouse.table.context import TableContext
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 
@@ -21,38 +20,27 @@ TARGET_ROWS = 1 << 20
 PROFILES = (None, "modern")
 
 
-def created(location: Location, create: CreateTable) -> tuple[Schema, PartitionSpec]:
-    """The schema with the ids of its fields. Raises UnsupportedTypeError, UnsupportedFeatureError."""
+def created(context: TableContext, create: CreateTable) -> tuple[Field, ...]:
+    """The fields of a new table, with their ids. Raises UnsupportedTypeError, UnsupportedFeatureError."""
+    where = context.location.uri
     if create.partition_by:
-        raise no_partitions(location.uri)
+        raise no_partitions(where)
     if create.profile not in PROFILES:
-        raise UnsupportedFeatureError(f"Lance tables have no profile {create.profile!r}", where=location.uri)
-    fields = from_schema(create.schema)
-    return to_schema(fields, to_metadata(create.schema), where=location.uri), PartitionSpec(0)
+        raise UnsupportedFeatureError(f"Lance tables have no profile {create.profile!r}", where=where)
+    return from_schema(create.schema)
 
 
 def write_context(
-    location: Location,
-    stores: Stores,
-    schema: Schema,
-    spec: PartitionSpec,
-    properties: Mapping[str, str],
-    write_id: str,
-    snapshot: LanceSnapshot | None = None,
+    context: TableContext, schema: Schema, fields: Sequence[Field], version: str, write_id: str
 ) -> WriteContext:
-    """Data files in `data`, of the table's version, with the field ids that the commit will assign."""
-    if len(spec):
-        raise no_partitions(location.uri)
-    present = snapshot.manifest.fields if snapshot is not None else ()
-    fields = fields_for(schema, present, where=location.uri)
-    version = table_version(snapshot.manifest, location.uri) if snapshot is not None else V2_2
+    """Data files in `data`, of this version, with the ids of `fields`, which are those of `schema`."""
     return WriteContext(
         format="lance",
-        files=data_files(stores),
+        files=data_files(context.stores),
         schema=schema,
-        spec=spec,
-        directory=join(location.uri, DATA),
+        spec=PartitionSpec(0),
+        directory=join(context.location.uri, DATA),
         write_id=write_id,
         target_rows=TARGET_ROWS,
-        options={FIELDS: SchemaMessage(fields=fields).encode(), VERSION: version},
+        options={FIELDS: SchemaMessage(fields=tuple(fields)).encode(), VERSION: version},
     )
