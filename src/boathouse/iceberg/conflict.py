@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
 from boathouse.iceberg.documents import written_by
@@ -15,29 +17,33 @@ from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID, number
-from boathouse.storage import Stores
+from boathouse.table.attempt import Winner
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
     Change,
-    Conflict,
-    Rebase,
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,
-    Replan,
     SetProperties,
-    Stop,
-    Verdict,
 )
-from boathouse.table.format import Winner
+from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType
 
 METADATA_EDIT: Final = "metadata"
+_ASSIGNED: Final = (
+    "last-column-id",
+    "schemas",
+    "current-schema-id",
+    "last-partition-id",
+    "default-spec-id",
+    "partition-specs",
+)
+"""What ids of columns, partition fields and specs are assigned from."""
 _NEW_ROWS = frozenset({"append", "overwrite"})
 
 
-def winners(change: Change, head: IcebergSnapshot, stores: Stores) -> Sequence[Winner] | None:
+def winners(change: Change, head: IcebergSnapshot) -> Sequence[Winner] | None:
     """The ancestors of the ref's head down to the planned snapshot, oldest first; None if it is not an ancestor."""
     planned = change.planned
     if planned is None or planned.token == head.token:
@@ -57,27 +63,32 @@ def winners(change: Change, head: IcebergSnapshot, stores: Stores) -> Sequence[W
     if not reached:
         return None
     found.reverse()
-    if not any(isinstance(e, AddFiles | RemoveAll | RemoveFiles) for e in change.edits):
-        found += _metadata_winners(planned.token, head, stores)
+    if not makes_snapshot(change):
+        found += _metadata_winners(planned.token, head)
     return found
 
 
-def _metadata_winners(token: str, head: IcebergSnapshot, stores: Stores) -> Iterator[Winner]:
+def makes_snapshot(change: Change) -> bool:
+    """Whether the commit creates a snapshot: it adds or removes files."""
+    return any(isinstance(e, AddFiles | RemoveAll | RemoveFiles) for e in change.edits)
+
+
+def _metadata_winners(token: str, head: IcebergSnapshot) -> Iterator[Winner]:
     """One for each metadata file since the planned one that still exists: such commits create no snapshot."""
     first, last = version_of(token), version_of(head.token)
     if first is None or last is None:
         return
-    for version_number, uri in list_metadata(head.location.uri, stores).file_system:
+    for version_number, uri in list_metadata(head.context).file_system:
         if first < version_number <= last:
             try:
-                metadata = head.metadata if uri == head.token else read_metadata(uri, stores)
+                metadata = head.metadata if uri == head.token else read_metadata(uri, head.stores)
             except NotFoundError:
                 continue
             version = metadata.current_snapshot_id or NO_SNAPSHOT
             yield Winner(version, written_by(metadata.document), {"operation": METADATA_EDIT})
 
 
-def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot, stores: Stores) -> Verdict:
+def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot) -> Verdict:
     """The verdict on the change after the concurrent commits."""
     planned = change.planned
     if not isinstance(planned, IcebergSnapshot) or planned.token == head.token:
@@ -129,7 +140,7 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
     """Whether files written with the planned schema and spec are still valid."""
     before, after = planned.metadata, head.metadata
     if change.edit(ReplaceSchema) is not None or change.evolves:
-        for key in ("last-column-id", "current-schema-id", "last-partition-id", "default-spec-id"):
+        for key in _ASSIGNED:
             if before.document[key] != after.document[key]:
                 yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
                 return
@@ -177,8 +188,8 @@ def _row_conflicts(
     snapshots = [w for w in winners if w.document.get("operation") != METADATA_EDIT]
     if not snapshots:
         return
-    removed = change.edit(RemoveFiles)
-    if removed is not None and removed.units.num_rows:
+    removed = change.removed
+    if removed is not None and removed.num_rows:
         yield from _gone_units(removed, planned, head)
         yield from _new_deletes(planned, head)
     if change.isolation != "serializable":
@@ -190,12 +201,12 @@ def _row_conflicts(
         yield from _new_matches(change, planned, head, new_rows)
 
 
-def _gone_units(edit: RemoveFiles, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+def _gone_units(units: pa.Table, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
     """Units to remove that are no longer live in the head."""
     there = {m.path for m in head.listing.manifest_files}
     suspects = {
         path
-        for path, native in zip(edit.units.column("path").to_pylist(), edit.units.column("native").to_pylist())
+        for path, native in zip(units.column("path").to_pylist(), units.column("native").to_pylist())
         if native["manifest"] not in there
     }
     if not suspects:
