@@ -13,6 +13,7 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.iceberg.adapter import FORMAT
 from boathouse.iceberg.files import Listing
+from boathouse.ops.outcomes import data_files
 from boathouse.storage import Stores, absolute
 from boathouse.table.change import (
     AddChangeFiles,
@@ -52,7 +53,8 @@ def opened(root):
 
 def written(target, data):
     """AddFiles of these rows."""
-    return AddFiles(LocalEngine().sink(Batches.of(data), target.write_context("w"), Spread("partition")))
+    outcomes = LocalEngine().sink(Batches.of(data), target.write_context("w"), Spread("partition"))
+    return AddFiles(data_files(outcomes))
 
 
 def change_of(snap, *edits, operation="overwrite", **more):

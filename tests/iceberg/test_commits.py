@@ -184,7 +184,7 @@ def test_verdicts(make):
 
     def verdict(change):
         head = planned.newest()
-        return head.check(change, head.winners(change))
+        return head.check(change, head.winners(planned))
 
     bh.open(table.uri).append(rows(20, p="elsewhere"))
     assert isinstance(verdict(change), Rebase)

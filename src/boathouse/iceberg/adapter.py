@@ -25,6 +25,7 @@ from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
 from boathouse.table.tasks import WriteContext
 from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 
 log = logging.getLogger("boathouse")
@@ -64,8 +65,8 @@ class IcebergTable(IcebergSnapshot):
     def newest(self) -> IcebergTable:
         return snapshot.newest(self)
 
-    def winners(self, change: Change) -> Sequence[Winner] | None:
-        return conflict.winners(change, self)
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        return conflict.winners(since, self)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
         return conflict.check(change, winners, self)
@@ -139,6 +140,7 @@ class IcebergFormat:
     """Finds, opens and creates Iceberg tables."""
 
     name = "iceberg"
+    capabilities = CAPABILITIES
 
     def detect(self, context: TableContext) -> bool:
         named = context.location.metadata

@@ -22,12 +22,11 @@ from boathouse.table.change import (
     AddColumn,
     AddFiles,
     Change,
-    RemoveAll,
-    RemoveFiles,
     ReplaceSchema,
     SetProperties,
 )
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
+from boathouse.table.version import TableVersion
 from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType
 
 METADATA_EDIT: Final = "metadata"
@@ -43,41 +42,33 @@ _ASSIGNED: Final = (
 _NEW_ROWS = frozenset({"append", "overwrite"})
 
 
-def winners(change: Change, head: IcebergSnapshot) -> Sequence[Winner] | None:
-    """The ancestors of the ref's head down to the planned snapshot, oldest first; None if it is not an ancestor."""
-    planned = change.planned
-    if planned is None or planned.token == head.token:
+def winners(since: TableVersion, head: IcebergSnapshot) -> Sequence[Winner] | None:
+    """The ancestors of the ref's head down to the snapshot `since`, oldest first; None if it is not an ancestor."""
+    if since.token == head.token:
         return []
     found: list[Winner] = []
-    reached = planned.version == NO_SNAPSHOT and head.snapshot is None
+    reached = since.version == NO_SNAPSHOT and head.snapshot is None
     last: Mapping[str, Any] | None = None
     for snapshot in head.metadata.ancestors(head.version or None):
-        if int(snapshot["snapshot-id"]) == planned.version:
+        if int(snapshot["snapshot-id"]) == since.version:
             reached = True
             break
         last = snapshot
         write_id = (snapshot.get("summary") or {}).get(WRITE_ID)
         found.append(Winner(int(snapshot["snapshot-id"]), write_id, snapshot))
-    if planned.version == NO_SNAPSHOT and last is not None:
+    if since.version == NO_SNAPSHOT and last is not None:
         reached = last.get("parent-snapshot-id") is None
     if not reached:
         return None
     found.reverse()
-    if not makes_snapshot(change):
-        found += _metadata_winners(planned.token, head)
+    planned, newest = version_of(since.token), version_of(head.token)
+    if planned is not None and newest is not None and newest - planned > len(found):
+        found += _metadata_winners(planned, newest, head)
     return found
 
 
-def makes_snapshot(change: Change) -> bool:
-    """Whether the commit creates a snapshot: it adds or removes files."""
-    return any(isinstance(e, AddFiles | RemoveAll | RemoveFiles) for e in change.edits)
-
-
-def _metadata_winners(token: str, head: IcebergSnapshot) -> Iterator[Winner]:
-    """One for each metadata file since the planned one that still exists: such commits create no snapshot."""
-    first, last = version_of(token), version_of(head.token)
-    if first is None or last is None:
-        return
+def _metadata_winners(first: int, last: int, head: IcebergSnapshot) -> Iterator[Winner]:
+    """One for each metadata file of these versions that still exists: some of them created no snapshot."""
     for version_number, uri in list_metadata(head.context).file_system:
         if first < version_number <= last:
             try:

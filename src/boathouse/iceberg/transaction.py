@@ -22,7 +22,6 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.iceberg import carried, documents, manifests, readback
-from boathouse.iceberg.conflict import makes_snapshot
 from boathouse.iceberg.evolve import edit_schema
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import DATA, DELETED, EXISTING, Entry, ManifestFile, Row
@@ -92,7 +91,7 @@ def _attempt(change: Change, context: TableContext, document: Json, uri: str, he
     work: _Work | None = None
     snapshot: Json | None = None
     try:
-        if makes_snapshot(change):
+        if _makes_snapshot(change):
             work = _Work(change, head, document, context, now)
             snapshot = work.snapshot()
             documents.add_snapshot(document, snapshot, change.ref)
@@ -111,7 +110,7 @@ def _attempt(change: Change, context: TableContext, document: Json, uri: str, he
 
 def _check_transactions(change: Change) -> None:
     """A snapshot's summary records one transaction; without a snapshot there is no place for any."""
-    if change.txn is not None and not makes_snapshot(change):
+    if change.txn is not None and not _makes_snapshot(change):
         raise UnsupportedFeatureError(
             f"Iceberg keeps application transactions in snapshots, and {change.operation} creates none",
             where=str(change.location),
@@ -123,6 +122,10 @@ def _check_transactions(change: Change) -> None:
             where=str(change.location),
             advice="leave out all but one",
         )
+
+
+def _makes_snapshot(change: Change) -> bool:
+    return any(isinstance(e, AddFiles | RemoveFiles | RemoveAll) for e in change.edits)
 
 
 @dataclass
