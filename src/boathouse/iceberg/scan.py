@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.arrow.prune import Pruner
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
@@ -21,6 +20,7 @@ from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.values import Physical, initial_default, physical_list
+from boathouse.table.classify import classified
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
@@ -69,19 +69,7 @@ def _units(
     if not classify or where is None:
         units = pa.Table.from_batches(list(snapshot.files(where=where, tally=tally)), schema)
         return units, pa.chunked_array([pa.repeat(True, units.num_rows)]) if classify else None
-    paths = columns_of(where)
-    pruner = Pruner(where, paths)
-    batches, certain = [], []
-    for batch in snapshot.files(paths, where, tally=tally):
-        certain.append(pruner.must_match(batch.column("stats"), batch.column("rows")))
-        batches.append(_without_stats(batch, schema))
-    return pa.Table.from_batches(batches, schema), pa.chunked_array(certain, pa.bool_())
-
-
-def _without_stats(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = list(batch.columns)
-    arrays[schema.get_field_index("stats")] = pa.array([{}] * batch.num_rows, pa.struct([]))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return classified(snapshot.files(columns_of(where), where, tally=tally), schema, where)
 
 
 def _check_formats(units: pa.Table) -> None:
