@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 from boathouse.errors import BoathouseError, CorruptTableError, TableNotFoundError, UnsupportedFeatureError
-from boathouse.iceberg import scan, snapshot, tasks
+from boathouse.iceberg import tasks
+from boathouse.iceberg.adapter import FORMAT
 from boathouse.parquet.schema import conform, to_parquet_schema
 from boathouse.storage import Stores, absolute
+from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 
 duckdb = pytest.importorskip("duckdb")
@@ -61,11 +63,11 @@ def opened(path, options):
     at = At(version=int(options["snapshot_from_id"])) if "snapshot_from_id" in options else At()
     if "snapshot_from_timestamp" in options:
         pytest.skip("time travel by a text timestamp of DuckDB's")
-    return snapshot.load(location, Stores(), at)
+    return FORMAT.open(TableContext(location, Stores()), at)
 
 
 def table_of(snap):
-    plan = scan.plan(snap, Stores())
+    plan = snap.plan()
     if any(p.startswith("s3:") for p in plan.units["path"].to_pylist()):
         pytest.skip("the data files are elsewhere")
     schema = to_parquet_schema(snap.schema)
@@ -140,7 +142,7 @@ def folders():
 @pytest.mark.parametrize("folder", folders())
 def test_every_table_is_read_or_refused_with_a_typed_error(folder):
     try:
-        table_of(snapshot.load(Location(absolute(folder)), Stores()))
+        table_of(FORMAT.open(TableContext(Location(absolute(folder)), Stores())))
     except BoathouseError as error:
         known = (UnsupportedFeatureError, CorruptTableError, TableNotFoundError)
         assert isinstance(error, known), repr(error)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse import registry
 from boathouse.api.table import Table
 from boathouse.errors import (
     BoathouseError,
@@ -20,9 +19,11 @@ from boathouse.errors import (
     ReadOnlyError,
     UnsupportedFeatureError,
 )
+from boathouse.iceberg.adapter import FORMAT
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores, absolute
-from boathouse.table.location import Location
+from boathouse.table.context import TableContext
+from boathouse.table.location import NEWEST, At, Location
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
 DATA = pa.table({"id": pa.array(range(6), pa.int64()), "p": ["a", "a", "b", "b", "c", "c"]})
@@ -32,11 +33,13 @@ def rows(start, count=2, p="z"):
     return pa.table({"id": pa.array(range(start, start + count), pa.int64()), "p": [p] * count})
 
 
+def opened(root, stores=None, at=NEWEST):
+    return FORMAT.open(TableContext(Location(absolute(str(root))), stores or Stores()), at)
+
+
 def through(root, stores):
     """The table at `root` as opened through these stores."""
-    location = Location(absolute(str(root)))
-    format = registry.load("iceberg")
-    return Table(Handle(location, stores, format, format.load(location, stores)))
+    return Table(Handle(opened(root, stores)))
 
 
 def logged(plan=None):
@@ -83,8 +86,8 @@ def test_a_lost_race_is_prepared_again_with_the_same_manifest(make, monkeypatch)
 
     inner, attempts = adapter.transaction.prepare, []
 
-    def prepare(change, head, stores):
-        attempt = inner(change, head, stores)
+    def prepare(change, head):
+        attempt = inner(change, head)
         attempts.append(attempt)
         if len(attempts) == 1:
             monkeypatch.setattr(adapter.transaction, "prepare", inner)
@@ -117,13 +120,13 @@ def with_rival(monkeypatch, table, action, rival_action, times=1):
 
     inner, left = runner.commit, [times]
 
-    def commit(format, change, stores):
+    def commit(target, change, fresh=False):
         if left[0]:
             left[0] -= 1
             monkeypatch.setattr(runner, "commit", inner)
             rival_action(bh.open(table.uri))
             monkeypatch.setattr(runner, "commit", commit)
-        return inner(format, change, stores)
+        return inner(target, change, fresh)
 
     monkeypatch.setattr(runner, "commit", commit)
     try:
@@ -166,22 +169,22 @@ def test_verdicts(make):
 
     from boathouse.expr.parse import parse
     from boathouse.expr.resolve import bind_predicate
-    from boathouse.table.change import Change, ReadSet, Rebase, RemoveFiles, Replan
+    from boathouse.table.change import Change, ReadSet, RemoveFiles
+    from boathouse.table.verdict import Rebase, Replan
 
     table, eyes = make(DATA, partition_by=["p"])
-    format, stores = registry.load("iceberg"), Stores()
-    planned = format.load(Location(absolute(table.uri)), stores)
+    planned = opened(table.uri)
     units = pa.Table.from_batches(planned.files())
     where = bind_predicate(parse("p = 'a'"), planned.schema)
-    change = Change("iceberg", planned.location, planned, "w", "delete", (RemoveFiles(units.slice(0, 1)),))
+    change = Change("iceberg", planned.context.location, planned, "w", "delete", (RemoveFiles(units.slice(0, 1)),))
     change = replace(change, reads=ReadSet(predicates=(where,)))
     removed = units.slice(0, 1)["partition"].to_pylist()[0]["1000"]
     where = bind_predicate(parse(f"p = '{removed}'"), planned.schema)
     change = replace(change, reads=ReadSet(predicates=(where,)))
 
     def verdict(change):
-        head = format.head(change, stores)
-        return format.check(change, format.winners(change, head, stores), head, stores)
+        head = planned.newest()
+        return head.check(change, head.winners(planned))
 
     bh.open(table.uri).append(rows(20, p="elsewhere"))
     assert isinstance(verdict(change), Rebase)
@@ -458,16 +461,13 @@ def test_a_moved_table_is_read_and_not_written(make, tmp_path):
 
 
 def test_a_commit_to_a_branch_moves_that_branch_only(make):
-    from boathouse.table.location import At
-
     _, eyes = make(DATA)
     document = eyes.document()
     main = document["current-snapshot-id"]
     document["refs"]["dev"] = {"snapshot-id": main, "type": "branch"}
     document["refs"]["tag"] = {"snapshot-id": main, "type": "tag"}
     eyes.head().write_text(json.dumps(document))
-    location, format, stores = Location(absolute(str(eyes.root))), registry.load("iceberg"), Stores()
-    Table(Handle(location, stores, format, format.load(location, stores, At(ref="dev")))).append(rows(10))
+    Table(Handle(opened(eyes.root, at=At(ref="dev")))).append(rows(10))
     bh.open(str(eyes.root)).append(rows(20))
     after = eyes.document()
     assert len(after["snapshot-log"]) == 2 and after["last-sequence-number"] == 3
@@ -476,7 +476,7 @@ def test_a_commit_to_a_branch_moves_that_branch_only(make):
     assert sorted(dev["id"].to_pylist()) == [*range(6), 10, 11]
     assert after["refs"]["tag"]["snapshot-id"] == main
     with pytest.raises(BoathouseError, match="tag"):
-        Table(Handle(location, stores, format, format.load(location, stores, At(ref="tag")))).append(rows(30))
+        Table(Handle(opened(eyes.root, at=At(ref="tag")))).append(rows(30))
 
 
 @pytest.mark.parametrize("action", ["append", "properties"])
@@ -487,8 +487,8 @@ def test_a_put_below_a_head_that_ran_away_is_lost_not_won(make, monkeypatch, act
 
     inner, left = adapter.transaction.prepare, [1]
 
-    def prepare(change, head, stores):
-        attempt = inner(change, head, stores)
+    def prepare(change, head):
+        attempt = inner(change, head)
         if left[0]:
             left[0] = 0
             for i in range(3):

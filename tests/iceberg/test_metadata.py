@@ -8,9 +8,10 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import snapshot
+from boathouse.iceberg.adapter import FORMAT
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.storage import Stores, absolute
+from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 
 DATA = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
@@ -174,14 +175,14 @@ def test_time_travel(make):
     old = bh.open(uri, version=first["snapshot-id"])
     assert old.schema.names == ("id", "s") and old.to_arrow().num_rows == 3
     assert bh.open(uri).schema.names == ("id", "s", "more") and bh.open(uri).to_arrow().num_rows == 4
-    location = Location(absolute(uri))
+    context = TableContext(Location(absolute(uri)), Stores())
     for at, rows in ((first["timestamp-ms"], 3), (eyes.snapshot()["timestamp-ms"], 4)):
-        found = snapshot.load(location, Stores(), At(timestamp_ms=at))
+        found = FORMAT.open(context, At(timestamp_ms=at))
         assert sum(b.column("rows").to_pylist()[0] for b in found.files()) == rows
     with pytest.raises(bh.errors.VersionNotFoundError):
-        snapshot.load(location, Stores(), At(timestamp_ms=first["timestamp-ms"] - 1))
+        FORMAT.open(context, At(timestamp_ms=first["timestamp-ms"] - 1))
     with pytest.raises(bh.errors.VersionNotFoundError):
-        snapshot.load(location, Stores(), At(version=12345))
+        FORMAT.open(context, At(version=12345))
 
 
 def test_time_travel_follows_the_log_not_the_parents(make):
@@ -193,8 +194,8 @@ def test_time_travel_follows_the_log_not_the_parents(make):
     document["current-snapshot-id"] = document["refs"]["main"]["snapshot-id"] = one["snapshot-id"]
     document["last-updated-ms"] += 10
     eyes.head().write_text(json.dumps(document))
-    location = Location(absolute(str(eyes.root)))
-    at = [snapshot.load(location, Stores(), At(timestamp_ms=two["timestamp-ms"] + d)).version for d in (0, 10)]
+    context = TableContext(Location(absolute(str(eyes.root))), Stores())
+    at = [FORMAT.open(context, At(timestamp_ms=two["timestamp-ms"] + d)).version for d in (0, 10)]
     assert at == [two["snapshot-id"], one["snapshot-id"]]
 
 
@@ -206,11 +207,11 @@ def test_branches_and_tags_are_read(make):
     document["refs"]["old"] = {"snapshot-id": first, "type": "tag"}
     document["refs"]["dev"] = {"snapshot-id": first, "type": "branch"}
     eyes.head().write_text(json.dumps(document))
-    location = Location(absolute(str(eyes.root)))
-    assert snapshot.load(location, Stores(), At(ref="old")).version == first
-    assert snapshot.load(location, Stores(), At(ref="dev")).version == first
+    context = TableContext(Location(absolute(str(eyes.root))), Stores())
+    assert FORMAT.open(context, At(ref="old")).version == first
+    assert FORMAT.open(context, At(ref="dev")).version == first
     with pytest.raises(bh.errors.VersionNotFoundError, match="dev, main, old"):
-        snapshot.load(location, Stores(), At(ref="none"))
+        FORMAT.open(context, At(ref="none"))
 
 
 def test_the_metadata_log_is_trimmed(make):

@@ -9,25 +9,30 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse import registry
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.iceberg import manifests, scan, tasks
+from boathouse.iceberg import manifests, tasks
+from boathouse.iceberg.adapter import FORMAT
 from boathouse.iceberg.documents import add_snapshot, finish
 from boathouse.iceberg.metadata import dump
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID
 from boathouse.storage import Stores, absolute
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
 DATA = pa.table({"id": pa.array(range(8), pa.int64()), "p": ["a", "b"] * 4, "x": [float(i) for i in range(8)]})
 
 
-def plan(root, where=None, columns=None, hidden=()):
-    format = registry.load("iceberg")
-    snap = format.load(Location(absolute(str(root))), Stores())
+def opened(root, metadata=None):
+    location = Location(absolute(str(root)), None if metadata is None else absolute(metadata))
+    return FORMAT.open(TableContext(location, Stores()))
+
+
+def plan(root, where=None, columns=None, hidden=(), classify=False):
+    snap = opened(root)
     predicate = None if where is None else bind_predicate(parse(where), snap.schema)
-    return format.plan(snap, Stores(), columns, predicate, hidden)
+    return snap.plan(columns, predicate, hidden, classify=classify)
 
 
 def read(plan):
@@ -76,7 +81,7 @@ def test_summaries_and_operations(make):
 def test_history_says_who_and_why(make):
     table, eyes = make(DATA)
     table.append(DATA, message="nightly", metadata={"job": "7"}, txn=("etl", 3))
-    newest = next(iter(registry.load("iceberg").history(plan(eyes.root).snapshot, Stores())))
+    newest = next(iter(opened(eyes.root).history()))
     assert (newest.message, newest.metadata, newest.operation) == ("nightly", {"job": "7"}, "append")
     assert newest.engine.startswith("boathouse/") and newest.metrics["added-records"] == 8
     assert newest.write_id == eyes.snapshot()["summary"]["boathouse.write-id"]
@@ -122,14 +127,13 @@ def test_predicates_are_converted_with_each_manifests_own_spec(catalog):
         update.remove_field("m")
         update.add_field("t", DayTransform(), "d")
     theirs.append(data.slice(40))
-    location = Location(absolute(theirs.location()), absolute(theirs.metadata_location))
-    snap = registry.load("iceberg").load(location, Stores())
+    snap = opened(theirs.location(), theirs.metadata_location)
     assert len(snap.partitioning.specs) == 3
     for where, low, high in (
         ("t >= TIMESTAMP_NTZ '2024-02-20'", 50, 60), ("t < TIMESTAMP_NTZ '2024-01-05'", 0, 4),
         ("t > TIMESTAMP_NTZ '2024-01-30' AND t <= TIMESTAMP_NTZ '2024-02-11'", 30, 42), ("i = 45", 45, 46),
     ):  # fmt: skip
-        found = scan.plan(snap, Stores(), None, bind_predicate(parse(where), snap.schema))
+        found = snap.plan(None, bind_predicate(parse(where), snap.schema))
         expected = list(range(low, high)) if "2024-01-30" not in where else list(range(30, 42))
         assert sorted(read(found)["i"].to_pylist()) == expected, where
         assert found.units.num_rows < 23
@@ -200,14 +204,13 @@ def test_columns_that_swap_names(catalog):
         with theirs.update_schema() as update:
             update.rename_column(old, new)
     theirs.append(pa.table({"b": [3], "a": [30]}))
-    location = Location(absolute(theirs.location()), absolute(theirs.metadata_location))
-    snap = registry.load("iceberg").load(location, Stores())
+    snap = opened(theirs.location(), theirs.metadata_location)
     for where, expected in (
         ("b = 1", [{"b": 1, "a": 10}]),
         ("a > 15 AND b < 3", [{"b": 2, "a": 20}]),
         ("a = 30", [{"b": 3, "a": 30}]),
     ):
-        found = scan.plan(snap, Stores(), None, bind_predicate(parse(where), snap.schema))
+        found = snap.plan(None, bind_predicate(parse(where), snap.schema))
         assert read(found).to_pylist() == expected
 
 
@@ -225,7 +228,7 @@ def test_an_identity_partition_value_stands_for_a_missing_column(make):
 
 def delete_rows(eyes, deletes, *, sequence=None, spell=lambda p: p, spec=None, referenced=False, content=1, name="del"):
     """Adds position delete files, as another engine would: {partition p: [(data path, position), ...]}."""
-    snap = plan(eyes.root).snapshot
+    snap = opened(eyes.root)
     metadata = snap.metadata
     document = dict(metadata.document)
     spec = spec or snap.partitioning.current
@@ -283,7 +286,7 @@ def test_position_deletes(make, referenced):
     found = plan(eyes.root, hidden=("_unit", "_pos"))
     assert sorted(read(found)["id"].to_pylist()) == expected == sorted(eyes.rows()["id"].to_pylist())
     assert sorted(found.units["deleted"].to_pylist()) == [1, 2] and found.rows == 5
-    assert next(plan(eyes.root).snapshot.files()).column("deleted").to_pylist() == [None, None]
+    assert next(opened(eyes.root).files()).column("deleted").to_pylist() == [None, None]
     assert read(plan(eyes.root, "id >= 4", ["id"]))["id"].to_pylist() in ([6, 5], [5, 6])
     again = bh.open(str(eyes.root))
     assert again.count() == 5
@@ -331,7 +334,7 @@ def test_equality_deletes_are_refused_only_where_they_apply(make):
 def test_referenced_names_every_file(make):
     table, eyes = make(DATA, partition_by=["p"])
     table.delete("p = 'a'")
-    found = set(registry.load("iceberg").referenced(Location(absolute(str(eyes.root))), Stores()))
+    found = set(opened(eyes.root).referenced())
     there = {f"file://{p}" for p in eyes.root.rglob("*") if p.is_file()}
     assert there <= found
 
@@ -366,8 +369,8 @@ def test_delete_files_are_read_through_the_engines_map(make):
         sent.extend(pickle.loads(pickle.dumps(list(work))))
         return LocalEngine().map(pickle.loads(pickle.dumps(fn)), sent)
 
-    snap = plan(eyes.root).snapshot
-    found = scan.plan(snap, Stores(), map=run)
+    snap = opened(eyes.root)
+    found = snap.plan(map=run)
     assert len(sent) == 3 and sorted(read(found)["id"].to_pylist()) == [3, 4, 5, 6, 7]
     task = pickle.loads(pickle.dumps(found.tasks()))
     assert sum(b.num_rows for t in task for b in tasks.read(t)) == 5

@@ -10,8 +10,10 @@ import pytest
 
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.iceberg import scan, snapshot, tasks
+from boathouse.iceberg import tasks
+from boathouse.iceberg.adapter import FORMAT
 from boathouse.storage import Stores, absolute
+from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 
 pyiceberg = pytest.importorskip("pyiceberg")
@@ -28,12 +30,12 @@ def catalog(tmp_path):
 
 def opened(table, at=At()):
     location = Location(absolute(table.location()), absolute(table.metadata_location))
-    return snapshot.load(location, Stores(), at)
+    return FORMAT.open(TableContext(location, Stores()), at)
 
 
 def rows(snap, where=None, columns=None, hidden=()):
     predicate = None if where is None else bind_predicate(parse(where), snap.schema)
-    plan = scan.plan(snap, Stores(), columns, predicate, hidden)
+    plan = snap.plan(columns, predicate, hidden)
     batches = [b for t in plan.tasks() for b in tasks.read(t)]
     return pa.Table.from_batches(batches, plan.read.schema), plan
 
@@ -177,4 +179,4 @@ def test_hidden_columns_and_empty_projection(catalog):
     for r in got.to_pylist():
         assert read_table(paths[r["_unit"]][7:])["a"][r["_pos"]].as_py() == r["a"]
     _count, _ = rows(opened(table), None, [])
-    assert sum(b.num_rows for t in scan.plan(opened(table), Stores(), []).tasks() for b in tasks.read(t)) == 4
+    assert sum(b.num_rows for t in opened(table).plan([]).tasks() for b in tasks.read(t)) == 4

@@ -1,167 +1,178 @@
-"""Iceberg as a `TableFormat`: each method delegates to another module."""
+"""Iceberg's tables as snapshots, and the format that opens and creates them: each method delegates to another
+module."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Final, Self
 
-from boathouse.bits.lazy_import import Late
-from boathouse.errors import (
-    BoathouseError,
-    InvalidArgumentError,
-    MixedWritersError,
-    TableNotFoundError,
-    UnsafeStorageError,
-    UnsupportedFeatureError,
-)
+from boathouse.errors import BoathouseError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
-from boathouse.iceberg import snapshot, validate
+from boathouse.iceberg import conflict, evolve, history, landed, scan, snapshot, transaction, validate, write
 from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.storage import Stores, join
-from boathouse.table.format import (
-    Attempt,
-    Capabilities,
-    Committer,
-    HistoryEntry,
-    MapFunction,
-    Published,
-    Snapshot,
-    Winner,
-)
-from boathouse.table.location import NEWEST, At, Location, Version
+from boathouse.storage import join
+from boathouse.table.attempt import Attempt, Committer, Published, Winner
+from boathouse.table.change import Change, CreateTable, SchemaEdit
+from boathouse.table.commit import FileCommitter
+from boathouse.table.context import TableContext
+from boathouse.table.format import TableFormat
+from boathouse.table.location import NEWEST, At, Version
 from boathouse.table.plan import ScanPlan
+from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
 from boathouse.table.tasks import WriteContext
-from boathouse.types import PartitionSpec, Schema
-
-if TYPE_CHECKING:
-    from boathouse.iceberg import conflict, evolve, history, landed, scan, transaction, write
-    from boathouse.table import commit
-    from boathouse.table.change import AddColumn, Change, CreateTable, SetType, Verdict
-else:
-    commit = Late("boathouse.table.commit")
-    conflict = Late("boathouse.iceberg.conflict")
-    evolve = Late("boathouse.iceberg.evolve")
-    history = Late("boathouse.iceberg.history")
-    landed = Late("boathouse.iceberg.landed")
-    scan = Late("boathouse.iceberg.scan")
-    transaction = Late("boathouse.iceberg.transaction")
-    write = Late("boathouse.iceberg.write")
+from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
+from boathouse.types import Partitioning, Schema
 
 log = logging.getLogger("boathouse")
 
-
-def _own(found: Snapshot) -> IcebergSnapshot:
-    if not isinstance(found, IcebergSnapshot):
-        raise InvalidArgumentError(f"a {found.format} snapshot was given to the Iceberg format")
-    return found
+CAPABILITIES: Final = Capabilities(deletes="copy-on-write", partitions=True, transforms=True)
 
 
-class IcebergFormat:
-    """Writes format version 2 in file-system tables; other metadata is read only."""
+class IcebergTable(IcebergSnapshot):
+    """One version of an Iceberg table. Format version 2 in file-system tables is written, other metadata only read."""
 
-    name = "iceberg"
-    capabilities = Capabilities(deletes="copy-on-write", partitions=True, transforms=True)
-
-    def detect(self, location: Location, stores: Stores) -> bool:
-        if location.metadata is not None:
-            return ".metadata.json" in location.metadata
-        found = list_metadata(location.uri, stores)
-        return bool(found.file_system or found.catalog)
-
-    def load(self, location: Location, stores: Stores, at: At = NEWEST) -> IcebergSnapshot:
-        return snapshot.load(location, stores, at)
-
-    def newest(self, snapshot: Snapshot, stores: Stores) -> IcebergSnapshot:
-        return self.load(snapshot.location, stores, At(ref=snapshot.ref))
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
 
     def plan(
         self,
-        snapshot: Snapshot,
-        stores: Stores,
         columns: Sequence[str] | None = None,
         where: Expr | None = None,
         hidden: Sequence[str] = (),
         map: MapFunction | None = None,
+        classify: bool = False,
     ) -> ScanPlan:
-        return scan.plan(_own(snapshot), stores, columns, where, hidden, map)
+        return scan.plan(self, columns, where, hidden, map, classify)
 
-    def writable(self, snapshot: Snapshot, stores: Stores, allow_mixed_writers: bool = False) -> None:
-        check_writable(_own(snapshot), stores)
+    def check_writable(self) -> None:
+        check_writable(self)
 
-    def rewritable(self, snapshot: Snapshot, operation: str) -> None:
-        write.check_row_mode(_own(snapshot).metadata, operation)
+    def check_rewritable(self, operation: str) -> None:
+        write.check_row_mode(self.metadata, operation)
 
-    def create(
-        self, location: Location, create: CreateTable, snapshot: Snapshot | None = None
-    ) -> tuple[Schema, PartitionSpec]:
-        return write.create(location, create, None if snapshot is None else _own(snapshot))
+    def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
+        return evolve.evolve(self, edits)
 
-    def evolve(self, snapshot: Snapshot, edits: Sequence[AddColumn | SetType]) -> IcebergSnapshot:
-        return evolve.evolve(_own(snapshot), edits)
+    def write_context(self, write_id: str) -> WriteContext:
+        return write.write_context(self, self.paths.root, write_id)
 
-    def write_context(
-        self,
-        location: Location,
-        stores: Stores,
-        schema: Schema,
-        spec: PartitionSpec,
-        properties: Mapping[str, str],
-        write_id: str,
-        snapshot: Snapshot | None = None,
-    ) -> WriteContext:
-        found = None if snapshot is None else _own(snapshot)
-        return write.write_context(location, stores, schema, spec, properties, write_id, found)
+    def newest(self) -> IcebergTable:
+        return snapshot.newest(self)
 
-    def committer(self, location: Location, stores: Stores) -> Committer:
-        return commit.FileCommitter(stores)
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        return conflict.winners(since, self)
 
-    def head(self, change: Change, stores: Stores) -> IcebergSnapshot | None:
-        try:
-            return snapshot.load(change.location, stores, At(ref=change.ref))
-        except TableNotFoundError:
-            return None
+    def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        return conflict.check(change, winners, self)
 
-    def winners(self, change: Change, head: Snapshot, stores: Stores) -> Sequence[Winner] | None:
-        return conflict.winners(change, _own(head), stores)
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.prepare(change, self)
 
-    def check(self, change: Change, winners: Sequence[Winner], head: Snapshot, stores: Stores) -> Verdict:
-        return conflict.check(change, winners, _own(head), stores)
+    def committer(self) -> Committer:
+        return FileCommitter(self.stores)
 
-    def prepare(self, change: Change, head: Snapshot | None, stores: Stores) -> Attempt:
-        return transaction.prepare(change, None if head is None else _own(head), stores)
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, IcebergTable | None]:
+        return look_back(attempt, self.newest())
 
-    def look_back(
-        self, attempt: Attempt, change: Change, stores: Stores
-    ) -> tuple[Published | None, IcebergSnapshot | None]:
-        head = self.head(change, stores)
-        return None if head is None else landed.includes(attempt, head, stores), head
+    def published(self, attempt: Attempt, change: Change) -> None:
+        write_hint(attempt, self.context)
 
-    def published(self, attempt: Attempt, change: Change, stores: Stores) -> None:
-        """Writes version-hint.text, where other readers start their search; a failure is harmless."""
-        number = version_of(attempt.uri)
-        try:
-            storage, key = stores.resolve(join(change.location.uri, METADATA_FOLDER, HINT))
-            storage.put(key, str(number).encode())
-        except BoathouseError as error:
-            log.debug("could not write %s: %s", HINT, error)
+    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        return history.history(self, limit)
 
-    def history(self, snapshot: Snapshot, stores: Stores, limit: int | None = None) -> Iterator[HistoryEntry]:
-        return history.history(_own(snapshot), limit)
+    def find_write(self, write_id: str) -> Version | None:
+        return history.find_write(self.context, write_id)
 
-    def find_write(self, location: Location, stores: Stores, write_id: str) -> Version | None:
-        return history.find_write(location, stores, write_id)
+    def app_version(self, app: str) -> int | None:
+        return history.app_version(self, app)
 
-    def app_version(self, snapshot: Snapshot, stores: Stores, app: str) -> int | None:
-        return history.app_version(_own(snapshot), app)
-
-    def referenced(self, location: Location, stores: Stores) -> Iterator[str]:
-        return history.referenced(location, stores)
+    def referenced(self) -> Iterator[str]:
+        return history.referenced(self)
 
 
-def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
+@dataclass(frozen=True, eq=False)
+class IcebergDraft:
+    """An Iceberg table that is not created yet; `schema` and `partitioning` have the ids that it will have."""
+
+    context: TableContext
+    created: CreateTable
+    schema: Schema
+    partitioning: Partitioning
+    format: str = "iceberg"
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.created.properties
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    def write_context(self, write_id: str) -> WriteContext:
+        return write.write_context(self, self.context.location.uri, write_id)
+
+    def newest(self) -> IcebergTable:
+        return snapshot.load(self.context, NEWEST, IcebergTable)
+
+    def find_write(self, write_id: str) -> Version | None:
+        return history.find_write(self.context, write_id)
+
+    def committer(self) -> Committer:
+        return FileCommitter(self.context.stores)
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.create(change, self.context, self.created, self.schema, self.partitioning.current)
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, IcebergTable | None]:
+        return look_back(attempt, self.newest())
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        write_hint(attempt, self.context)
+
+
+class IcebergFormat:
+    """Finds, opens and creates Iceberg tables."""
+
+    name = "iceberg"
+    capabilities = CAPABILITIES
+
+    def detect(self, context: TableContext) -> bool:
+        named = context.location.metadata
+        if named is not None:
+            return ".metadata.json" in named
+        found = list_metadata(context)
+        return bool(found.file_system or found.catalog)
+
+    def open(self, context: TableContext, at: At = NEWEST) -> IcebergTable:
+        return snapshot.load(context, at, IcebergTable)
+
+    def create(self, context: TableContext, create: CreateTable) -> IcebergDraft:
+        schema, spec = write.create(context, create)
+        return IcebergDraft(context, create, schema, Partitioning((spec,), spec.id))
+
+
+def look_back(attempt: Attempt, head: IcebergTable) -> tuple[Published | None, IcebergTable | None]:
+    """Whether the table with this head includes the attempt, and the head."""
+    return landed.includes(attempt, head), head
+
+
+def write_hint(attempt: Attempt, context: TableContext) -> None:
+    """Writes version-hint.text, where other readers start their search; a failure is harmless."""
+    number = version_of(attempt.uri)
+    try:
+        storage, key = context.stores.resolve(join(context.location.uri, METADATA_FOLDER, HINT))
+        storage.put(key, str(number).encode())
+    except BoathouseError as error:
+        log.debug("could not write %s: %s", HINT, error)
+
+
+def check_writable(found: IcebergSnapshot) -> None:
     """Raises if this library may not write the table, because of its location, other writers, or its features."""
     metadata = found.metadata
     where = metadata.uri
@@ -196,9 +207,9 @@ def check_writable(found: IcebergSnapshot, stores: Stores) -> None:
             advice="set the property write.format.default to parquet with the engine that writes the table",
         )
     validate.check(metadata.document, where)
-    storage, _ = stores.resolve(found.location.uri)
+    storage, _ = found.stores.resolve(found.location.uri)
     if not storage.atomic_create:
         raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)
 
 
-FORMAT = IcebergFormat()
+FORMAT: Final[TableFormat] = IcebergFormat()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
 from boathouse.iceberg.documents import written_by
@@ -15,69 +17,69 @@ from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID, number
-from boathouse.storage import Stores
+from boathouse.table.attempt import Winner
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
     Change,
-    Conflict,
-    Rebase,
-    RemoveAll,
-    RemoveFiles,
     ReplaceSchema,
-    Replan,
     SetProperties,
-    Stop,
-    Verdict,
 )
-from boathouse.table.format import Winner
+from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
+from boathouse.table.version import TableVersion
 from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType
 
 METADATA_EDIT: Final = "metadata"
+_ASSIGNED: Final = (
+    "last-column-id",
+    "schemas",
+    "current-schema-id",
+    "last-partition-id",
+    "default-spec-id",
+    "partition-specs",
+)
+"""What ids of columns, partition fields and specs are assigned from."""
 _NEW_ROWS = frozenset({"append", "overwrite"})
 
 
-def winners(change: Change, head: IcebergSnapshot, stores: Stores) -> Sequence[Winner] | None:
-    """The ancestors of the ref's head down to the planned snapshot, oldest first; None if it is not an ancestor."""
-    planned = change.planned
-    if planned is None or planned.token == head.token:
+def winners(since: TableVersion, head: IcebergSnapshot) -> Sequence[Winner] | None:
+    """The ancestors of the ref's head down to the snapshot `since`, oldest first; None if it is not an ancestor."""
+    if since.token == head.token:
         return []
     found: list[Winner] = []
-    reached = planned.version == NO_SNAPSHOT and head.snapshot is None
+    reached = since.version == NO_SNAPSHOT and head.snapshot is None
     last: Mapping[str, Any] | None = None
     for snapshot in head.metadata.ancestors(head.version or None):
-        if int(snapshot["snapshot-id"]) == planned.version:
+        if int(snapshot["snapshot-id"]) == since.version:
             reached = True
             break
         last = snapshot
         write_id = (snapshot.get("summary") or {}).get(WRITE_ID)
         found.append(Winner(int(snapshot["snapshot-id"]), write_id, snapshot))
-    if planned.version == NO_SNAPSHOT and last is not None:
+    if since.version == NO_SNAPSHOT and last is not None:
         reached = last.get("parent-snapshot-id") is None
     if not reached:
         return None
     found.reverse()
-    if not any(isinstance(e, AddFiles | RemoveAll | RemoveFiles) for e in change.edits):
-        found += _metadata_winners(planned.token, head, stores)
+    planned, newest = version_of(since.token), version_of(head.token)
+    if planned is not None and newest is not None and newest - planned > len(found):
+        found += _metadata_winners(planned, newest, head)
     return found
 
 
-def _metadata_winners(token: str, head: IcebergSnapshot, stores: Stores) -> Iterator[Winner]:
-    """One for each metadata file since the planned one that still exists: such commits create no snapshot."""
-    first, last = version_of(token), version_of(head.token)
-    if first is None or last is None:
-        return
-    for version_number, uri in list_metadata(head.location.uri, stores).file_system:
+def _metadata_winners(first: int, last: int, head: IcebergSnapshot) -> Iterator[Winner]:
+    """One for each metadata file of these versions that still exists: some of them created no snapshot."""
+    for version_number, uri in list_metadata(head.context).file_system:
         if first < version_number <= last:
             try:
-                metadata = head.metadata if uri == head.token else read_metadata(uri, stores)
+                metadata = head.metadata if uri == head.token else read_metadata(uri, head.stores)
             except NotFoundError:
                 continue
             version = metadata.current_snapshot_id or NO_SNAPSHOT
             yield Winner(version, written_by(metadata.document), {"operation": METADATA_EDIT})
 
 
-def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot, stores: Stores) -> Verdict:
+def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot) -> Verdict:
     """The verdict on the change after the concurrent commits."""
     planned = change.planned
     if not isinstance(planned, IcebergSnapshot) or planned.token == head.token:
@@ -129,7 +131,7 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
     """Whether files written with the planned schema and spec are still valid."""
     before, after = planned.metadata, head.metadata
     if change.edit(ReplaceSchema) is not None or change.evolves:
-        for key in ("last-column-id", "current-schema-id", "last-partition-id", "default-spec-id"):
+        for key in _ASSIGNED:
             if before.document[key] != after.document[key]:
                 yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
                 return
@@ -177,8 +179,8 @@ def _row_conflicts(
     snapshots = [w for w in winners if w.document.get("operation") != METADATA_EDIT]
     if not snapshots:
         return
-    removed = change.edit(RemoveFiles)
-    if removed is not None and removed.units.num_rows:
+    removed = change.removed
+    if removed is not None and removed.num_rows:
         yield from _gone_units(removed, planned, head)
         yield from _new_deletes(planned, head)
     if change.isolation != "serializable":
@@ -190,12 +192,12 @@ def _row_conflicts(
         yield from _new_matches(change, planned, head, new_rows)
 
 
-def _gone_units(edit: RemoveFiles, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+def _gone_units(units: pa.Table, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
     """Units to remove that are no longer live in the head."""
     there = {m.path for m in head.listing.manifest_files}
     suspects = {
         path
-        for path, native in zip(edit.units.column("path").to_pylist(), edit.units.column("native").to_pylist())
+        for path, native in zip(units.column("path").to_pylist(), units.column("native").to_pylist())
         if native["manifest"] not in there
     }
     if not suspects:

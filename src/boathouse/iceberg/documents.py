@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from boathouse.bits import entropy
-from boathouse.errors import InvalidArgumentError
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.metadata import MAIN, Json, TableMetadata
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, spec_fields_json
 from boathouse.iceberg.schemas import Ids, by_id, fresh_ids, schema_json, storable
 from boathouse.iceberg.validate import highest_column_id, highest_partition_id, sortable
-from boathouse.table.change import AddColumn, CreateTable, ReplaceSchema, SetProperties
+from boathouse.table.change import AddColumn, CreateTable, SetProperties
 from boathouse.types import Field, PartitionSpec, Schema, StructType
 
 OURS: Final = "boathouse"
@@ -61,6 +61,13 @@ def add_column(document: Json, edit: AddColumn, where: str) -> None:
     """A new optional column at the end of the table or of a struct, with the next ids."""
     if not edit.nullable:
         raise InvalidArgumentError(f"column `{edit.name}` is required, but existing rows have no value")
+    for what, given in (("a place", edit.after), ("a default", edit.default), ("a comment", edit.comment)):
+        if given is not None:
+            raise UnsupportedFeatureError(
+                f"column `{edit.name}` is added with {what}, which is not offered for Iceberg tables",
+                where=where,
+                advice="leave it out",
+            )
     metadata = TableMetadata(document, where)
     schema = metadata.schema
     ids = Ids(highest_column_id(document))
@@ -115,9 +122,9 @@ def check_names(document: Json, schema: Schema) -> None:
                 )
 
 
-def replace_schema(document: Json, edit: ReplaceSchema, spec: PartitionSpec) -> None:
+def replace_schema(document: Json, schema: Schema, spec: PartitionSpec) -> None:
     """An overwrite's own schema and spec, both with ids."""
-    set_schema(document, Schema(edit.schema.fields))
+    set_schema(document, Schema(schema.fields))
     known = {int(s["spec-id"]) for s in document["partition-specs"]}
     if spec.id not in known:
         added = {"spec-id": spec.id, "fields": spec_fields_json(spec)}

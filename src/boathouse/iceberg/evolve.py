@@ -1,21 +1,28 @@
-"""Schema edits with rows: the schema of files before it is committed (spec, "Schema Evolution")."""
+"""Edits of the schema: what a commit does, and the schema of files before it is committed (spec, "Schema
+Evolution")."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg import documents
 from boathouse.iceberg.metadata import Json, TableMetadata
+from boathouse.iceberg.partitions import bind_spec
+from boathouse.iceberg.schemas import Ids, merged_ids
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.table.change import AddColumn, SetType
-from boathouse.types import DataType, DecimalType, FloatType, IntegerType, Schema
+from boathouse.iceberg.validate import highest_column_id, highest_partition_id
+from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType
+from boathouse.types import DataType, DecimalType, FloatType, IntegerType, PartitionField, PartitionSpec, Schema
 from boathouse.types.evolution import with_type
 
+S = TypeVar("S", bound=IcebergSnapshot)
 
-def evolve(snapshot: IcebergSnapshot, edits: Sequence[AddColumn | SetType]) -> IcebergSnapshot:
-    """`TableFormat.evolve`: new fields get the next ids, as the commit on the same metadata will assign them."""
+
+def evolve(snapshot: S, edits: Sequence[SchemaEdit]) -> S:
+    """`Snapshot.evolve`: new fields get the next ids, as the commit on the same metadata will assign them."""
     document = dict(snapshot.metadata.document)
     for edit in edits:
         edit_schema(document, edit, snapshot.token)
@@ -23,12 +30,46 @@ def evolve(snapshot: IcebergSnapshot, edits: Sequence[AddColumn | SetType]) -> I
     return replace(snapshot, metadata=metadata, schema=metadata.schema)
 
 
-def edit_schema(document: Json, edit: AddColumn | SetType, where: str) -> None:
-    """One edit of the current schema."""
-    if isinstance(edit, AddColumn):
-        documents.add_column(document, edit, where)
-    else:
-        _set_type(document, edit, where)
+def edit_schema(document: Json, edit: SchemaEdit, where: str) -> None:
+    """One edit of the current schema. Raises UnsupportedFeatureError naming a kind that is not offered."""
+    match edit:
+        case AddColumn():
+            documents.add_column(document, edit, where)
+        case SetType():
+            _set_type(document, edit, where)
+        case ReplaceSchema():
+            _replace_schema(document, edit, where)
+        case _:
+            raise UnsupportedFeatureError(f"{type(edit).__name__} is not offered for Iceberg tables", where=where)
+
+
+def _replace_schema(document: Json, edit: ReplaceSchema, where: str) -> None:
+    metadata = TableMetadata(document, where)
+    schema = merged_ids(edit.schema, metadata.schema, Ids(highest_column_id(document)))
+    documents.check_names(document, schema)
+    fields = metadata.partitioning.current.fields if edit.partition_by is None else edit.partition_by
+    documents.replace_schema(document, schema, _new_spec(metadata, fields, schema))
+
+
+def _new_spec(metadata: TableMetadata, partition_by: Sequence[PartitionField], schema: Schema) -> PartitionSpec:
+    """The spec of an overwrite: an existing equal one is reused, equal fields keep their ids."""
+    specs = metadata.partitioning.specs
+    highest = max(s.id for s in specs)
+    last = highest_partition_id(metadata.document)
+    bound, _ = bind_spec(partition_by, schema, highest + 1, last)
+    known = {(f.source_id, str(f.transform), f.name): f.id for s in specs for f in s}
+    fields = []
+    for f in bound:
+        id = known.get((f.source_id, str(f.transform), f.name))
+        if id is None:
+            last += 1
+        fields.append(replace(f, id=last if id is None else id))
+    for spec in specs:
+        if [(f.id, f.name, f.source_id, f.transform) for f in spec] == [
+            (f.id, f.name, f.source_id, f.transform) for f in fields
+        ]:
+            return PartitionSpec(spec.id, tuple(fields))
+    return PartitionSpec(highest + 1, tuple(fields))
 
 
 def _set_type(document: Json, edit: SetType, where: str) -> None:

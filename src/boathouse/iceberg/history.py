@@ -24,8 +24,9 @@ from boathouse.iceberg.summaries import (
     user_metadata,
 )
 from boathouse.storage import Stores, absolute, join
-from boathouse.table.format import HistoryEntry
-from boathouse.table.location import Location, Version
+from boathouse.table.context import TableContext
+from boathouse.table.location import NEWEST, Version
+from boathouse.table.snapshot import HistoryEntry
 
 
 def history(snapshot: IcebergSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
@@ -51,13 +52,13 @@ def _entry(document: Mapping[str, Any], where: str) -> HistoryEntry:
     )
 
 
-def find_write(location: Location, stores: Stores, write_id: str) -> Version | None:
+def find_write(context: TableContext, write_id: str) -> Version | None:
     """The version that a write created: searched in the snapshots, then in the remaining metadata files."""
-    head = head_metadata(location, stores)
+    head = head_metadata(context)
     for id, snapshot in head.snapshots.items():
         if (snapshot.get("summary") or {}).get(WRITE_ID) == write_id:
             return id
-    for metadata in _versions(head, stores):
+    for metadata in _versions(head, context.stores):
         if written_by(metadata.document) == write_id:
             return metadata.current_snapshot_id or NO_SNAPSHOT
     return None
@@ -86,21 +87,22 @@ def app_version(snapshot: IcebergSnapshot, app: str) -> int | None:
     return found
 
 
-def referenced(location: Location, stores: Stores) -> Iterator[str]:
-    """URIs of every file that a retained snapshot, a ref or a log needs."""
-    head = load(location, stores)
+def referenced(snapshot: IcebergSnapshot) -> Iterator[str]:
+    """URIs of every file that a retained snapshot, a ref or a log of the table needs now."""
+    context = snapshot.context
+    head = load(context, NEWEST, IcebergSnapshot)
     paths = head.paths
     yield head.token
-    yield from (uri for _, uri in list_metadata(location.uri, stores).file_system if uri != head.token)
-    yield join(location.uri, METADATA_FOLDER, HINT)
+    yield from (uri for _, uri in list_metadata(context).file_system if uri != head.token)
+    yield join(context.location.uri, METADATA_FOLDER, HINT)
     document = head.metadata.document
     yield from (paths.uri(e["metadata-file"]) for e in document.get("metadata-log") or [])
     for name in ("statistics", "partition-statistics"):
         yield from (paths.uri(e["statistics-path"]) for e in document.get(name) or [])
     seen: set[str] = set()
-    for snapshot in head.metadata.snapshots.values():
-        yield paths.uri(snapshot["manifest-list"])
-        listing = Listing(head.metadata, snapshot, head.schema, paths, stores)
+    for retained in head.metadata.snapshots.values():
+        yield paths.uri(retained["manifest-list"])
+        listing = Listing(head.metadata, retained, head.schema, paths, context.stores)
         for source in listing.manifest_files:
             if source.path in seen:
                 continue

@@ -13,11 +13,11 @@ from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import decompressed, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import WRITE_ID
-from boathouse.storage import Stores, basename
-from boathouse.table.format import Attempt, Published
+from boathouse.storage import basename
+from boathouse.table.attempt import Attempt, Published
 
 
-def includes(attempt: Attempt, head: IcebergSnapshot, stores: Stores) -> Published | None:
+def includes(attempt: Attempt, head: IcebergSnapshot) -> Published | None:
     """`won` only if the versions above ours descend from ours; None while a listing does not show ours yet."""
     ours, newest = version_of(attempt.uri), version_of(head.token)
     if head.token == attempt.uri:
@@ -26,9 +26,9 @@ def includes(attempt: Attempt, head: IcebergSnapshot, stores: Stores) -> Publish
         return "unknown"
     if newest <= ours:
         return None
-    above = [(n, uri) for n, uri in list_metadata(head.location.uri, stores).file_system if n > ours]
+    above = [(n, uri) for n, uri in list_metadata(head.context).file_system if n > ours]
     next_uri = min(above)[1] if above else head.token
-    later = [head.metadata] if next_uri == head.token else [read_metadata(next_uri, stores), head.metadata]
+    later = [head.metadata] if next_uri == head.token else [read_metadata(next_uri, head.stores), head.metadata]
     mine = TableMetadata.parse(decompressed(attempt.body, attempt.uri), attempt.uri)
     made = mine.snapshots.get(attempt.version, {}).get("summary") or {}
     if made.get(WRITE_ID) == written_by(mine.document):

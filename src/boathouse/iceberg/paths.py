@@ -14,6 +14,7 @@ from typing import Final
 from boathouse.bits.inflate import Budget
 from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError
 from boathouse.storage import Stores, absolute, basename, join, parent, relative
+from boathouse.table.context import TableContext
 
 METADATA_FOLDER: Final = "metadata"
 HINT: Final = "version-hint.text"
@@ -44,9 +45,9 @@ class MetadataFiles:
         return number, uri
 
 
-def list_metadata(root: str, stores: Stores) -> MetadataFiles:
+def list_metadata(context: TableContext) -> MetadataFiles:
     """One listing of the table's `metadata` folder, sorted by number."""
-    storage, key = stores.resolve(join(root, METADATA_FOLDER))
+    storage, key = context.stores.resolve(join(context.location.uri, METADATA_FOLDER))
     file_system: list[tuple[int, str]] = []
     catalog: list[tuple[int, str]] = []
     for info in storage.list_dir(key)[1]:

@@ -20,9 +20,9 @@ from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.values import Physical, initial_default, physical_list
-from boathouse.storage import Stores
-from boathouse.table.format import MapFunction
+from boathouse.table.classify import classified
 from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.snapshot import MapFunction
 from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import PARQUET, VECTOR, deletes_schema
 from boathouse.types import Field, Partitioning, Schema
@@ -40,11 +40,11 @@ Tuple = tuple[int, tuple[Key, ...]]
 
 def plan(
     snapshot: IcebergSnapshot,
-    stores: Stores,
     columns: Sequence[str] | None = None,
     where: Expr | None = None,
     hidden: Sequence[str] = (),
     map: MapFunction | None = None,
+    classify: bool = False,
 ) -> ScanPlan:
     """The plan for these columns and this bound predicate. Raises UnsupportedFeatureError for unsupported files or
     deletes."""
@@ -54,12 +54,22 @@ def plan(
     if unknown:
         raise UnsupportedFeatureError(f"the metadata column {unknown[0]} is not offered for Iceberg tables")
     tally = Tally()
-    batches = list(snapshot.files(where=where, tally=tally))
-    units = pa.Table.from_batches(batches, snapshot.listing.schema_of_files())
+    units, certain = _units(snapshot, where, tally, classify)
     _check_formats(units)
-    units, deletes = resolve_deletes(snapshot, units, stores, map)
-    read = read_spec(snapshot, stores, output, where, tuple(hidden))
-    return ScanPlan(snapshot, read, units, deletes, where, tally)
+    units, deletes = resolve_deletes(snapshot, units, map)
+    read = read_spec(snapshot, output, where, tuple(hidden))
+    return ScanPlan(read, units, deletes, where, tally, certain)
+
+
+def _units(
+    snapshot: IcebergSnapshot, where: Expr | None, tally: Tally, classify: bool
+) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    """FILES without statistics, and if requested whether all rows of each certainly satisfy the predicate."""
+    schema = snapshot.listing.schema_of_files()
+    if not classify or where is None:
+        units = pa.Table.from_batches(list(snapshot.files(where=where, tally=tally)), schema)
+        return units, pa.chunked_array([pa.repeat(True, units.num_rows)]) if classify else None
+    return classified(snapshot.files(columns_of(where), where, tally=tally), schema, where)
 
 
 def _check_formats(units: pa.Table) -> None:
@@ -72,7 +82,7 @@ def _check_formats(units: pa.Table) -> None:
 
 
 def read_spec(
-    snapshot: IcebergSnapshot, stores: Stores, output: tuple[str, ...], where: Expr | None, hidden: tuple[str, ...]
+    snapshot: IcebergSnapshot, output: tuple[str, ...], where: Expr | None, hidden: tuple[str, ...]
 ) -> ReadSpec:
     """How the snapshot's files are read for these output columns."""
     schema = snapshot.schema
@@ -85,7 +95,7 @@ def read_spec(
     if mapping is not None:
         options["ids"] = NameMapping.parse(mapping, snapshot.token).paths
     version = version_words(snapshot.version, snapshot.location.uri)
-    return ReadSpec("iceberg", data_files(stores), made, output, hidden, where, options, version)
+    return ReadSpec("iceberg", data_files(snapshot.stores), made, output, hidden, where, options, version)
 
 
 def _constants(partitioning: Partitioning, schema: Schema) -> Mapping[tuple[str, ...], Mapping[int, int]]:
@@ -124,9 +134,7 @@ class _DeleteFile:
     only: str | None
 
 
-def resolve_deletes(
-    snapshot: IcebergSnapshot, units: pa.Table, stores: Stores, map: MapFunction | None
-) -> tuple[pa.Table, pa.Table]:
+def resolve_deletes(snapshot: IcebergSnapshot, units: pa.Table, map: MapFunction | None) -> tuple[pa.Table, pa.Table]:
     """The units with `deletes` and `deleted` filled in, and DELETES with a deletion vector for each unit that has
     any."""
     none = deletes_schema().empty_table()
@@ -135,7 +143,7 @@ def resolve_deletes(
         return units, none
     index = _Units.of(units, snapshot.partitioning)
     files = list(_delete_files(snapshot, index))
-    tasks = [DeleteFileTask(f.index, data_files(stores), f.uri) for f in files]
+    tasks = [DeleteFileTask(f.index, data_files(snapshot.stores), f.uri) for f in files]
     bitmaps: dict[int, Bitmap] = {}
     for batch in _run(map, tasks):
         for delete, path, inline in zip(*(batch.column(i).to_pylist() for i in range(3))):

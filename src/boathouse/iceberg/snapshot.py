@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -22,15 +22,19 @@ from boathouse.iceberg.files import Listing
 from boathouse.iceberg.metadata import MAIN, TableMetadata
 from boathouse.iceberg.paths import MetadataFiles, Paths, list_metadata, read_bytes
 from boathouse.storage import Stores, basename
-from boathouse.table.format import MapFunction
-from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.context import TableContext
+from boathouse.table.location import At, Location
 from boathouse.table.plan import Tally
+from boathouse.table.snapshot import MapFunction
 from boathouse.types import Partitioning, Schema
 
 log = logging.getLogger("boathouse")
 
 NO_SNAPSHOT = 0
 """The version of a table that has no snapshot yet; snapshot ids are positive."""
+
+
+S = TypeVar("S", bound="IcebergSnapshot")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +44,20 @@ class IcebergSnapshot:
     `snapshot` is its JSON, None for a table without one. `token` is the URI of the metadata document.
     """
 
-    location: Location
+    context: TableContext
     metadata: TableMetadata
     snapshot: Mapping[str, Any] | None
     ref: str | None
     schema: Schema
-    stores: Stores
     format: str = "iceberg"
+
+    @property
+    def location(self) -> Location:
+        return self.context.location
+
+    @property
+    def stores(self) -> Stores:
+        return self.context.stores
 
     @property
     def version(self) -> int:
@@ -120,50 +131,60 @@ def engine_of(summary: Mapping[str, Any]) -> str | None:
     return f"{name}/{version}" if version else str(name)
 
 
-def load(location: Location, stores: Stores, at: At = NEWEST) -> IcebergSnapshot:
-    """Opens a table. Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError."""
-    metadata = head_metadata(location, stores)
-    return at_point(location, metadata, stores, at)
+def load(context: TableContext, at: At, cls: type[S]) -> S:
+    """Opens a table, as a snapshot of class `cls`.
+
+    Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError.
+    """
+    return at_point(context, head_metadata(context), at, cls)
 
 
-def head_metadata(location: Location, stores: Stores) -> TableMetadata:
+def newest(snapshot: S) -> S:
+    """The newest snapshot of the same ref. It is `snapshot` itself, with what that has read, if nothing changed."""
+    found = load(snapshot.context, At(ref=snapshot.ref), type(snapshot))
+    same = found.token == snapshot.token and found.metadata.document == snapshot.metadata.document
+    return snapshot if same and (found.version, found.schema) == (snapshot.version, snapshot.schema) else found
+
+
+def head_metadata(context: TableContext) -> TableMetadata:
     """The named metadata document, or the newest of the table's folder."""
-    if location.metadata is not None:
+    named = context.location.metadata
+    if named is not None:
         try:
-            return read_metadata(location.metadata, stores)
+            return read_metadata(named, context.stores)
         except NotFoundError:
-            raise TableNotFoundError("there is no metadata file", where=location.metadata) from None
+            raise TableNotFoundError("there is no metadata file", where=named) from None
     # A writer that cleans up old metadata may remove what was just listed: then there is a newer one.
     for _ in range(3):
-        found = list_metadata(location.uri, stores)
+        found = list_metadata(context)
         try:
-            return _newest(found, location, stores)
+            return _newest(found, context)
         except TableNotFoundError:
             raise
         except NotFoundError:
             continue
-    raise TableNotFoundError("metadata files keep disappearing while they are read", where=location.uri)
+    raise TableNotFoundError("metadata files keep disappearing while they are read", where=context.location.uri)
 
 
-def _newest(found: MetadataFiles, location: Location, stores: Stores) -> TableMetadata:
+def _newest(found: MetadataFiles, context: TableContext) -> TableMetadata:
     head = found.newest()
     if head is not None and found.catalog:
         raise AmbiguousFormatError(
             f"the metadata folder has files of a file-system table ({basename(head[1])}) "
             f"and of a catalog ({basename(found.catalog[-1][1])})",
-            where=location.uri,
+            where=context.location.uri,
             advice="open the intended *.metadata.json",
         )
     if head is not None:
-        return read_metadata(head[1], stores)
+        return read_metadata(head[1], context.stores)
     if not found.catalog:
-        raise TableNotFoundError("there is no Iceberg metadata", where=location.uri)
+        raise TableNotFoundError("there is no Iceberg metadata", where=context.location.uri)
     number = found.catalog[-1][0]
-    rivals = [read_metadata(uri, stores) for n, uri in found.catalog if n == number]
+    rivals = [read_metadata(uri, context.stores) for n, uri in found.catalog if n == number]
     newest = max(rivals, key=lambda m: int(m.document["last-updated-ms"]))
     log.warning(
         "%s belongs to a catalog, and only the catalog knows its current metadata: reading %s",
-        location.uri,
+        context.location.uri,
         basename(newest.uri),
     )
     return newest
@@ -174,7 +195,7 @@ def read_metadata(uri: str, stores: Stores) -> TableMetadata:
     return TableMetadata.parse(read_bytes(stores, uri), uri)
 
 
-def at_point(location: Location, metadata: TableMetadata, stores: Stores, at: At) -> IcebergSnapshot:
+def at_point(context: TableContext, metadata: TableMetadata, at: At, cls: type[S]) -> S:
     """The snapshot at a version, a time or a ref: a branch has the table's schema, others the snapshot's own."""
     if at.version is not None and at.timestamp_ms is not None:
         raise InvalidArgumentError("both a version and a timestamp are given", advice="give one of them")
@@ -185,21 +206,21 @@ def at_point(location: Location, metadata: TableMetadata, stores: Stores, at: At
     ref = metadata.refs.get(at.ref or MAIN)
     head = None if ref is None else int(ref["snapshot-id"])
     if at.version is not None:
-        return _pinned(location, metadata, stores, at, _listed(metadata, at.version))
+        return _pinned(context, metadata, at, _listed(metadata, at.version), cls)
     if at.timestamp_ms is not None:
-        return _pinned(location, metadata, stores, at, as_of(metadata, at.timestamp_ms, at.ref, head))
+        return _pinned(context, metadata, at, as_of(metadata, at.timestamp_ms, at.ref, head), cls)
     if head is None:
-        return IcebergSnapshot(location, metadata, None, at.ref, metadata.schema, stores)
+        return cls(context, metadata, None, at.ref, metadata.schema)
     snapshot = _listed(metadata, head)
     branch = at.ref is None or at.ref == MAIN or (ref or {}).get("type") == "branch"
     schema = metadata.schema if branch else metadata.schema_of(snapshot)
-    return IcebergSnapshot(location, metadata, snapshot, at.ref, schema, stores)
+    return cls(context, metadata, snapshot, at.ref, schema)
 
 
 def _pinned(
-    location: Location, metadata: TableMetadata, stores: Stores, at: At, snapshot: Mapping[str, Any] | None
-) -> IcebergSnapshot:
-    return IcebergSnapshot(location, metadata, snapshot, at.ref, metadata.schema_of(snapshot), stores)
+    context: TableContext, metadata: TableMetadata, at: At, snapshot: Mapping[str, Any] | None, cls: type[S]
+) -> S:
+    return cls(context, metadata, snapshot, at.ref, metadata.schema_of(snapshot))
 
 
 def _listed(metadata: TableMetadata, snapshot_id: int) -> Mapping[str, Any] | None:

@@ -92,7 +92,8 @@ class Tallies:
 
 def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) -> dict[str, str]:
     """The summary of the snapshot for `change`; `parent` is the previous snapshot."""
-    found: dict[str, str] = {"operation": tallies.operation}
+    same_rows = change.operation == "replace" or not change.data_change
+    found: dict[str, str] = {"operation": "replace" if same_rows else tallies.operation}
     for key, value in change.metadata.items():
         if key in _KNOWN or key.startswith("boathouse."):
             raise InvalidArgumentError(f"metadata key {key!r} has a meaning of its own in Iceberg snapshots")

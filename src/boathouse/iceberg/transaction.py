@@ -9,9 +9,10 @@ import gzip
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.bits import entropy
 from boathouse.errors import (
@@ -28,8 +29,9 @@ from boathouse.iceberg.metadata import Json, TableMetadata, dump
 from boathouse.iceberg.paths import METADATA_FOLDER, compressed, next_uri
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot
 from boathouse.iceberg.summaries import Tallies, summary
-from boathouse.iceberg.write import added_entries, create
-from boathouse.storage import PutMode, Stores, absolute, join
+from boathouse.iceberg.write import added_entries
+from boathouse.storage import PutMode, absolute, join
+from boathouse.table.attempt import Attempt
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
@@ -38,97 +40,92 @@ from boathouse.table.change import (
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,
-    SetDeletes,
     SetProperties,
+    SetTransaction,
     SetType,
 )
 from boathouse.table.commit import discard
-from boathouse.table.format import Attempt
-from boathouse.types import PartitionSpec
+from boathouse.table.context import TableContext
+from boathouse.types import PartitionSpec, Schema
 
 METADATA_PATH: Final = "write.metadata.path"
 ENTRIES_PER_MANIFEST: Final = 20_000
+OFFERED: Final = (
+    AddFiles, RemoveFiles, RemoveAll, ReplaceSchema, AddColumn, SetType, SetProperties, SetTransaction,
+)  # fmt: skip
 _CODECS = {"gzip": "deflate", "zstd": "zstandard", "uncompressed": "null"}
 
 
-def prepare(change: Change, head: IcebergSnapshot | None, stores: Stores) -> Attempt:
-    """Writes the manifests and the list of the commit, and returns its metadata document.
+def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
+    """Writes the manifests and the list of the commit that follows `head`, and returns its metadata document.
 
     Raises if the commit is impossible; then nothing of it is left behind.
     """
-    created = change.edit(CreateTable)
-    if created is not None:
-        document, uri = _created(change, created)
-    elif head is None:
-        raise InvalidArgumentError("there is no table to commit to", where=str(change.location))
-    else:
-        document, uri = dict(head.metadata.document), next_uri(head.token)
-        _edit_metadata(change, head, document)
+    change.require(*OFFERED)
+    document = dict(head.metadata.document)
+    for properties in change.all(SetProperties):
+        documents.set_properties(document, properties)
+    for edit in change.schema_edits:
+        edit_schema(document, edit, head.token)
+    documents.settle_sort_order(document)
+    _check_transactions(change)
+    return _attempt(change, head.context, document, next_uri(head.token), head)
+
+
+def create(change: Change, context: TableContext, created: CreateTable, schema: Schema, spec: PartitionSpec) -> Attempt:
+    """The first commit of a table, as `prepare`."""
+    change.require(CreateTable, AddFiles, SetTransaction)
+    document = documents.new_document(created, schema, spec, context.location.uri)
+    codec = created.properties.get("write.metadata.compression-codec", "none").lower()
+    if codec not in ("none", "gzip"):
+        raise UnsupportedFeatureError(f"metadata compression {codec!r} is not offered", advice="use none or gzip")
+    name = "v1.gz.metadata.json" if codec == "gzip" else "v1.metadata.json"
+    return _attempt(change, context, document, join(context.location.uri, METADATA_FOLDER, name), None)
+
+
+def _attempt(change: Change, context: TableContext, document: Json, uri: str, head: IcebergSnapshot | None) -> Attempt:
+    """The attempt that makes `document`, completed by a snapshot if files are added or removed, the next version."""
     before = None if head is None else head.metadata
     now = entropy.current().now_ms()
     now = now if before is None else max(now, int(before.document["last-updated-ms"]) + 1)
     work: _Work | None = None
     snapshot: Json | None = None
     try:
-        if any(isinstance(e, AddFiles | RemoveFiles | RemoveAll | SetDeletes) for e in change.edits):
-            work = _Work(change, head, document, stores, now)
+        if _makes_snapshot(change):
+            work = _Work(change, head, document, context, now)
             snapshot = work.snapshot()
             documents.add_snapshot(document, snapshot, change.ref)
-        elif change.txn is not None and created is None:
-            raise UnsupportedFeatureError(
-                f"Iceberg keeps application transactions in snapshots, and {change.operation} creates none",
-                where=str(change.location),
-                advice="leave txn out",
-            )
         documents.finish(document, before, now, change.write_id)
         body = dump(document)
         readback.check_metadata(body, uri, before, snapshot)
     except Exception:
         if work is not None:
-            discard(stores, (*work.side, *work.kept))
+            discard(context.stores, (*work.side, *work.kept))
         raise
     version = work.snapshot_id if work is not None else NO_SNAPSHOT if head is None else head.version
     side = () if work is None else tuple(work.side)
-    return Attempt(uri, gzip.compress(body, mtime=0) if compressed(uri) else body, version, side, _token(head))
+    token = None if head is None else head.token
+    return Attempt(uri, gzip.compress(body, mtime=0) if compressed(uri) else body, version, side, token)
 
 
-def _token(head: IcebergSnapshot | None) -> str | None:
-    return None if head is None else head.token
+def _check_transactions(change: Change) -> None:
+    """A snapshot's summary records one transaction; without a snapshot there is no place for any."""
+    if change.txn is not None and not _makes_snapshot(change):
+        raise UnsupportedFeatureError(
+            f"Iceberg keeps application transactions in snapshots, and {change.operation} creates none",
+            where=str(change.location),
+            advice="leave txn out",
+        )
+    if len(list(change.all(SetTransaction))) > 1:
+        raise UnsupportedFeatureError(
+            "more than one application transaction in a commit is not offered for Iceberg tables",
+            where=str(change.location),
+            advice="leave out all but one",
+        )
 
 
-def _created(change: Change, edit: CreateTable) -> tuple[Json, str]:
-    schema, spec = create(change.location, edit)
-    document = documents.new_document(edit, schema, spec, change.location.uri)
-    codec = edit.properties.get("write.metadata.compression-codec", "none").lower()
-    if codec not in ("none", "gzip"):
-        raise UnsupportedFeatureError(f"metadata compression {codec!r} is not offered", advice="use none or gzip")
-    name = "v1.gz.metadata.json" if codec == "gzip" else "v1.metadata.json"
-    return document, join(change.location.uri, METADATA_FOLDER, name)
-
-
-def _edit_metadata(change: Change, head: IcebergSnapshot, document: Json) -> None:
-    for edit in change.edits:
-        match edit:
-            case SetProperties():
-                documents.set_properties(document, edit)
-            case AddColumn() | SetType():
-                edit_schema(document, edit, head.token)
-            case ReplaceSchema():
-                again = CreateTable(edit.schema, edit.partition_by or ())
-                spec = create_spec(head, again, edit)
-                documents.replace_schema(document, edit, spec)
-    documents.settle_sort_order(document)
-
-
-def create_spec(head: IcebergSnapshot, again: CreateTable, edit: ReplaceSchema) -> PartitionSpec:
-    """The spec of an overwrite; its fields got their ids when the files were written."""
-    fields = edit.partition_by if edit.partition_by is not None else head.partitioning.current.fields
-    for spec in head.partitioning.specs:
-        if [(f.id, f.source_id, f.transform, f.name) for f in spec] == [
-            (f.id, f.source_id, f.transform, f.name) for f in fields
-        ]:
-            return PartitionSpec(spec.id, tuple(fields))
-    return PartitionSpec(max(s.id for s in head.partitioning.specs) + 1, tuple(fields))
+def _makes_snapshot(change: Change) -> bool:
+    return any(isinstance(e, AddFiles | RemoveFiles | RemoveAll) for e in change.edits)
 
 
 @dataclass
@@ -138,7 +135,7 @@ class _Work:
     change: Change
     head: IcebergSnapshot | None
     document: Json
-    stores: Stores
+    context: TableContext
     now: int
     side: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -154,23 +151,16 @@ class _Work:
         self.properties = self.metadata.properties
         codec = self.properties.get("write.avro.compression-codec", "gzip").lower()
         self.codec = _CODECS.get(codec, "deflate")
-        root = self.change.location.uri if self.head is None else self.head.paths.root
+        root = self.context.location.uri if self.head is None else self.head.paths.root
         place = self.properties.get(METADATA_PATH)
         self.folder = absolute(place) if place else join(root, METADATA_FOLDER)
 
     def snapshot(self) -> Json:
         """The snapshot object, its manifests and manifest list written."""
-        if self.change.edit(SetDeletes) is not None:
-            raise UnsupportedFeatureError(
-                "deleting rows by delete files is not offered for Iceberg tables",
-                where=str(self.change.location),
-                advice="rewrite the files without the rows",
-            )
-        added = self.change.edit(AddFiles)
         # Everything that may be unreadable is read before anything is written: manifests of added files outlive an
         # attempt.
         carried = self.carry()
-        rows = [*([] if added is None else self.add(added)), *carried]
+        rows = [*self.add(), *carried]
         parent = None if self.head is None else self.head.snapshot
         uri = join(self.folder, f"snap-{self.snapshot_id}-1-{self.uuid}.avro")
         keys = {"snapshot-id": str(self.snapshot_id), "sequence-number": str(self.sequence)}
@@ -191,35 +181,41 @@ class _Work:
         }
 
     def put(self, uri: str, data: bytes) -> None:
-        storage, key = self.stores.resolve(uri)
+        storage, key = self.context.stores.resolve(uri)
         storage.put(key, data, PutMode.CREATE)
         self.side.append(uri)
 
-    def add(self, edit: AddFiles) -> list[Row]:
-        """New manifests for the added files, one for each spec they were written with."""
+    def add(self) -> list[Row]:
+        """New manifests for the added files, one for each spec and sequence number they were written with."""
         rows: list[Row] = []
-        outcomes = edit.outcomes
-        for spec_id in sorted(set(outcomes.column("spec").to_pylist())):
-            spec = self.metadata.partitioning.spec(spec_id)
-            files = outcomes.filter(pa.compute.equal(outcomes.column("spec"), spec_id))
-            for start in range(0, files.num_rows, ENTRIES_PER_MANIFEST):
-                part = files.slice(start, ENTRIES_PER_MANIFEST)
-                schema = self.file_schema()
-                entries = added_entries(part, schema, spec, self.properties, edit.sequence)
-                self.tallies.added(entries, spec_id)
-                rows.append(self.added_manifest(entries, spec))
+        for sequence, outcomes in self.added():
+            for spec_id in sorted(set(outcomes.column("spec").to_pylist())):
+                spec = self.metadata.partitioning.spec(spec_id)
+                files = outcomes.filter(pc.equal(outcomes.column("spec"), spec_id))
+                for start in range(0, files.num_rows, ENTRIES_PER_MANIFEST):
+                    part = files.slice(start, ENTRIES_PER_MANIFEST)
+                    entries = added_entries(part, self.file_schema(), spec, self.properties, sequence)
+                    self.tallies.added(entries, spec_id)
+                    rows.append(self.added_manifest(entries, spec))
         return rows
 
-    def file_schema(self) -> Any:
+    def added(self) -> list[tuple[int | None, pa.Table]]:
+        """The OUTCOMES rows of added files by their data sequence number (None: this commit's)."""
+        found: dict[int | None, list[pa.Table]] = {}
+        for edit in self.change.all(AddFiles):
+            if edit.sequence is not None and not 0 <= edit.sequence < self.sequence:
+                raise InvalidArgumentError(
+                    f"files are added at sequence number {edit.sequence}, which no commit of the table has",
+                    where=str(self.change.location),
+                )
+            found.setdefault(edit.sequence, []).append(edit.outcomes)
+        return [(sequence, pa.concat_tables(tables)) for sequence, tables in found.items()]
+
+    def file_schema(self) -> Schema:
         """The schema that the added files were written with: the planned one, unless the change has its own or evolves
         it, which is allowed on the planned metadata only."""
-        replaced = self.change.edit(ReplaceSchema)
-        if replaced is not None:
-            return replaced.schema
-        if self.change.evolves:
-            return self.metadata.schema
         planned = self.change.planned
-        return self.metadata.schema if planned is None else planned.schema
+        return self.metadata.schema if planned is None or self.change.schema_edits else planned.schema
 
     def added_manifest(self, entries: Sequence[Entry], spec: PartitionSpec) -> Row:
         """A manifest named by its content: a later attempt reuses it, and never gets another one."""
@@ -228,7 +224,7 @@ class _Work:
         )
         uri = join(self.folder, f"{hashlib.sha256(names.encode()).hexdigest()[:32]}-m0.avro")
         data, row = self.encode(uri, entries, spec, DATA)
-        storage, key = self.stores.resolve(uri)
+        storage, key = self.context.stores.resolve(uri)
         self.kept.append(uri)
         try:
             storage.put(key, data, PutMode.CREATE)
@@ -251,11 +247,11 @@ class _Work:
         listing = self.head.listing
         if self.change.edit(RemoveAll) is not None:
             return [self.rewrite(listing, m, None)[0] for m in listing.manifest_files if not m.empty]
-        removed = self.change.edit(RemoveFiles)
-        if removed is None or removed.units.num_rows == 0:
+        removed = self.change.removed
+        if removed is None or removed.num_rows == 0:
             return [self.carried(listing, m) for m in listing.manifest_files if not m.empty]
-        wanted = set(removed.units.column("path").to_pylist())
-        named = set(pa.compute.struct_field(removed.units.column("native"), "manifest").to_pylist())
+        wanted = set(removed.column("path").to_pylist())
+        named = set(pc.struct_field(removed.column("native"), "manifest").to_pylist())
         return self.without(listing, wanted, named)
 
     def without(self, listing: Listing, wanted: set[str], named: Collection[str]) -> list[Row]:

@@ -10,18 +10,16 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.iceberg.documents import check_names
 from boathouse.iceberg.manifests import ADDED, Entry, partition_row
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, bind_spec
-from boathouse.iceberg.schemas import Ids, fresh_schema, merged_ids
-from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.validate import highest_column_id, highest_partition_id
+from boathouse.iceberg.schemas import fresh_schema
 from boathouse.iceberg.values import TRUNCATE_WIDTH, Physical, encode, physical_list, truncated
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
-from boathouse.storage import Stores, absolute, join
+from boathouse.storage import absolute, join
 from boathouse.table.change import CreateTable
-from boathouse.table.location import Location
+from boathouse.table.context import TableContext
+from boathouse.table.snapshot import Target
 from boathouse.table.tasks import WriteContext
 from boathouse.types import FloatType, PartitionSpec, Schema
 
@@ -32,63 +30,26 @@ COPY_ON_WRITE: Final = "copy-on-write"
 _METRICS = "write.metadata.metrics."
 
 
-def create(
-    location: Location, create: CreateTable, snapshot: IcebergSnapshot | None = None
-) -> tuple[Schema, PartitionSpec]:
-    """The schema and spec that a new table, or an overwrite with its own schema, will have.
+def create(context: TableContext, create: CreateTable) -> tuple[Schema, PartitionSpec]:
+    """The schema and spec that a new table will have.
 
     Raises UnsupportedTypeError naming the column, UnsupportedFeatureError for another format version.
     """
     if create.profile == "modern" or create.properties.get("format-version", "2") != "2":
         raise UnsupportedFeatureError(
             f"writing Iceberg format version {create.properties.get('format-version', '3')} is not offered",
-            where=str(location),
+            where=str(context),
             advice="leave format-version and profile out: version 2 is written",
         )
     if create.profile is not None:
-        raise UnsupportedFeatureError(f"Iceberg tables have no profile {create.profile!r}", where=str(location))
-    if snapshot is None:
-        schema, _ = fresh_schema(create.schema)
-        return schema, bind_spec(create.partition_by, schema, 0, FIRST_FIELD_ID - 1)[0]
-    metadata = snapshot.metadata
-    ids = Ids(highest_column_id(metadata.document))
-    schema = merged_ids(create.schema, metadata.schema, ids)
-    check_names(metadata.document, schema)
-    return schema, new_spec(metadata, create, schema)
+        raise UnsupportedFeatureError(f"Iceberg tables have no profile {create.profile!r}", where=str(context))
+    schema, _ = fresh_schema(create.schema)
+    return schema, bind_spec(create.partition_by, schema, 0, FIRST_FIELD_ID - 1)[0]
 
 
-def new_spec(metadata: TableMetadata, create: CreateTable, schema: Schema) -> PartitionSpec:
-    """The spec of an overwrite: an existing equal one is reused, equal fields keep their ids."""
-    specs = metadata.partitioning.specs
-    highest = max(s.id for s in specs)
-    last = highest_partition_id(metadata.document)
-    bound, _ = bind_spec(create.partition_by, schema, highest + 1, last)
-    known = {(f.source_id, str(f.transform), f.name): f.id for s in specs for f in s}
-    fields = []
-    for f in bound:
-        id = known.get((f.source_id, str(f.transform), f.name))
-        if id is None:
-            last += 1
-        fields.append(type(f)(f.name, f.source, f.transform, id if id is not None else last, f.type, f.source_id))
-    for spec in specs:
-        if [(f.id, f.name, f.source_id, f.transform) for f in spec] == [
-            (f.id, f.name, f.source_id, f.transform) for f in fields
-        ]:
-            return PartitionSpec(spec.id, tuple(fields))
-    return PartitionSpec(highest + 1, tuple(fields))
-
-
-def write_context(
-    location: Location,
-    stores: Stores,
-    schema: Schema,
-    spec: PartitionSpec,
-    properties: Mapping[str, str],
-    write_id: str,
-    snapshot: IcebergSnapshot | None = None,
-) -> WriteContext:
-    """How data files are written: below `write.data.path`, else the table's `data` folder."""
-    root = location.uri if snapshot is None else snapshot.paths.root
+def write_context(target: Target, root: str, write_id: str) -> WriteContext:
+    """How data files are written: below `write.data.path`, else the `data` folder of the table at `root`."""
+    properties = target.properties
     directory = absolute(properties[DATA_PATH]) if properties.get(DATA_PATH) else join(root, "data")
     options: dict[str, Any] = {"compression": _codec(properties.get("write.parquet.compression-codec", "zstd"))}
     level = properties.get("write.parquet.compression-level")
@@ -97,15 +58,15 @@ def write_context(
     group = properties.get("write.parquet.row-group-size-bytes")
     if group is not None:
         options["row_group_bytes"] = _number("write.parquet.row-group-size-bytes", group)
-    target = properties.get("write.target-file-size-bytes")
+    size = properties.get("write.target-file-size-bytes")
     return WriteContext(
         format="iceberg",
-        files=data_files(stores),
-        schema=schema,
-        spec=spec,
+        files=data_files(target.context.stores),
+        schema=target.schema,
+        spec=target.partitioning.current,
         directory=directory,
         write_id=write_id,
-        target_bytes=DEFAULT_TARGET if target is None else _number("write.target-file-size-bytes", target),
+        target_bytes=DEFAULT_TARGET if size is None else _number("write.target-file-size-bytes", size),
         options=options,
     )
 
