@@ -19,11 +19,14 @@ from boathouse.iceberg.manifests import DELETES, EQUALITY_DELETES, Entry
 from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.iceberg.tasks import MappedIds
 from boathouse.iceberg.values import Physical, initial_default, physical_list
+from boathouse.parquet.resolve import Matching
 from boathouse.table.classify import classified
+from boathouse.table.metadata_columns import OF_EVERY_UNIT, check_offered
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import MapFunction
-from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
+from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import PARQUET, VECTOR, deletes_schema
 from boathouse.types import Field, Partitioning, Schema
 
@@ -50,9 +53,7 @@ def plan(
     deletes."""
     schema = snapshot.schema
     output = tuple(schema.names if columns is None else (schema.field(c).name for c in columns))
-    unknown = [h for h in hidden if h not in HIDDEN]
-    if unknown:
-        raise UnsupportedFeatureError(f"the metadata column {unknown[0]} is not offered for Iceberg tables")
+    check_offered(hidden, OF_EVERY_UNIT, "Iceberg", snapshot.location.uri)
     tally = Tally()
     units, certain = _units(snapshot, where, tally, classify)
     _check_formats(units)
@@ -90,12 +91,14 @@ def read_spec(
     needed = list(dict.fromkeys((*output, *tested)))
     constants = _constants(snapshot.partitioning, schema)
     made = tuple(_read_column(schema.field(n), constants.get((n,), {})) for n in needed)
-    options: dict[str, Any] = {"names_diverged": names_diverged(snapshot.metadata.schemas)}
-    mapping = snapshot.properties.get(NAME_MAPPING)
+    mapping, ids = snapshot.properties.get(NAME_MAPPING), None
     if mapping is not None:
-        options["ids"] = NameMapping.parse(mapping, snapshot.token).paths
+        ids = MappedIds(NameMapping.parse(mapping, snapshot.token).paths)
     version = version_words(snapshot.version, snapshot.location.uri)
-    return ReadSpec("iceberg", data_files(snapshot.stores), made, output, hidden, where, options, version)
+    matching = Matching(default=initial_default, file_ids=ids)
+    diverged = names_diverged(snapshot.metadata.schemas)
+    files = data_files(snapshot.stores)
+    return ReadSpec("iceberg", files, made, output, hidden, where, matching, diverged, version=version)
 
 
 def _constants(partitioning: Partitioning, schema: Schema) -> Mapping[tuple[str, ...], Mapping[int, int]]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from boathouse.arrow.evaluate import mask
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
+from boathouse.bits.roaring import EMPTY
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.file.columns import naming
@@ -28,8 +28,11 @@ from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, tree
 from boathouse.lance.jsonb import to_text
 from boathouse.lance.members import joined, pruned
-from boathouse.lance.options import BFLOAT16, FIELDS
-from boathouse.table.tasks import POSITION, UNIT, ReadColumn, ReadSpec, ScanTask, data_files_of
+from boathouse.lance.options import BFLOAT16
+from boathouse.table.metadata_columns import POSITION
+from boathouse.table.reading import UnitRead, read_units
+from boathouse.table.tasks import ReadColumn, ScanTask
+from boathouse.table.units import LANCE
 
 BATCH_BYTES = 4 << 20
 MIN_BATCH_ROWS, MAX_BATCH_ROWS = 1 << 10, 1 << 16
@@ -40,15 +43,14 @@ Positions = npt.NDArray[np.int64]
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """The rows of the task's fragments, in order, with the schema `task.read.schema`."""
-    inline = dict(zip(task.deletes.column("delete").to_pylist(), task.deletes.column("inline").to_pylist()))
-    nodes = {node.id: node for node in tree(SchemaMessage.decode(task.read.options[FIELDS]).fields)}
-    for unit in task.units.select(["unit", "path", "size", "rows", "parts", "deletes"]).to_pylist():
-        deleted = EMPTY
-        for number in unit["deletes"] or ():
-            deleted = deleted | deserialize64(inline[number], where=unit["path"])
-        with data_files_of(task.read.version), ExitStack() as stack:
-            parts = _Parts(task.read.files, unit, nodes, stack)
-            yield from _Fragment(task.read, unit, parts, deleted).batches()
+    nodes = {node.id: node for node in tree(SchemaMessage.decode(task.read.native).fields)}
+
+    def fragment(read: UnitRead) -> Iterator[pa.RecordBatch]:
+        with ExitStack() as stack:
+            parts = _Parts(read.spec.files, read.unit, nodes, stack)
+            yield from _Fragment(read, parts).batches()
+
+    return read_units(task, {LANCE: fragment})
 
 
 class _Parts:
@@ -102,24 +104,27 @@ def open_part(files: DataFiles, part: Mapping[str, Any]) -> LanceFile:
 class _Fragment:
     """One fragment being read."""
 
-    spec: ReadSpec
-    unit: Mapping[str, Any]
+    read: UnitRead
     parts: _Parts
-    deleted: Bitmap
     types: Mapping[str, pa.DataType] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "types", {c.name: to_arrow_type(c.type) for c in self.spec.columns})
+        object.__setattr__(self, "types", {c.name: to_arrow_type(c.type) for c in self.read.columns})
+
+    @property
+    def unit(self) -> Mapping[str, Any]:
+        return self.read.unit
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        where = self.spec.where
-        wanted = {path[0] for path in columns_of(where)} if where is not None else set(self.spec.output)
-        first = [c for c in self.spec.columns if c.name in wanted]
-        rest = [c for c in self.spec.columns if c.name not in wanted and c.name in self.spec.output]
+        where, columns = self.read.where, self.read.columns
+        deleted = EMPTY if self.read.deleted is None else self.read.deleted
+        wanted = {path[0] for path in columns_of(where)} if where is not None else {c.name for c in columns}
+        first = [c for c in columns if c.name in wanted]
+        rest = [c for c in columns if c.name not in wanted]
         for start, arrays in self._windows(first):
             count = self._count(start)
             positions = np.arange(start, start + count)
-            alive = ~self.deleted.mask(start, count)
+            alive = ~deleted.mask(start, count)
             if not alive.all():
                 positions = positions[alive]
                 keep = pa.array(alive)
@@ -210,12 +215,10 @@ class _Fragment:
         return plain_array(column, self.types[name])
 
     def _finish(self, arrays: Mapping[str, pa.Array], positions: Positions) -> pa.RecordBatch:
-        hidden = {POSITION: positions, UNIT: np.full(len(positions), self.unit["unit"], np.int64)}
-        columns = [arrays[name] for name in self.spec.output]
-        columns += [pa.array(hidden[name], pa.int64()) for name in self.spec.hidden]
-        if not columns:
-            return _batch({}, len(positions)).select([])
-        return pa.RecordBatch.from_arrays(columns, schema=self.spec.schema)
+        found = {c.name: arrays[c.name] for c in self.read.columns}
+        if self.read.positions:
+            found[POSITION] = pa.array(positions, pa.int64())
+        return pa.record_batch([*found.values()], [*found]) if found else _batch({}, len(positions)).select([])
 
 
 def plain_array(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array:

@@ -9,19 +9,20 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits.roaring import Bitmap, serialize64
-from boathouse.errors import CorruptTableError, InvalidArgumentError
+from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.deletions import read_deletions
 from boathouse.lance.file.messages import SchemaMessage
 from boathouse.lance.messages import DataFragment
-from boathouse.lance.options import FIELDS, NATIVE, NO_PARTITION
+from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.classify import classified
+from boathouse.table.metadata_columns import OF_EVERY_UNIT, check_offered
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import MapFunction
-from boathouse.table.tasks import HIDDEN, ReadColumn, ReadSpec, version_words
+from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
 from boathouse.types import Schema
 
@@ -40,9 +41,7 @@ def plan(
 
     Without statistics only a constant `where` is certain.
     """
-    unknown = [name for name in hidden if name not in HIDDEN]
-    if unknown:
-        raise InvalidArgumentError(f"there is no metadata column {', '.join(unknown)}")
+    check_offered(hidden, OF_EVERY_UNIT, "Lance", snapshot.location.uri)
     tally = Tally()
     schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
     certain = None
@@ -73,7 +72,7 @@ def read_spec(
         output=output,
         hidden=tuple(hidden),
         where=where,
-        options={FIELDS: SchemaMessage(fields=snapshot.manifest.fields).encode()},
+        native=SchemaMessage(fields=snapshot.manifest.fields).encode(),
         version=version_words(snapshot.version, snapshot.location.uri),
     )
 
