@@ -21,10 +21,8 @@ from boathouse.engines.prefetch import read_ahead
 from boathouse.errors import (
     BoathouseError,
     EvaluationError,
-    ExpressionError,
     InvalidArgumentError,
     SchemaMismatchError,
-    UnsupportedFeatureError,
 )
 
 ENGINE = LocalEngine()
@@ -50,83 +48,6 @@ LEFT = pa.table(
         "nest": [{"a": [1]}, None, {"a": []}, {"a": None}, {"a": [2]}, None, None],
     }
 )
-RIGHT = pa.table(
-    {
-        "id": pa.array([2, 2, 3, None, 5, 2**40], pa.int64()),
-        "f": [-0.0, NAN, 2.0, None, 1.5, 0.0],
-        "s": ["b", None, "ü", "", "9", "7"],
-        "m": pa.array([[("k", 1)], None, [], [("z", None)], None, None], pa.map_(pa.string(), pa.int32())),
-    }
-)
-ON = [
-    "l.id = r.id",
-    "l.id <=> r.id",
-    "l.f = r.f",
-    "l.f <=> r.f",
-    "l.s = r.s",
-    "r.id = l.id and l.f <=> r.f",
-    "l.id = r.id and (l.f < r.f or r.s is null)",
-    "l.id + 1 = r.id + 1",
-    "l.id = r.f",
-    "l.id = r.id and l.id > 1000",
-]
-SIDES = [(LEFT, RIGHT), (LEFT.slice(0, 0), RIGHT), (LEFT, RIGHT.slice(0, 0)), (LEFT.slice(0, 0), RIGHT.slice(0, 0))]
-
-
-def test_joins_match_nothing_by_null_and_the_zeros_and_nans_by_value():
-    found = ENGINE.join(rel(LEFT), rel(RIGHT), "l.f = r.f", "inner").table()
-    pairs = Counter(zip(map(repr, found.column(1).to_pylist()), map(repr, found.column(5).to_pylist())))
-    zeros = {("0.0", "-0.0"): 1, ("0.0", "0.0"): 1, ("-0.0", "-0.0"): 1, ("-0.0", "0.0"): 1}
-    assert pairs == Counter({**zeros, ("nan", "nan"): 2, ("1.5", "1.5"): 1})
-    safe = ENGINE.join(rel(LEFT), rel(RIGHT), "l.f <=> r.f", "inner").table()
-    assert safe.num_rows == found.num_rows + 1
-    assert found.column_names == ["id", "f", "s", "nest", "id", "f", "s", "m"]
-
-
-def test_keys_of_two_types_are_promoted_not_narrowed():
-    found = ENGINE.join(rel(LEFT), rel(RIGHT), "l.id = r.id", "full").table()
-    assert 2**40 in found.column(4).to_pylist()
-    text = ENGINE.join(rel(LEFT.slice(6)), rel(RIGHT.slice(5)), "l.id = r.s", "inner").table()
-    assert text.num_rows == 1
-
-
-def test_a_key_that_does_not_cast_is_an_error():
-    with pytest.raises(EvaluationError):
-        ENGINE.join(rel(LEFT), rel(RIGHT), "l.id = r.s", "inner")
-
-
-def test_rows_in_many_chunks_are_all_joined():
-    many = pa.concat_tables([pa.table({"k": [i], "v": [str(i)]}) for i in range(50)])
-    other = pa.concat_tables([pa.table({"k": [i]}) for i in range(0, 50, 2)])
-    assert ENGINE.join(rel(many), rel(other), "l.k = r.k", "semi").table()["k"].to_pylist() == list(range(0, 50, 2))
-    assert ENGINE.join(rel(many), rel(other), "l.k = r.k", "anti").table().num_rows == 25
-
-
-def test_joins_without_an_equality_or_with_strange_names_are_refused():
-    with pytest.raises(UnsupportedFeatureError, match="equality"):
-        ENGINE.join(rel(LEFT), rel(RIGHT), "l.id < r.id", "inner")
-    with pytest.raises(ExpressionError, match="struct"):
-        ENGINE.join(rel(LEFT), rel(LEFT), "l.nest = r.nest", "inner")
-    with pytest.raises(ExpressionError, match="neither side"):
-        ENGINE.join(rel(LEFT), rel(RIGHT), "id = r.id", "inner")
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("sides", range(len(SIDES)))
-def test_joins_agree_with_spark(spark, sides):
-    left, right = SIDES[sides]
-    dl = spark.createDataFrame(left).alias("l")
-    dr = spark.createDataFrame(right).alias("r")
-    dl.createOrReplaceTempView("jl")
-    dr.createOrReplaceTempView("jr")
-    word = {"inner": "inner", "left": "left outer", "full": "full outer", "semi": "left semi", "anti": "left anti"}
-    for on in ON:
-        for how in HOW:
-            ours = ENGINE.join(rel(left), rel(right), on, how).table()
-            theirs = spark.sql(f"select * from jl l {word[how]} join jr r on {on}").toArrow()
-            assert bag(ours) == bag(theirs), (on, how)
-            assert ours.column_names == theirs.column_names
-
 
 NUMBERS = pa.table(
     {

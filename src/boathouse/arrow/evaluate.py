@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow import arithmetic, functions, kernels, literals
 from boathouse.arrow.cast import cast
-from boathouse.arrow.layouts import unwrapped
+from boathouse.arrow.layouts import member, unwrapped
 from boathouse.arrow.schema import from_arrow, to_arrow_type
 from boathouse.arrow.vector import Value, as_array
 from boathouse.errors import (
@@ -143,7 +143,8 @@ def _column(e: Column, batch: pa.RecordBatch) -> pa.Array:
     for name in e.path[1:]:
         if not pa.types.is_struct(array.type):
             raise ColumnNotFoundError(f"no field {e} in the batch")
-        array = pc.struct_field(array, [_position(name, [f.name for f in array.type])])
+        at = array.type.get_field_index(name)
+        array = member(array, _position(name, [f.name for f in array.type]) if at < 0 else at)
     return plain(array, _type(e))
 
 

@@ -7,26 +7,26 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from boathouse import registry
 from boathouse.arrow.evaluate import evaluate, mask
 from boathouse.arrow.schema import from_arrow
-from boathouse.engines.join import join_tables
+from boathouse.engines.join import join
 from boathouse.engines.prefetch import BYTES_AHEAD, read_ahead
-from boathouse.engines.sources import Batches, from_data
+from boathouse.engines.sources import Batches, bind_all, from_data
 from boathouse.engines.summary import summarize
 from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
-from boathouse.expr.resolve import bind
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import settle
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES
 from boathouse.ops.tasks.sink import sink_batches
-from boathouse.table.engine import Agg, Spread, Sql
+from boathouse.table.engine import Agg, JoinType, Spread, Sql
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
@@ -58,7 +58,7 @@ class LocalEngine:
     def pin(self, rel: Batches) -> Batches:
         if not rel.once:
             return rel
-        return Batches.of(rel.table())
+        return replace(Batches.of(rel.table()), sides=rel.sides)
 
     def scan(self, plan: ScanPlan) -> Batches:
         return Batches(plan.read.schema, lambda: self.batches(plan))
@@ -74,19 +74,19 @@ class LocalEngine:
         return read_ahead(read, work, _WORKERS, bytes_ahead)
 
     def project(self, rel: Batches, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Batches:
-        schema = from_arrow(rel.schema)
-        bound = [(name, bind(parse(sql), schema)) for name, sql in columns]
-        keep = None if where is None else bind(parse(where), schema)
-        out = _project(pa.RecordBatch.from_pylist([], rel.schema), bound, None).schema
-        return Batches(out, lambda: (_project(b, bound, keep) for b in rel.open()), rel.once)
+        bound = bind_all(rel, [sql for _, sql in columns])
+        named = [(name, e) for (name, _), e in zip(columns, bound)]
+        keep = None if where is None else bind_all(rel, [where])[0]
+        out = _project(pa.RecordBatch.from_pylist([], rel.schema), named, None).schema
+        return Batches(out, lambda: (_project(b, named, keep) for b in rel.open()), rel.once)
 
     def join(
-        self, left: Batches, right: Batches, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]
+        self, left: Batches, right: Batches, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
     ) -> Batches:
-        return Batches.of(join_tables(left.table(), right.table(), on, how))
+        return join(left, right, on, how, sides)
 
-    def summary(self, rel: Batches, aggregates: Sequence[tuple[str, Agg, str]]) -> pa.Table:
-        return summarize(rel.open(), rel.schema, aggregates)
+    def summary(self, rel: Batches, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:
+        return summarize(rel, aggregates)
 
     def sink(self, rel: Batches, context: WriteContext, spread: Spread) -> pa.Table:
         """Rows in memory for a table without partitions are split into contiguous ranges, one sink per thread: files

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from boathouse.arrow.schema import from_arrow
 from boathouse.bits.names import Names
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.parse import parse
+from boathouse.expr.resolve import bind
+from boathouse.expr.sides import Sides
+from boathouse.expr.tree import Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
     """Lazy rows: `open` starts a new pass, but only once if `once` (a reader, a generator).
 
-    `whole` is the table with the rows, if they are all in memory.
+    `whole` is the table with the rows, if they are all in memory; `sides`, whether the columns are those of a join.
     """
 
     schema: pa.Schema
     open: Callable[[], Iterator[pa.RecordBatch]]
     once: bool = False
     whole: pa.Table | None = None
+    sides: bool = False
 
     @staticmethod
     def of(table: pa.Table) -> Batches:
@@ -122,3 +128,15 @@ def _rows(rows: list[Any]) -> pa.Table:
             f"cannot make columns of these rows: {error}",
             advice="pass values of one type in each column, or a pyarrow table",
         ) from error
+
+
+def bind_all(rel: Batches, sql: Sequence[str]) -> list[Expr]:
+    """Expressions over a relation, bound to its schema; over the result of a join, sides need not be named.
+
+    Raises ExpressionError, ColumnNotFoundError, UnsupportedFunctionError.
+    """
+    schema = from_arrow(rel.schema)
+    parsed = [parse(text) for text in sql]
+    if rel.sides:
+        parsed = list(map(Sides(schema).qualified, parsed))
+    return [bind(e, schema) for e in parsed]

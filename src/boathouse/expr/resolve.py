@@ -115,7 +115,8 @@ def resolve_path(path: Sequence[str], schema: Schema) -> tuple[tuple[str, ...], 
     for i, name in enumerate(path):
         if i and not isinstance(type, StructType):
             raise ColumnNotFoundError(f"`{'.'.join(found)}` is {type}, so it has no field `{name}`")
-        field = _pick(name, fields, Names(f.name for f in fields) if i else schema.places, ".".join(found))
+        places = type.places if i and isinstance(type, StructType) else schema.places
+        field = _pick(name, fields, places, ".".join(found))
         found.append(field.name)
         type = field.type
         fields = type.fields if isinstance(type, StructType) else ()

@@ -15,6 +15,7 @@ from boathouse.types import Schema
 Sql = str
 Rel = Any
 """Opaque to operations: a DataFrame, or lazy batches."""
+JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 Agg = Literal["count", "count_all", "sum", "min", "max"]
 
 
@@ -50,13 +51,21 @@ class Engine(Protocol):
         """Every row of the plan, or failure."""
 
     def project(self, rel: Rel, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Rel:
-        """Named expressions over a relation, in Spark SQL text with Spark's ANSI semantics."""
+        """Named expressions over a relation, in Spark SQL text with Spark's ANSI semantics.
 
-    def join(self, left: Rel, right: Rel, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]) -> Rel:
-        """`on` names columns by the aliases `l` and `r`."""
+        Over the result of a join, columns are named as in its condition.
+        """
 
-    def summary(self, rel: Rel, aggregates: Sequence[tuple[str, Agg, str]]) -> pa.Table:
-        """One row of (name, aggregate, column)."""
+    def join(self, left: Rel, right: Rel, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")) -> Rel:
+        """The pairs of rows that satisfy `on`: two struct columns, named by `sides`, each null where its side has no
+        match. A semi or anti join returns rows of `left`, with its columns.
+
+        `on` names columns as `target.id`; without a side if only one side has such a column.
+        In process, `right` is held in memory and `left` streams.
+        """
+
+    def summary(self, rel: Rel, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:
+        """One row of (name, aggregate, expression)."""
 
     def sink(self, rel: Rel, context: WriteContext, spread: Spread) -> pa.Table:
         """Writes every row once; returns OUTCOMES. A frame runs exactly once. Raises the first task error, typed."""

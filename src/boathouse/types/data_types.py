@@ -187,9 +187,13 @@ class Field:
         return replace(self, type=type)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StructType(DataType):
     fields: tuple[Field, ...] = ()
+
+    @cached_property
+    def places(self) -> Names:
+        return Names(f.name for f in self.fields)
 
     def __str__(self) -> str:
         return "struct<" + ",".join(f"{f.name}:{f.type}" for f in self.fields) + ">"

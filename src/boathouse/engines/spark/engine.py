@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -11,18 +11,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from boathouse.engines.spark import sink as sinks
+from boathouse.engines.spark.join import join, resolved, with_columns
 from boathouse.engines.spark.native import native_frame
-from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.route import Route, route
 from boathouse.engines.spark.schema import from_spark
 from boathouse.engines.spark.sources import to_frame
 from boathouse.engines.spark.task_frames import run_tasks, scan_frame
-from boathouse.table.engine import Agg, Spread, Sql
+from boathouse.table.engine import Agg, JoinType, Spread, Sql
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
-
-_JOINS = {"inner": "inner", "left": "left", "full": "full", "semi": "left_semi", "anti": "left_anti"}
 
 
 class SparkEngine:
@@ -71,16 +69,19 @@ class SparkEngine:
         return scan_frame(self.spark, plan)
 
     def project(self, rel: DataFrame, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> DataFrame:
-        rows = rel if where is None else rel.where(F.expr(where))
-        return rows.select(*(F.expr(sql).alias(name) for name, sql in columns))
+        rows = with_columns(rel)
+        found = [F.expr(sql).alias(name) for name, sql in columns]
+        return resolved(lambda: (rows if where is None else rows.where(F.expr(where))).select(*found))
 
     def join(
-        self, left: DataFrame, right: DataFrame, on: Sql, how: Literal["inner", "left", "full", "semi", "anti"]
+        self, left: DataFrame, right: DataFrame, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
     ) -> DataFrame:
-        return left.alias("l").join(right.alias("r"), F.expr(on), _JOINS[how])
+        return join(left, right, on, how, sides)
 
-    def summary(self, rel: DataFrame, aggregates: Sequence[tuple[str, Agg, str]]) -> pa.Table:
-        return rel.agg(*(_aggregate(kind, column).alias(name) for name, kind, column in aggregates)).toArrow()
+    def summary(self, rel: DataFrame, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:
+        rows = with_columns(rel)
+        found = [_aggregate(kind, sql).alias(name) for name, kind, sql in aggregates]
+        return resolved(lambda: rows.agg(*found)).toArrow()
 
     def sink(self, rel: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
         return sinks.write(rel, context, spread)
@@ -91,8 +92,8 @@ class SparkEngine:
         return run_tasks(self.spark, fn, tasks, cost)
 
 
-def _aggregate(kind: Agg, column: str) -> Column:
+def _aggregate(kind: Agg, sql: Sql) -> Column:
     if kind == "count_all":
         return F.count(F.lit(1))
     functions = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
-    return functions[kind](F.col(quoted(column)))
+    return functions[kind](F.expr(sql))
