@@ -76,7 +76,8 @@ def duckdb(kind: str, right: pa.Table) -> int:
     con.register("target", pa.RecordBatchReader.from_batches(schema, batches))
     con.register("source", right)
     on = " AND ".join(f"target.{k} = source.{k}" for k in KEYS[kind])
-    found = con.execute(f"SELECT target.*, source.*, true FROM target FULL JOIN source ON {on}")
+    con.execute("SET preserve_insertion_order = false")
+    found = con.sql(f"SELECT target.*, source.*, true FROM target FULL JOIN source ON {on}")
     return sum(batch.num_rows for batch in found.to_arrow_reader(BATCH))
 
 
@@ -103,11 +104,12 @@ def one(name: str, kind: str, rows: int) -> None:
     else:
         run = {"ours": ours, "duckdb": duckdb, "polars": polars}[name]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    begin = time.perf_counter()
+    begin, processor = time.perf_counter(), time.process_time()
     count = run(kind, right)
-    seconds = time.perf_counter() - begin
+    seconds, processor = time.perf_counter() - begin, time.process_time() - processor
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"rows": count, "seconds": round(seconds, 2), "before": before >> 10, "peak": after >> 10}))
+    found = {"rows": count, "seconds": seconds, "processor": processor, "before": before >> 10, "peak": after >> 10}
+    print(json.dumps(found))
 
 
 def main() -> None:
@@ -123,7 +125,8 @@ def main() -> None:
                     cells.append(done.stderr.strip().splitlines()[-1][:60])
                     continue
                 found = json.loads(done.stdout)
-                cells.append(f"{found['seconds']:.1f} s, {found['peak']} MB (+{found['peak'] - found['before']})")
+                memory = f"+{found['peak'] - found['before']:,} MiB"
+                cells.append(f"{found['seconds']:.1f} s ({found['processor']:.1f} s CPU), {memory}")
             print(f"| {kind} | {rows:,} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -78,6 +78,7 @@ class KeyIndex:
     groups: Ints
     _encoders: tuple[_Encoder, ...]
     _pairs: tuple[HashTable, ...]
+    _counts: Ints
     _starts: Ints
     _rows: Ints
 
@@ -105,8 +106,7 @@ class KeyIndex:
             else:
                 groups, size = numbers, encoder.size
             encoders.append(encoder)
-        starts, rows = _by_group(groups, size)
-        return KeyIndex(size, groups, tuple(encoders), tuple(pairs), starts, rows)
+        return KeyIndex(size, groups, tuple(encoders), tuple(pairs), *_by_group(groups, size))
 
     def lookup(self, columns: Sequence[Column]) -> Ints:
         """The group of each row, -1 if no indexed row has an equal key.
@@ -127,8 +127,7 @@ class KeyIndex:
 
     def counts(self, groups: Ints) -> Ints:
         """How many indexed rows each group has; 0 for -1."""
-        counts = np.append(np.diff(self._starts), 0)
-        return counts[groups]
+        return self._counts[groups]
 
     def row(self, groups: Ints, number: Ints | int = 0) -> Ints:
         """The indexed row at `number` (from 0, below the count) within its group, in the order of the rows."""
@@ -148,17 +147,17 @@ def _spread(numbers: Ints, present: Bools, otherwise: int) -> Ints:
     return out
 
 
-def _by_group(groups: Ints, size: int) -> tuple[Ints, Ints]:
-    """The rows ordered by group, and where each group starts among them."""
+def _by_group(groups: Ints, size: int) -> tuple[Ints, Ints, Ints]:
+    """How many rows each group has, and 0 for group -1; where each group starts among the rows in its order; these."""
     present = np.flatnonzero(groups >= 0)
     mine = groups[present]
-    counts = np.bincount(mine, minlength=size)
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    counts = np.bincount(mine, minlength=size + 1)
+    starts = np.cumsum(counts) - counts
     if len(mine) == size:
         rows = np.empty(size, np.int64)
         rows[mine] = present
-        return starts, rows
-    return starts, present[np.argsort(mine, kind="stable")]
+        return counts, starts, rows
+    return counts, starts, present[np.argsort(mine, kind="stable")]
 
 
 def _plain(column: Column) -> list[pa.Array]:
