@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from boathouse import types as T
+from boathouse.arrow.schema import to_arrow
 from boathouse.engines import join as joins
 from boathouse.engines.local import LocalEngine
 from boathouse.engines.sources import Batches
@@ -364,6 +366,20 @@ def test_layouts_that_arrow_cannot_take_are_joined():
     assert [row["source"] and row["source"]["r_whole"] for row in found.table().to_pylist()] == [
         None, [3, 4], None, None,
     ]  # fmt: skip
+
+
+def test_clauses_choose_between_values_of_any_type():
+    schema = T.Schema((T.Field("id", T.INT64), T.Field("u", T.UUID), T.Field("v", T.VARIANT)))
+    arrow = to_arrow(schema).append(pa.field("nest", NEST))
+    variant = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}
+    left = pa.table([[1, 2], [b"a" * 16, None], [variant, None], [{"a": [1], "m": [("x", 1)]}, None]], schema=arrow)
+    right = pa.table([[2, 3], [b"b" * 16, b"c" * 16], [None, variant], [{"a": None, "m": []}, None]], schema=arrow)
+    joined = ENGINE.join(ENGINE.source(left), ENGINE.source(right), "target.id = source.id", "full")
+    names = arrow.names
+    picked = [(n, f"CASE WHEN source IS NULL THEN target.{n} ELSE source.{n} END") for n in names]
+    found = ENGINE.project(joined, picked).table()
+    assert found.to_pylist() == [left.to_pylist()[0], *right.to_pylist()]
+    assert ENGINE.schema(ENGINE.source(found)).fields[:3] == schema.fields
 
 
 def test_tables_of_thousands_of_columns_are_projected_quickly():

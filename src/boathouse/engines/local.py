@@ -15,7 +15,11 @@ import pyarrow as pa
 
 from boathouse import registry
 from boathouse.arrow.evaluate import evaluate, mask
+<<<<<<< HEAD
 from boathouse.arrow.schema import from_arrow
+=======
+from boathouse.arrow.schema import from_arrow, to_arrow_field
+>>>>>>> main
 from boathouse.engines.join import join
 from boathouse.engines.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.engines.sources import Batches, bind_all, from_data
@@ -29,7 +33,7 @@ from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.engine import Agg, JoinType, Spread, Sql
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
-from boathouse.types import Schema
+from boathouse.types import Field, Schema
 
 TASK_BYTES = 64 << 20
 SINK_BYTES = 128 << 20
@@ -153,7 +157,15 @@ def read_table(engine: LocalEngine, plan: ScanPlan) -> pa.Table:
 def _project(batch: pa.RecordBatch, columns: Sequence[tuple[str, Expr]], keep: Expr | None) -> pa.RecordBatch:
     if keep is not None:
         batch = batch.filter(mask(keep, batch))
-    return pa.RecordBatch.from_arrays([evaluate(e, batch) for _, e in columns], names=[n for n, _ in columns])
+    arrays = [evaluate(e, batch) for _, e in columns]
+    fields = [_field(name, e, array.type) for (name, e), array in zip(columns, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _field(name: str, e: Expr, type: pa.DataType) -> pa.Field:
+    """A field with the marks of types that Arrow lacks."""
+    assert e.type is not None
+    return pa.field(name, type, metadata=to_arrow_field(Field(name, e.type)).metadata)
 
 
 def _collect(fn: Callable[[Any], Iterable[pa.RecordBatch]], task: Any) -> list[pa.RecordBatch]:
