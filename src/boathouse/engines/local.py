@@ -15,11 +15,7 @@ import pyarrow as pa
 
 from boathouse import registry
 from boathouse.arrow.evaluate import evaluate, mask
-<<<<<<< HEAD
-from boathouse.arrow.schema import from_arrow
-=======
 from boathouse.arrow.schema import from_arrow, to_arrow_field
->>>>>>> main
 from boathouse.engines.join import join
 from boathouse.engines.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.engines.sources import Batches, bind_all, from_data
