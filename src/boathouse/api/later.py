@@ -16,16 +16,6 @@ class Later:
         raise NotImplementedError
 
     @located
-    def update(self, *args: Any, **options: Any) -> NoReturn:
-        """Not offered yet."""
-        raise _not_yet("update", "overwrite(rows, where=...) replaces the rows that match a condition")
-
-    @located
-    def merge(self, *args: Any, **options: Any) -> NoReturn:
-        """Not offered yet."""
-        raise _not_yet("merge", "overwrite(rows, where=...) replaces the rows that match a condition")
-
-    @located
     def rename_column(self, *args: Any, **options: Any) -> NoReturn:
         """Not offered yet."""
         raise _not_yet("rename_column", "overwrite(rows, overwrite_schema=True) rewrites the table with other columns")

@@ -9,12 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.api.arguments import flag, located, texts
+from boathouse.api.arguments import errors_at, flag, located, texts
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.later import Later
+from boathouse.api.merge import MergeBuilder
+from boathouse.api.merge import texts as value_texts
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
+from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError, SchemaError
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import TRUE, Expr
@@ -22,11 +25,13 @@ from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
+from boathouse.ops.merge import Merge
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.overwrite import Overwrite, OverwriteWhere
 from boathouse.ops.result import WriteResult
 from boathouse.ops.run import run
 from boathouse.ops.set_properties import PropertiesSet
+from boathouse.ops.update import Update
 from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
@@ -192,6 +197,49 @@ class Table(Later):
         return self._run(engine, Delete(TRUE if where is None else condition(where)), options, where is not None)
 
     @located
+    def update(
+        self,
+        set: Mapping[str, str | Expr],
+        where: str | Expr | None = None,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+        target_file_bytes: int | None = None,
+        isolation: Isolation | None = None,
+    ) -> WriteResult:
+        """Sets columns to the values of expressions (Spark SQL text) in the rows for which `where` is true.
+
+        Raises ColumnNotFoundError, ExpressionError, EvaluationError if an expression fails on a row, and what `append`
+        raises.
+        """
+        options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
+        self._handle.check_open()
+        write = Update(value_texts(set), None if where is None else str(where))
+        return self._run(self._engine(engine_for(None, self._spark)), write, options, True)
+
+    def merge(
+        self, source: Any, on: str | Expr, sides: tuple[str, str] = ("target", "source"), merge_schema: bool = False
+    ) -> MergeBuilder:
+        """Starts a merge of rows into the table: `t.merge(rows, "target.id = source.id").when_matched_update_all()`.
+
+        `source` is anything that `append` accepts; `on` is the condition under which rows match, in which columns are
+        named by `sides`; with `merge_schema`, columns that only the source has are added. See MergeBuilder.
+        """
+        with errors_at(self.uri):
+            engine = self._engine(engine_for(source))
+            self._handle.check_open()
+            rows = Source.of(engine, engine.source(source))
+            flag("merge_schema", merge_schema)
+
+        def run(merge: Merge, options: WriteOptions) -> WriteResult:
+            with errors_at(self.uri):
+                return self._run(engine, merge, options, True)
+
+        return MergeBuilder(run, lambda clauses: Merge(rows, str(on), clauses, sides, merge_schema))
+
+    @located
     def add_column(
         self,
         name: str,
@@ -242,6 +290,11 @@ class Table(Later):
         if not h.pinned:
             self._handle = replace(h, snapshot=h.snapshot.newest())
         return self
+
+    def _engine(self, engine: Engine) -> Engine:
+        """The engine, in process with the time zone of this table's conditions."""
+        zone = zone_of(engine, self._timezone, self._spark)
+        return engine if engine.name != "local" or zone in (None, engine.timezone) else LocalEngine(zone)
 
     def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
         """Commits the write and moves to the version after it; `zoned` if it has a condition."""

@@ -46,10 +46,10 @@ def join(left: Batches, right: Batches, on: str, how: JoinType, sides: tuple[str
     left, right = _plain(left), _plain(right)
     structs = [pa.struct([f.with_nullable(True) for f in rel.schema]) for rel in (left, right)]
     schema = pa.schema([pa.field(name, type) for name, type in zip(sides, structs)])
-    matching = Join(left, right, Condition.of(on, from_arrow(schema)), how, schema)
+    matching = Join(left, right, Condition.of(on, from_arrow(schema), left.zone), how, schema)
     if how in ("semi", "anti"):
-        return Batches(left.schema, matching.filtered, left.once)
-    return Batches(schema, matching.joined, left.once, sides=True)
+        return Batches(left.schema, matching.filtered, left.once, zone=left.zone)
+    return Batches(schema, matching.joined, left.once, sides=True, zone=left.zone)
 
 
 def _plain(rel: Batches) -> Batches:
@@ -58,7 +58,7 @@ def _plain(rel: Batches) -> Batches:
     plain = to_arrow(schema)
     if rel.schema.types == plain.types:
         return rel
-    return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once)
+    return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once, zone=rel.zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class Condition:
     rest: Expr | None
 
     @staticmethod
-    def of(on: str, schema: Schema) -> Condition:
+    def of(on: str, schema: Schema, zone: str = "UTC") -> Condition:
         sides = [f.name for f in schema.fields]
         keys: list[tuple[Expr, Expr, bool]] = []
         only: list[list[Expr]] = [[], []]
         rest: list[Expr] = []
-        for part in conjuncts(bind_predicate(Sides(schema).qualified(parse(on)), schema)):
+        for part in conjuncts(bind_predicate(Sides(schema).qualified(parse(on)), schema, zone)):
             read = _read(part)
             key = _equality(part, sides)
             if key is not None:

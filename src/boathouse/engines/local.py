@@ -42,26 +42,28 @@ class LocalEngine:
 
     name = "local"
 
+    def __init__(self, zone: str = "UTC") -> None:
+        self._zone = zone
+
     @property
     def timezone(self) -> str | None:
-        return "UTC"
+        """The time zone of expressions."""
+        return self._zone
 
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         return [text for text in sql if not _parses(text)]
 
     def source(self, data: object) -> Batches:
-        return from_data(data)
+        return replace(from_data(data), zone=self._zone)
 
     def schema(self, rel: Batches) -> Schema:
         return from_arrow(rel.schema)
 
     def pin(self, rel: Batches) -> Batches:
-        if not rel.once:
-            return rel
-        return replace(Batches.of(rel.table()), sides=rel.sides)
+        return rel if rel.whole is not None else replace(Batches.of(rel.table()), sides=rel.sides, zone=rel.zone)
 
     def scan(self, plan: ScanPlan) -> Batches:
-        return Batches(plan.read.schema, lambda: self.batches(plan))
+        return Batches(plan.read.schema, lambda: self.batches(plan), zone=self._zone)
 
     def batches(
         self, plan: ScanPlan, task_bytes: int = TASK_BYTES, bytes_ahead: int = BYTES_AHEAD
@@ -78,7 +80,7 @@ class LocalEngine:
         named = [(name, e) for (name, _), e in zip(columns, bound)]
         keep = None if where is None else bind_all(rel, [where])[0]
         out = _project(pa.RecordBatch.from_pylist([], rel.schema), named, None).schema
-        return Batches(out, lambda: (_project(b, named, keep) for b in rel.open()), rel.once)
+        return Batches(out, lambda: (_project(b, named, keep) for b in rel.open()), rel.once, zone=rel.zone)
 
     def join(
         self, left: Batches, right: Batches, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")

@@ -21,7 +21,8 @@ from boathouse.expr.tree import Expr
 class Batches:
     """Lazy rows: `open` starts a new pass, but only once if `once` (a reader, a generator).
 
-    `whole` is the table with the rows, if they are all in memory; `sides`, whether the columns are those of a join.
+    `whole` is the table with the rows, if they are all in memory; `sides`, whether the columns are those of a join;
+    `zone` is the time zone of expressions over the rows.
     """
 
     schema: pa.Schema
@@ -29,6 +30,7 @@ class Batches:
     once: bool = False
     whole: pa.Table | None = None
     sides: bool = False
+    zone: str = "UTC"
 
     @staticmethod
     def of(table: pa.Table) -> Batches:
@@ -139,4 +141,4 @@ def bind_all(rel: Batches, sql: Sequence[str]) -> list[Expr]:
     parsed = [parse(text) for text in sql]
     if rel.sides:
         parsed = list(map(Sides(schema).qualified, parsed))
-    return [bind(e, schema) for e in parsed]
+    return [bind(e, schema, rel.zone) for e in parsed]

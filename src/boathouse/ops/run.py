@@ -13,7 +13,7 @@ from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownE
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult, metrics_of, result_of
-from boathouse.ops.write import Done, Planned, Start, Work, Write
+from boathouse.ops.write import Done, LaterWork, Planned, RowWork, Start, TaskWork, Work, Write
 from boathouse.table.change import Change
 from boathouse.table.commit import SLOW_SECONDS, CommitOutcome, Committed, Conflicted, commit
 from boathouse.table.engine import Engine
@@ -91,10 +91,11 @@ class _Work:
     def outcomes(self) -> list[pa.Table]:
         return [d.outcomes for d in self._done]
 
-    def perform(self, work: Sequence[Work]) -> bool:
+    def perform(self, work: Sequence[Work | LaterWork]) -> bool:
         """Does the work; false if rows would have to be written again that can be read only once."""
         before, self._done = self._done, []
-        for item in work:
+        for planned in work:
+            item = planned if isinstance(planned, RowWork | TaskWork) else planned(self.outcomes)
             again = next((d for d in before if d.serves(item)), None)
             if again is not None:
                 before.remove(again)

@@ -73,6 +73,8 @@ class TaskWork:
 
 
 Work = RowWork | TaskWork
+LaterWork = Callable[[Sequence[pa.Table]], Work]
+"""Work that depends on the OUTCOMES of the work before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class WritePlan:
     `dry` is the result of a dry run if that needs no work.
     """
 
-    work: tuple[Work, ...]
+    work: tuple[Work | LaterWork, ...]
     finish: Callable[[Sequence[pa.Table]], Planned]
     dry: Planned | None = None
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from boathouse.arrow.conform import conform
 from boathouse.arrow.evaluate import mask
-from boathouse.arrow.schema import to_arrow
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.expr.tree import Expr, columns
+from boathouse.ops.tasks.copy import copy_unit
 from boathouse.ops.tasks.partitioned import PartitionedWriter
 from boathouse.ops.tasks.sink import pickle_error
 from boathouse.registry import tasks
@@ -67,7 +65,9 @@ def _unit(task: DeleteTask, i: int, writer: PartitionedWriter) -> tuple[dict[str
     if len(positions) == live:
         return {**row, "vector": None}, 0
     vector = Bitmap.of(positions)
-    kept = _copy(task, units, deletes, vector, writer) if task.rewrite else 0
+    kept = 0
+    if task.rewrite:
+        kept = copy_unit(replace(task.scan, units=units, deletes=deletes), vector, task.context, writer)
     return {**row, "vector": None if task.rewrite else serialize64(vector)}, kept
 
 
@@ -87,21 +87,6 @@ def _matches(task: DeleteTask, units: pa.Table, deletes: pa.Table) -> tuple[np.n
         hit = batch.column(POSITION).filter(mask(task.where, batch))
         hits.append(hit.to_numpy(zero_copy_only=False))
     return (np.concatenate(hits) if hits else np.empty(0, np.int64)), live
-
-
-def _copy(task: DeleteTask, units: pa.Table, deletes: pa.Table, gone: Bitmap, writer: PartitionedWriter) -> int:
-    """Writes the live rows whose positions are not in `gone`; by position, since an expression may not be
-    deterministic."""
-    lost = pa.array(gone.positions())
-    wanted = to_arrow(task.context.schema)
-    kept = 0
-    for batch in _read(replace(task.scan.read, hidden=(POSITION,)), units, deletes):
-        stay = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), lost)))
-        rows = stay.select(list(task.scan.read.output))
-        # A change may add columns with its rows: copies are written under the same schema.
-        writer.write(rows if rows.schema.equals(wanted) else conform(rows, task.context.schema))
-        kept += stay.num_rows
-    return kept
 
 
 def _read(read: ReadSpec, units: pa.Table, deletes: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,97 @@
+"""The builder of a merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.tree import Expr
+from boathouse.ops.merge import Action, Clause, Merge, When
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.result import WriteResult
+from boathouse.table.change import Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBuilder:
+    """A merge that is being described; nothing happens before `execute`. Each method returns a new builder.
+
+    Clauses are tried in the order in which they are added, and the first one that applies to a row decides. Values and
+    conditions are Spark SQL text (or expressions), in which columns are named `target.x` and `source.x`.
+    """
+
+    run: Callable[[Merge, WriteOptions], WriteResult]
+    merge: Callable[[tuple[Clause, ...]], Merge]
+    clauses: tuple[Clause, ...] = ()
+
+    def when_matched_update(self, set: Mapping[str, str | Expr], where: str | Expr | None = None) -> MergeBuilder:
+        """Sets columns of target rows that match a source row, if `where` is true."""
+        return self._with("matched", "update", texts(set), where)
+
+    def when_matched_update_all(self, where: str | Expr | None = None) -> MergeBuilder:
+        """Sets all columns of matching target rows to those of the source row."""
+        return self._with("matched", "update", None, where)
+
+    def when_matched_delete(self, where: str | Expr | None = None) -> MergeBuilder:
+        """Deletes target rows that match a source row, if `where` is true."""
+        return self._with("matched", "delete", None, where)
+
+    def when_not_matched_insert(
+        self, values: Mapping[str, str | Expr], where: str | Expr | None = None
+    ) -> MergeBuilder:
+        """Inserts a row for each source row without a match; columns that are not given are null."""
+        return self._with("not matched", "insert", texts(values), where)
+
+    def when_not_matched_insert_all(self, where: str | Expr | None = None) -> MergeBuilder:
+        """Inserts each source row without a match."""
+        return self._with("not matched", "insert", None, where)
+
+    def when_not_matched_by_source_update(
+        self, set: Mapping[str, str | Expr], where: str | Expr | None = None
+    ) -> MergeBuilder:
+        """Sets columns of target rows that no source row matches, if `where` is true."""
+        return self._with("not matched by source", "update", texts(set), where)
+
+    def when_not_matched_by_source_delete(self, where: str | Expr | None = None) -> MergeBuilder:
+        """Deletes target rows that no source row matches, if `where` is true."""
+        return self._with("not matched by source", "delete", None, where)
+
+    def execute(
+        self,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+        target_file_bytes: int | None = None,
+        isolation: Isolation | None = None,
+    ) -> WriteResult:
+        """Runs the merge in one commit.
+
+        Raises ConstraintViolationError if two source rows change one target row, ExpressionError, EvaluationError,
+        SchemaMismatchError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
+        options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
+        return self.run(self.merge(self.clauses), options)
+
+    def _with(
+        self, when: When, action: Action, values: Mapping[str, str] | None, where: str | Expr | None
+    ) -> MergeBuilder:
+        clause = Clause(when, action, values, None if where is None else str(where))
+        return replace(self, clauses=(*self.clauses, clause))
+
+
+def texts(values: Mapping[str, str | Expr]) -> dict[str, str]:
+    """Assigned values as Spark SQL text. Raises InvalidArgumentError."""
+    if not isinstance(values, Mapping) or not values:
+        raise InvalidArgumentError(
+            f"{values!r} are not values of columns", advice="pass a dict of columns to Spark SQL text, {'n': 'n + 1'}"
+        )
+    for name, value in values.items():
+        if not isinstance(name, str) or not isinstance(value, str | Expr):
+            raise InvalidArgumentError(
+                f"{name!r}: {value!r} is not Spark SQL text",
+                advice="pass an expression such as 'n + 1'; a string constant has its own quotes: \"'x'\"",
+            )
+    return {name: str(value) for name, value in values.items()}

@@ -1,0 +1,153 @@
+"""Merge: rows of the table are updated or deleted by the rows of a source that match them, and others are inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.tree import TRUE, Expr, quote
+from boathouse.ops.assign import assigned, cast
+from boathouse.ops.evolve import evolution
+from boathouse.ops.merge_bounds import target_predicate
+from boathouse.ops.row_changes import RowChanges, files_removed
+from boathouse.ops.tasks.sink import ACTION, DELETE, INSERT, UPDATE
+from boathouse.ops.write import Planned, Source, Start, WritePlan
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.engine import JoinType, Rel
+from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.types import Field, Schema
+
+When = Literal["matched", "not matched", "not matched by source"]
+Action = Literal["update", "delete", "insert"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause: what happens to a row, or pair of rows, for which `where` is true (None: to each).
+
+    `values` are Spark SQL text by column; None: those of the source's columns of the same names.
+    """
+
+    when: When
+    action: Action
+    values: Mapping[str, str] | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Rows are pairs by the condition `on`, whose names are qualified by `sides` (target, source).
+
+    For each pair, and each row without a partner, the first clause that applies decides; rows for which none does stay
+    as they are. With `merge_schema`, columns that only the source has are added. Raises ConstraintViolationError if two
+    source rows change one row of the target, and what Update raises.
+    """
+
+    source: Source
+    on: str
+    clauses: tuple[Clause, ...]
+    sides: tuple[str, str] = ("target", "source")
+    merge_schema: bool = False
+    operation: ClassVar[Operation] = "merge"
+    _pinned: list[Rel] = field(default_factory=list, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.clauses:
+            raise InvalidArgumentError("the merge has no clause", advice="add one, such as when_matched_update_all()")
+
+    def plan(self, start: Start) -> WritePlan:
+        snapshot, engine = start.snapshot, start.engine
+        edits = evolution(snapshot.schema, self.source.schema) if self.merge_schema else ()
+        source = self._source(start)
+        bound: Expr = TRUE
+        if not self._any("not matched by source"):
+            schemas = (snapshot.schema, self.source.schema)
+            bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
+        plan = snapshot.plan(None, bound, (UNIT, POSITION), engine.map)
+        if snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows and self._marks:
+            snapshot.check_rewritable("merge")
+        context = start.context(edits)
+        changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context.schema), context)
+
+        def finish(outcomes: Sequence[pa.Table]) -> Planned:
+            found = (*edits, *changes.edits(outcomes))
+            if not found:
+                return Planned(None)
+            reads = ReadSet(predicates=(bound,), units=changes.paths(outcomes))
+            change = start.change("merge", found, reads, {"predicate": self.on})
+            return Planned(change, files_removed(found))
+
+        return WritePlan((changes.rows(), changes.copies), finish)
+
+    @property
+    def _marks(self) -> bool:
+        return any(c.action != "insert" for c in self.clauses)
+
+    def _any(self, when: When) -> bool:
+        return any(c.when == when for c in self.clauses)
+
+    def _source(self, start: Start) -> Rel:
+        """The source, the same rows in every plan."""
+        if not self._pinned:
+            self._pinned.append(start.engine.pin(self.source.rel))
+        return self._pinned[0]
+
+    def _program(self, start: Start, target: Rel, source: Rel, schema: Schema) -> Rel:
+        """The rows of the sink: one for each pair, or row without a partner, to which a clause applies."""
+        engine, names = start.engine, tuple(map(quote, self.sides))
+        if [(c.when, c.action, c.where) for c in self.clauses] == [("matched", "delete", None)]:
+            # A row that several source rows match is deleted once.
+            rows = engine.join(target, source, self.on, "semi", self.sides)
+            columns = [(f.name, quote(f.name)) for f in start.snapshot.schema]
+            return engine.project(rows, [*columns, (ACTION, f"'{DELETE}'"), (UNIT, UNIT), (POSITION, POSITION)])
+        pairs = engine.join(target, source, self.on, self._join, self.sides)
+        fires = [self._fires(c, names) for c in self.clauses]
+        values = [self._values(c, start.snapshot.schema, schema) for c in self.clauses]
+        columns = [(f.name, _case(fires, [v[f.name] for v in values])) for f in schema]
+        actions = [f"'{ {'update': UPDATE, 'delete': DELETE, 'insert': INSERT}[c.action] }'" for c in self.clauses]
+        marks = [(ACTION, _case(fires, actions)), (UNIT, f"{names[0]}.{UNIT}"), (POSITION, f"{names[0]}.{POSITION}")]
+        return engine.project(pairs, [*columns, *marks], " OR ".join(f"({f})" for f in fires))
+
+    @property
+    def _join(self) -> JoinType:
+        inserts, alone = self._any("not matched"), self._any("not matched by source")
+        if inserts:
+            return "full" if alone else "right"
+        return "left" if alone else "inner"
+
+    def _fires(self, clause: Clause, names: Sequence[str]) -> str:
+        """The condition under which a clause applies; null counts as false."""
+        target, source = names
+        found = {
+            "matched": f"{target} IS NOT NULL AND {source} IS NOT NULL",
+            "not matched": f"{target} IS NULL",
+            "not matched by source": f"{source} IS NULL",
+        }[clause.when]
+        return found if clause.where is None else f"{found} AND ({clause.where})"
+
+    def _values(self, clause: Clause, table: Schema, schema: Schema) -> dict[str, str]:
+        """The value of every column of the new row; those of a deleted row are not written."""
+        target, source = map(quote, self.sides)
+        if clause.values is None and clause.action != "delete":
+            given = {f.name: f"{source}.{quote(s.name)}" for f in schema if (s := _same(self.source.schema, f.name))}
+        else:
+            given = dict(clause.values or {})
+        values = assigned(given, schema)
+        for f in schema:
+            if f.name not in values:
+                kept = clause.action != "insert" and _same(table, f.name)
+                values[f.name] = f"{target}.{quote(f.name)}" if kept else cast("NULL", f.type)
+        return values
+
+
+def _same(schema: Schema, name: str) -> Field | None:
+    places = schema.places.at(name)
+    return schema.fields[places[0]] if places else None
+
+
+def _case(conditions: Sequence[str], values: Sequence[str]) -> str:
+    return "CASE " + " ".join(f"WHEN {c} THEN {v}" for c, v in zip(conditions, values, strict=True)) + " END"

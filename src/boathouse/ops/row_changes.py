@@ -1,0 +1,109 @@
+"""Row programs: a relation of rows with their action becomes deleted positions, new files, and the copies that a table
+without deletion vectors needs.
+
+The relation has the table's columns and `_action`, `_unit`, `_pos` (see `ops.tasks.sink`). Every matched row is found
+once; where the table cannot mark rows as deleted, the other rows of their units are then copied by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
+from boathouse.errors import ConstraintViolationError
+from boathouse.ops.outcomes import data_files, deletions
+from boathouse.ops.tasks.copy import CopyTask, copy_rows
+from boathouse.ops.write import RowWork, Source, Start, TaskWork, spread_of
+from boathouse.table.change import AddFiles, Edit, RemoveFiles, SetDeletes
+from boathouse.table.engine import Rel
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import WriteContext
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """The work of a row program over the units of `plan`."""
+
+    start: Start
+    plan: ScanPlan
+    rel: Rel
+    context: WriteContext
+
+    def rows(self) -> RowWork:
+        """The rows through the sink."""
+        source = Source(self.context.schema, self.rel)
+        return RowWork(source, self.context, spread_of(self.context), fixed=False)
+
+    def copies(self, outcomes: Sequence[pa.Table]) -> TaskWork:
+        """The remaining rows of the units that lost some; none if the table marks deleted rows."""
+        tasks: list[CopyTask] = []
+        if self.start.snapshot.capabilities.deletes == "copy-on-write":
+            touched, vectors = self._touched(outcomes[0])
+            read = replace(self.plan.read, where=None, output=self.start.snapshot.schema.names, hidden=())
+            scan = replace(self.plan, units=touched, read=read, certain=None)
+            at = 0
+            for task in scan.tasks():
+                tasks.append(CopyTask(task, vectors[at : at + task.units.num_rows], self.context))
+                at += task.units.num_rows
+        return TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], self.context)
+
+    def edits(self, outcomes: Sequence[pa.Table]) -> tuple[Edit, ...]:
+        """The edits of the change. Raises ConstraintViolationError if a row was changed twice."""
+        touched, vectors = self._touched(outcomes[0])
+        whole = self._whole(touched, vectors)
+        edits: list[Edit] = []
+        if (removed := touched.filter(whole)).num_rows:
+            edits.append(RemoveFiles(removed))
+        kept = [v for v, gone in zip(vectors, whole.to_pylist(), strict=True) if not gone]
+        if kept:
+            edits.append(SetDeletes(touched.filter(pc.invert(whole)), tuple(kept)))
+        added = [files for o in outcomes if (files := data_files(o)).num_rows]
+        edits += [AddFiles(files) for files in added]
+        return tuple(edits)
+
+    def paths(self, outcomes: Sequence[pa.Table]) -> frozenset[str]:
+        """The paths of the units that lost rows."""
+        return frozenset(self._touched(outcomes[0])[0].column("path").to_pylist())
+
+    def _touched(self, outcomes: pa.Table) -> tuple[pa.Table, tuple[bytes, ...]]:
+        """The units that lost rows, in the plan's order, and the positions of each."""
+        found: dict[int, Bitmap] = {}
+        rows = deletions(outcomes)
+        for unit, vector in zip(rows.column("unit").to_pylist(), rows.column("vector").to_pylist(), strict=True):
+            bitmap = deserialize64(vector)
+            if unit in found:
+                both = found[unit] | bitmap
+                if len(both) < len(found[unit]) + len(bitmap):
+                    raise matched_twice(self.start.snapshot.context)
+                bitmap = both
+            found[unit] = bitmap
+        ids = self.plan.units.column("unit")
+        touched = self.plan.units.filter(pc.is_in(ids, pa.array(list(found), pa.int64())))
+        return touched, tuple(serialize64(found[u]) for u in touched.column("unit").to_pylist())
+
+    def _whole(self, touched: pa.Table, vectors: Sequence[bytes]) -> pa.Array:
+        """Whether each unit goes: all of it if the table is written by copies, else those without any row left."""
+        if self.start.snapshot.capabilities.deletes == "copy-on-write":
+            return pa.array([True] * touched.num_rows, pa.bool_())
+        rows, before = touched.column("rows").to_pylist(), touched.column("deleted").to_pylist()
+        gone = [len(deserialize64(v)) for v in vectors]
+        counts = zip(rows, before, gone, strict=True)
+        return pa.array([n is not None and b is not None and n - b == g for n, b, g in counts], pa.bool_())
+
+
+def files_removed(edits: Sequence[Edit]) -> int:
+    """How many files the edits remove."""
+    return sum(e.units.num_rows for e in edits if isinstance(e, RemoveFiles))
+
+
+def matched_twice(where: object) -> ConstraintViolationError:
+    """The error for a row that two source rows change."""
+    return ConstraintViolationError(
+        "more than one source row matched the same target row",
+        where=str(where),
+        advice="make the source unique on the join keys, or narrow the clauses' conditions",
+    )
