@@ -382,6 +382,26 @@ def test_clauses_choose_between_values_of_any_type():
     assert ENGINE.schema(ENGINE.source(found)).fields[:3] == schema.fields
 
 
+def test_clauses_choose_between_nested_values_of_two_writers():
+    """Formats name the elements of lists differently, and a user's fields need not be nullable."""
+
+    def nested(element: str, nullable: bool, id: str) -> pa.Schema:
+        one = pa.field("a", pa.int64(), nullable, metadata={b"PARQUET:field_id": id})
+        lists = pa.list_(pa.field(element, pa.struct([one]), nullable))
+        return pa.schema([pa.field("id", pa.int64()), pa.field("l", lists), pa.field("m", pa.map_(pa.string(), lists))])
+
+    rows = [{"id": 1, "l": [{"a": 5}], "m": [("x", [{"a": 6}])]}, {"id": 2, "l": None, "m": []}]
+    left = pa.Table.from_pylist(rows[:1], nested("element", True, "7"))
+    right = pa.Table.from_pylist(rows, nested("item", False, "9"))
+    joined = ENGINE.join(ENGINE.source(left), ENGINE.source(right), "target.id = source.id", "right")
+    for first, second in (("target", "source"), ("source", "target")):
+        columns = [(n, f"CASE WHEN {first} IS NULL THEN {second}.{n} ELSE {first}.{n} END") for n in ("id", "l", "m")]
+        assert ENGINE.project(joined, columns).table().to_pylist() == rows
+    assert (
+        ENGINE.join(ENGINE.source(right), ENGINE.source(left), "target.id = source.id", "semi").schema == right.schema
+    )
+
+
 def test_tables_of_thousands_of_columns_are_projected_quickly():
     wide = pa.table({f"c{i}": [1] for i in range(3000)})
     joined = ENGINE.join(ENGINE.source(wide), ENGINE.source(wide), "target.c0 = source.c0", "full")

@@ -26,7 +26,7 @@ from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.sides import Sides
 from boathouse.expr.tree import TRUE, Comparison, Expr, Literal, all_of, columns, conjuncts
 from boathouse.table.engine import JoinType
-from boathouse.types import INT32, Schema
+from boathouse.types import INT32, DataType, Field, ListType, MapType, Schema, StructType
 
 LEFT_ROWS = 1 << 17
 """Rows of the left side that are looked up at once."""
@@ -43,22 +43,53 @@ def join(left: Batches, right: Batches, on: str, how: JoinType, sides: tuple[str
     """
     if sides[0].lower() == sides[1].lower():
         raise InvalidArgumentError(f"both sides of a join are named {sides[0]!r}", advice="name them differently")
-    left, right = _plain(left), _plain(right)
+    pairs = how not in ("semi", "anti")
+    left, right = _plain(left, pairs), _plain(right, pairs)
     structs = [pa.struct([f.with_nullable(True) for f in rel.schema]) for rel in (left, right)]
     schema = pa.schema([pa.field(name, type) for name, type in zip(sides, structs)])
+<<<<<<< HEAD
     matching = Join(left, right, Condition.of(on, from_arrow(schema), left.zone), how, schema)
     if how in ("semi", "anti"):
         return Batches(left.schema, matching.filtered, left.once, zone=left.zone)
     return Batches(schema, matching.joined, left.once, sides=True, zone=left.zone)
+=======
+    matching = Join(left, right, Condition.of(on, from_arrow(schema)), how, schema)
+    if not pairs:
+        return Batches(left.schema, matching.filtered, left.once)
+    return Batches(schema, matching.joined, left.once, sides=True)
+>>>>>>> main
 
 
-def _plain(rel: Batches) -> Batches:
-    """The rows in the layouts of the library's types: of some of the others, Arrow cannot take or mask rows."""
+def _plain(rel: Batches, unlabelled: bool) -> Batches:
+    """The rows in the layouts of the library's types: of some of the others, Arrow cannot take or mask rows.
+
+    `unlabelled`: nested types as Spark has them, so that CASE may choose between the values of both sides.
+    """
     schema = from_arrow(rel.schema)
+    if unlabelled:
+        schema = Schema(tuple(Field(f.name, _unlabelled(f.type)) for f in schema.fields))
     plain = to_arrow(schema)
+<<<<<<< HEAD
     if rel.schema.types == plain.types:
         return rel
     return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once, zone=rel.zone)
+=======
+    if rel.schema.types != plain.types:
+        return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once)
+    return Batches(plain, rel.open, rel.once, rel.whole) if unlabelled else rel
+
+
+def _unlabelled(type: DataType) -> DataType:
+    """`type` without what differs between formats: names of elements, nullability, ids and comments of fields."""
+    match type:
+        case StructType(fields):
+            return StructType(tuple(Field(f.name, _unlabelled(f.type)) for f in fields))
+        case ListType(element):
+            return ListType(Field("element", _unlabelled(element.type)))
+        case MapType(key, value):
+            return MapType(Field("key", _unlabelled(key.type), False), Field("value", _unlabelled(value.type)))
+    return type
+>>>>>>> main
 
 
 @dataclass(frozen=True, slots=True)
