@@ -47,17 +47,10 @@ def join(left: Batches, right: Batches, on: str, how: JoinType, sides: tuple[str
     left, right = _plain(left, pairs), _plain(right, pairs)
     structs = [pa.struct([f.with_nullable(True) for f in rel.schema]) for rel in (left, right)]
     schema = pa.schema([pa.field(name, type) for name, type in zip(sides, structs)])
-<<<<<<< HEAD
     matching = Join(left, right, Condition.of(on, from_arrow(schema), left.zone), how, schema)
-    if how in ("semi", "anti"):
+    if not pairs:
         return Batches(left.schema, matching.filtered, left.once, zone=left.zone)
     return Batches(schema, matching.joined, left.once, sides=True, zone=left.zone)
-=======
-    matching = Join(left, right, Condition.of(on, from_arrow(schema)), how, schema)
-    if not pairs:
-        return Batches(left.schema, matching.filtered, left.once)
-    return Batches(schema, matching.joined, left.once, sides=True)
->>>>>>> main
 
 
 def _plain(rel: Batches, unlabelled: bool) -> Batches:
@@ -69,14 +62,9 @@ def _plain(rel: Batches, unlabelled: bool) -> Batches:
     if unlabelled:
         schema = Schema(tuple(Field(f.name, _unlabelled(f.type)) for f in schema.fields))
     plain = to_arrow(schema)
-<<<<<<< HEAD
-    if rel.schema.types == plain.types:
-        return rel
-    return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once, zone=rel.zone)
-=======
     if rel.schema.types != plain.types:
-        return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once)
-    return Batches(plain, rel.open, rel.once, rel.whole) if unlabelled else rel
+        return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once, zone=rel.zone)
+    return Batches(plain, rel.open, rel.once, rel.whole, zone=rel.zone) if unlabelled else rel
 
 
 def _unlabelled(type: DataType) -> DataType:
@@ -89,7 +77,6 @@ def _unlabelled(type: DataType) -> DataType:
         case MapType(key, value):
             return MapType(Field("key", _unlabelled(key.type), False), Field("value", _unlabelled(value.type)))
     return type
->>>>>>> main
 
 
 @dataclass(frozen=True, slots=True)
