@@ -40,7 +40,7 @@ class TableReader(DataSourceReader):
     def partitions(self) -> list[Bundle]:
         """One task per Spark partition; planned now, at the newest version unless one is requested."""
         scan = self.options.open().scan(self.columns, all_of(self.where) if self.where else None)
-        tasks = scan.plan().tasks(_TASK_BYTES, _AT_LEAST)
+        tasks = list(scan.plan().tasks(_TASK_BYTES, _AT_LEAST))
         # Without partitions, Spark reads one that does not exist.
         return [Bundle(pickle.dumps(t)) for t in tasks] or [Bundle(b"")]
 

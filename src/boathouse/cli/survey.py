@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from boathouse import registry
@@ -73,8 +74,7 @@ def _open(uri: str, format: str, options: dict[str, str]) -> Handle:
 def _read_a_little(handle: Handle) -> None:
     """Plans a full scan and reads the beginning of the first file: a table that cannot be read is refused there."""
     plan = handle.snapshot.plan(None, None, (), LOCAL.map)
-    if plan.units.num_rows:
-        task = plan.task(range(1))
+    for task in islice(plan.tasks(target_bytes=1), 1):
         next(iter(registry.tasks(task.read.format).read(task)), None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from boathouse.expr.tree import columns as columns_of
 from boathouse.parquet.resolve import Matching
 from boathouse.table.classify import classified
 from boathouse.table.metadata_columns import OF_EVERY_UNIT, check_offered
-from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.plan import PlannedUnits, ScanPlan, Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
 from boathouse.types import Field
@@ -55,14 +56,25 @@ def plan(
         version=version_words(snapshot.version, snapshot.location.uri),
     )
     tally = Tally()
-    certain = None
-    if classify and where is not None:
-        files = snapshot.files(columns_of(where), where, None, tally)
-        units, certain = classified(files, schema_of(snapshot, ()), where)
-    else:
-        units = pa.Table.from_batches(list(snapshot.files((), where, None, tally)), schema_of(snapshot, ()))
-    units, deletes = attach(snapshot, units)
-    return ScanPlan(read, units, deletes, where, tally, certain)
+    return ScanPlan(read, partial(_planned, snapshot, where if classify else None, where, tally), where, tally)
+
+
+def _planned(
+    snapshot: DeltaSnapshot, classify: Expr | None, where: Expr | None, tally: Tally
+) -> Iterator[PlannedUnits]:
+    """The units batch by batch, or none as an empty table."""
+    schema = schema_of(snapshot, ())
+    files = snapshot.files(columns_of(classify) if classify is not None else (), where, None, tally)
+    found = False
+    for batch in files:
+        found = True
+        units, certain = pa.Table.from_batches([batch]), None
+        if classify is not None:
+            units, certain = classified([batch], schema, classify)
+        yield PlannedUnits(*attach(snapshot, units), certain)
+    if not found:
+        certain = None if classify is None else pa.chunked_array([], pa.bool_())
+        yield PlannedUnits(schema.empty_table(), deletes_schema().empty_table(), certain)
 
 
 def _column(f: Field, partition: int | None, by_id: bool) -> ReadColumn:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -71,9 +71,10 @@ class LocalEngine:
         """The rows of a plan in the order of its units, a few tasks ahead of the reader, within `bytes_ahead`."""
         work = plan.tasks(task_bytes, at_least=_WORKERS)
         read = registry.tasks(plan.read.format).read
-        if len(work) == 1:
-            return iter(read(work[0]))
-        return read_ahead(read, work, _WORKERS, bytes_ahead)
+        first = list(islice(work, 2))
+        if len(first) == 1:
+            return iter(read(first[0]))
+        return read_ahead(read, chain(first, work), _WORKERS, bytes_ahead)
 
     def project(self, rel: Batches, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Batches:
         bound = bind_all(rel, [sql for _, sql in columns])

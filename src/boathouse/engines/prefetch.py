@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from threading import Condition, Thread
 from typing import Any
 
@@ -14,46 +15,57 @@ BYTES_AHEAD = 256 << 20
 
 
 class _Ahead:
-    """Tasks are started in order, so that the one being read always has a thread of its own.
+    """Tasks are taken and started in order, so that the one being read always has a thread of its own.
 
     All state is guarded by `turn`. A thread waits while too many bytes are buffered, or too many tasks have been
     started.
     """
 
-    def __init__(self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], threads: int, limit: int):
-        self.fn, self.tasks, self.limit = fn, tasks, limit
+    def __init__(self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Iterable[Any], threads: int, limit: int):
+        self.fn, self.tasks, self.limit = fn, iter(tasks), limit
         self.turn = Condition()
-        self.batches: list[deque[pa.RecordBatch]] = [deque() for _ in tasks]
+        self.batches: defaultdict[int, deque[pa.RecordBatch]] = defaultdict(deque)
         self.errors: dict[int, BaseException] = {}
         self.done: set[int] = set()
+        self.count: int | None = None
         self.begun = self.reading = self.held = 0
         self.stopped = False
         self.threads = [Thread(target=self.work, name=f"boathouse-{i}", daemon=True) for i in range(threads)]
 
     def work(self) -> None:
-        while (task := self.begin()) is not None:
+        while (begun := self.begin()) is not None:
+            number, task = begun
             try:
-                self.run(task)
+                self.run(number, task)
             except BaseException as error:
-                self.errors[task] = error
+                self.errors[number] = error
             with self.turn:
-                self.done.add(task)
+                self.done.add(number)
                 self.turn.notify_all()
 
-    def begin(self) -> int | None:
+    def begin(self) -> tuple[int, Any] | None:
+        """The next task and its number; None if there is none."""
         with self.turn:
-            while not self.stopped and self.begun < len(self.tasks) and self.begun > self.reading + len(self.threads):
+            while not self.stopped and self.count is None and self.begun > self.reading + len(self.threads):
                 self.turn.wait()
-            if self.stopped or self.begun >= len(self.tasks):
+            if self.stopped or self.count is not None:
+                return None
+            try:
+                task = next(self.tasks)
+            except BaseException as error:
+                self.count = self.begun
+                if not isinstance(error, StopIteration):
+                    self.errors[self.begun] = error
+                self.turn.notify_all()
                 return None
             self.begun += 1
-            return self.begun - 1
+            return self.begun - 1, task
 
-    def run(self, task: int) -> None:
-        rows = iter(self.fn(self.tasks[task]))
+    def run(self, number: int, task: Any) -> None:
+        rows = iter(self.fn(task))
         try:
             for batch in rows:
-                if not self.offer(task, batch):
+                if not self.offer(number, batch):
                     return
         finally:
             close = getattr(rows, "close", None)
@@ -77,16 +89,25 @@ class _Ahead:
         with self.turn:
             self.reading = task
             self.turn.notify_all()
-            while not self.batches[task] and task not in self.done:
+            while not self.batches[task] and task not in self.done and not self._ended(task):
                 self.turn.wait()
             if self.batches[task]:
                 batch = self.batches[task].popleft()
                 self.held -= batch.nbytes
                 self.turn.notify_all()
                 return batch
+            del self.batches[task]
         if task in self.errors:
             raise self.errors[task]
         return None
+
+    def _ended(self, task: int) -> bool:
+        return self.count is not None and task >= self.count
+
+    def ended(self, task: int) -> bool:
+        """Whether there is no such task."""
+        with self.turn:
+            return self._ended(task)
 
     def stop(self) -> None:
         with self.turn:
@@ -97,15 +118,17 @@ class _Ahead:
 
 
 def read_ahead(
-    fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], threads: int, limit: int = BYTES_AHEAD
+    fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Iterable[Any], threads: int, limit: int = BYTES_AHEAD
 ) -> Iterator[pa.RecordBatch]:
     """The batches of `fn(task)` in the order of the tasks; closing the iterator ends its threads."""
-    ahead = _Ahead(fn, tasks, min(threads, len(tasks)), limit)
+    ahead = _Ahead(fn, tasks, threads, limit)
     for thread in ahead.threads:
         thread.start()
     try:
-        for task in range(len(tasks)):
+        for task in count():
             while (batch := ahead.next(task)) is not None:
                 yield batch
+            if ahead.ended(task + 1):
+                return
     finally:
         ahead.stop()

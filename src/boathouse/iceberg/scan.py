@@ -59,7 +59,7 @@ def plan(
     _check_formats(units)
     units, deletes = resolve_deletes(snapshot, units, map)
     read = read_spec(snapshot, output, where, tuple(hidden))
-    return ScanPlan(read, units, deletes, where, tally, certain)
+    return ScanPlan.of(read, units, deletes, where, tally, certain)
 
 
 def _units(

@@ -55,7 +55,7 @@ def plan(
         DataFragment.decode(raw) for raw in units.column("native").combine_chunks().field("fragment").to_pylist()
     ]
     units, deletes = _with_deletes(snapshot, units, fragments)
-    return ScanPlan(read_spec(snapshot, columns, where, hidden), units, deletes, where, tally, certain)
+    return ScanPlan.of(read_spec(snapshot, columns, where, hidden), units, deletes, where, tally, certain)
 
 
 def read_spec(

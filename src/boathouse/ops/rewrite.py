@@ -74,9 +74,9 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     """
     snapshot = start.snapshot
     plan = snapshot.plan(None, where, (), start.engine.map, classify=True)
-    certain = plan.certain
+    certain = plan.whole.certain
     assert certain is not None
-    rest = replace(plan, units=plan.units.filter(pc.invert(certain)), read=replace(plan.read, where=None), certain=None)
+    rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
     rewrite = snapshot.capabilities.deletes == "copy-on-write"
     if rest.units.num_rows and rewrite:
         snapshot.check_rewritable(operation)

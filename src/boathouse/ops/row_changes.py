@@ -44,7 +44,7 @@ class RowChanges:
         if self.start.snapshot.capabilities.deletes == "copy-on-write":
             touched, vectors = self._touched(outcomes[0])
             read = replace(self.plan.read, where=None, output=self.start.snapshot.schema.names, hidden=())
-            scan = replace(self.plan, units=touched, read=read, certain=None)
+            scan = self.plan.narrowed(touched, read)
             at = 0
             for task in scan.tasks():
                 tasks.append(CopyTask(task, vectors[at : at + task.units.num_rows], self.context))

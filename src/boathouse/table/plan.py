@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,26 +31,80 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanPlan:
-    """The result of pruning: `units` are FILES rows without statistics, `deletes` the DELETES rows that they refer to.
+class PlannedUnits:
+    """Some units of a plan: FILES rows without statistics, and the DELETES rows that they refer to.
 
-    `certain` holds, if planning was asked to classify, whether all rows of each unit certainly satisfy `where`.
+    `certain` says, if planning was asked to classify, whether all rows of each unit certainly satisfy the predicate.
     """
 
-    read: ReadSpec
     units: pa.Table
     deletes: pa.Table
-    where: Expr | None
-    tally: Tally
     certain: pa.ChunkedArray | None = None
 
-    def __post_init__(self) -> None:
-        """Files in another kind of store are refused here, whatever engine or process opens them later."""
-        if isinstance(self.read.files, ChosenFiles):
-            self.read.files.check(self.units.column("path"))
-            parts = pc.list_flatten(self.units.column("parts"))
-            if len(parts):
-                self.read.files.check(pc.struct_field(parts, "path"))
+
+class ScanPlan:
+    """The result of pruning, which may be longer than memory: `parts` and `tasks` stream it, `units` collects it.
+
+    The first part is planned at once, so that what prevents reading the table is raised by planning. `tally` is
+    complete once the plan has been read to its end.
+    """
+
+    def __init__(
+        self, read: ReadSpec, planned: Callable[[], Iterator[PlannedUnits]], where: Expr | None, tally: Tally
+    ) -> None:
+        """`planned` starts planning; it is called again for every pass but the first."""
+        self.read = read
+        self.where = where
+        self.tally = tally
+        self._planned = planned
+        started = planned()
+        first = list(islice(started, 1))
+        self._begun: Iterator[PlannedUnits] | None = chain(first, started)
+        self._whole: PlannedUnits | None = None
+        self._check(first)
+
+    @staticmethod
+    def of(
+        read: ReadSpec,
+        units: pa.Table,
+        deletes: pa.Table,
+        where: Expr | None,
+        tally: Tally,
+        certain: pa.ChunkedArray | None = None,
+    ) -> ScanPlan:
+        """A plan of these units."""
+        return ScanPlan(read, lambda: iter([PlannedUnits(units, deletes, certain)]), where, tally)
+
+    def narrowed(self, units: pa.Table, read: ReadSpec) -> ScanPlan:
+        """A plan of some of the units of this one, read in another way."""
+        return ScanPlan.of(read, units, self.deletes, self.where, self.tally)
+
+    def parts(self) -> Iterator[PlannedUnits]:
+        """The units, in their order, a part at a time; nothing is kept."""
+        if self._whole is not None:
+            yield self._whole
+            return
+        found, self._begun = self._begun, None
+        for part in self._planned() if found is None else found:
+            self._check([part])
+            yield part
+
+    @property
+    def whole(self) -> PlannedUnits:
+        """All units."""
+        if self._whole is None:
+            self._whole = _joined(list(self.parts()))
+        return self._whole
+
+    @property
+    def units(self) -> pa.Table:
+        """FILES rows of all units, without statistics."""
+        return self.whole.units
+
+    @property
+    def deletes(self) -> pa.Table:
+        """DELETES rows of all units."""
+        return self.whole.deletes
 
     @property
     def rows(self) -> int | None:
@@ -63,20 +118,55 @@ class ScanPlan:
     def bytes(self) -> int:
         return pc.sum(self.units.column("size")).as_py() or 0
 
-    def tasks(self, target_bytes: int = 128 << 20, at_least: int = 1) -> list[ScanTask]:
+    def tasks(self, target_bytes: int = 128 << 20, at_least: int = 1) -> Iterator[ScanTask]:
         """Bundles adjacent units up to about `target_bytes`, in order; at least `at_least` tasks if there are enough
         units."""
-        count = self.units.num_rows
-        if count == 0:
-            return []
-        sizes = [size or 1 << 20 for size in self.units.column("size").to_pylist()]
-        limit = min(target_bytes, max(1, sum(sizes) // max(1, at_least)))
-        return [self.task(range(a, b)) for a, b in bundles(sizes, limit)]
+        for part in self.parts():
+            sizes = [size or 1 << 20 for size in part.units.column("size").to_pylist()]
+            limit = min(target_bytes, max(1, sum(sizes) // max(1, at_least)))
+            for start, end in bundles(sizes, limit):
+                units = compact(part.units.slice(start, end - start))
+                yield ScanTask(self.read, units, deletes_of(units, part.deletes))
 
-    def task(self, rows: range) -> ScanTask:
-        """The units of these rows of `units` as one task, with only the deletion vectors that they need."""
-        units = compact(self.units.slice(rows.start, len(rows)))
-        return ScanTask(self.read, units, deletes_of(units, self.deletes))
+    def _check(self, parts: Sequence[PlannedUnits]) -> None:
+        """Files in another kind of store are refused here, whatever engine or process opens them later."""
+        if isinstance(self.read.files, ChosenFiles):
+            for part in parts:
+                self.read.files.check(part.units.column("path"))
+                files = pc.list_flatten(part.units.column("parts"))
+                if len(files):
+                    self.read.files.check(pc.struct_field(files, "path"))
+
+
+def _joined(parts: Sequence[PlannedUnits]) -> PlannedUnits:
+    """One part; the numbers of its deletes are unique."""
+    if len(parts) == 1:
+        return parts[0]
+    units, deletes = [], []
+    count = 0
+    for part in parts:
+        units.append(renumbered(part.units, "deletes", count))
+        deletes.append(renumbered(part.deletes, "delete", count))
+        count += part.deletes.num_rows
+    certain = [c for part in parts if part.certain is not None for c in part.certain.chunks]
+    whole = pa.chunked_array(certain, pa.bool_()) if parts[0].certain is not None else None
+    return PlannedUnits(pa.concat_tables(units), pa.concat_tables(deletes), whole)
+
+
+def renumbered(table: pa.Table, column: str, by: int) -> pa.Table:
+    """The numbers of deletes, in FILES a list of them, made larger by `by`."""
+    if by == 0:
+        return table
+    at = table.schema.get_field_index(column)
+    moved = [_moved(chunk, by) for chunk in table.column(at).chunks]
+    return table.set_column(at, table.schema.field(at), pa.chunked_array(moved, table.schema.field(at).type))
+
+
+def _moved(numbers: pa.Array, by: int) -> pa.Array:
+    if not pa.types.is_list(numbers.type):
+        return pc.add(numbers, pa.scalar(by, numbers.type))
+    lists = [None if row is None else [n + by for n in row] for row in numbers.to_pylist()]
+    return pa.array(lists, numbers.type)
 
 
 def deletes_of(units: pa.Table, deletes: pa.Table) -> pa.Table:

@@ -73,7 +73,7 @@ class PlanMaker:
         deletes = pa.Table.from_pylist(self.deletes, schema=deletes_schema())
         names = tuple(c.name for c in columns) if output is None else tuple(output)
         read = ReadSpec(format, data_files(Stores()), tuple(columns), names, tuple(hidden), where, dict(options or {}))
-        return ScanPlan(None, read, units, deletes, where, Tally())  # type: ignore[arg-type]
+        return ScanPlan.of(read, units, deletes, where, Tally())
 
 
 @pytest.fixture

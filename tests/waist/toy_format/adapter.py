@@ -155,7 +155,7 @@ class ToySnapshot:
         else:
             units = pa.Table.from_batches(list(self.files((), where, map, tally)))
         units, deletes = _deletes(self.document, self.schema, units)
-        return ScanPlan(read, units, deletes, where, tally, certain)
+        return ScanPlan.of(read, units, deletes, where, tally, certain)
 
     def check_writable(self) -> None: ...
 
