@@ -76,9 +76,9 @@ class _Rules:
     def check(self) -> None:
         """Raises ConstraintViolationError for the first rule that was violated."""
         for rule, count, first in self._found.values():
-            rows = "a row does" if count == 1 else f"{count:,} rows do"
+            others = "" if count == 1 else f", and {count - 1:,} more"
             raise ConstraintViolationError(
-                f"{rows} not satisfy {rule.name} ({rule.predicate}): {first}",
+                f"a row does not satisfy {rule.name} ({rule.predicate}): {first}{others}",
                 where=self._context.directory,
                 advice=rule.advice,
             )
