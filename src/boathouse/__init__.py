@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from boathouse.api.table import Table
     from boathouse.api.write import write
     from boathouse.errors import BoathouseError
+    from boathouse.expr.tree import Expr, col, lit
     from boathouse.ops.result import WriteResult
     from boathouse.types import Field, Schema
 
@@ -30,6 +31,9 @@ _HOMES = {
     "write_parquet": "boathouse.api.parquet_files",
     "Table": "boathouse.api.table",
     "BoathouseError": "boathouse.errors",
+    "Expr": "boathouse.expr.tree",
+    "col": "boathouse.expr.tree",
+    "lit": "boathouse.expr.tree",
     "Field": "boathouse.types",
     "Schema": "boathouse.types",
     "WriteResult": "boathouse.ops.result",
@@ -38,8 +42,8 @@ _HOMES = {
 _MODULES = ("errors", "variant")
 
 __all__ = [
-    "BoathouseError", "Field", "Schema", "Table", "WriteResult", "create", "detect", "errors", "open", "read_parquet",
-    "variant", "write", "write_parquet",
+    "BoathouseError", "Expr", "Field", "Schema", "Table", "WriteResult", "col", "create", "detect", "errors", "lit",
+    "open", "read_parquet", "variant", "write", "write_parquet",
 ]  # fmt: skip
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from boathouse.arrow.utf8 import require_utf8
-from boathouse.bits.lazy_import import Late
 from boathouse.delta import paths
 from boathouse.delta.checkpoint_check import Mask, check_columns, check_vectors, pathless, valid_rows
 from boathouse.delta.checkpoint_part import Part, open_part
@@ -21,11 +21,6 @@ from boathouse.delta.stats_parsed import PARSED
 from boathouse.errors import CorruptTableError
 from boathouse.parquet.errors import damage
 from boathouse.storage import uris
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-else:
-    pq = Late("pyarrow.parquet")
 
 BATCH_ROWS: Final = 65_536
 _SMALL: Final = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}

@@ -5,19 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from boathouse.bits.lazy_import import Late
 from boathouse.errors import NotFoundError
 from boathouse.parquet.errors import damage
 from boathouse.storage import Storage
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-else:
-    pq = Late("pyarrow.parquet")
 
 
 class RangeFile(io.RawIOBase):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.bits.lazy_import import Late
+from boathouse.arrow.prune import Pruner
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
 from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, Wanted, read_files
@@ -31,12 +31,6 @@ from boathouse.table.location import Location
 from boathouse.table.plan import Tally
 from boathouse.table.units import PARQUET, PART, column_stats_type, files_schema, partition_type, stats_type
 from boathouse.types import Field, Partitioning
-
-if TYPE_CHECKING:
-    from boathouse.arrow import prune
-    from boathouse.arrow.prune import Pruner
-else:
-    prune = Late("boathouse.arrow.prune")
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 NATIVE_FIELDS: Final = (
@@ -133,8 +127,8 @@ class Lister:
             _sources(snapshot.metadata, asked),
             _sources(snapshot.metadata, used),
             schema_of(snapshot, asked),
-            None if first is None else prune.Pruner(first, [(n,) for n in names]),
-            None if rest is None or where is None else prune.Pruner(where, list(used)),
+            None if first is None else Pruner(first, [(n,) for n in names]),
+            None if rest is None or where is None else Pruner(where, list(used)),
             (f"partition {first}", f"bounds {rest}"),
             tally,
             snapshot.checkpoint.uri if snapshot.checkpoint else snapshot.location.uri,

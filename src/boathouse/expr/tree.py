@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any
 from typing import Literal as OneOf
 
+from boathouse.bits.names import steps
 from boathouse.errors import ExpressionError
+from boathouse.expr.identifiers import quote
 from boathouse.expr.text import sql_literal
 from boathouse.types import (
     BINARY,
@@ -49,6 +51,62 @@ class Expr:
 
     def children(self) -> tuple[Expr, ...]:
         return ()
+
+    def eq(self, other: object) -> Expr:
+        """`self = other`; a method, since `==` compares expressions as values."""
+        return Comparison("=", self, lit(other))
+
+    def ne(self, other: object) -> Expr:
+        """`self != other`."""
+        return Comparison("!=", self, lit(other))
+
+    def __lt__(self, other: object) -> Expr:
+        return Comparison("<", self, lit(other))
+
+    def __le__(self, other: object) -> Expr:
+        return Comparison("<=", self, lit(other))
+
+    def __gt__(self, other: object) -> Expr:
+        return Comparison(">", self, lit(other))
+
+    def __ge__(self, other: object) -> Expr:
+        return Comparison(">=", self, lit(other))
+
+    def __and__(self, other: Expr) -> Expr:
+        return And((self, other))
+
+    def __or__(self, other: Expr) -> Expr:
+        return Or((self, other))
+
+    def __invert__(self) -> Expr:
+        return Not(self)
+
+    def __add__(self, other: object) -> Expr:
+        return Arithmetic("+", self, lit(other))
+
+    def __sub__(self, other: object) -> Expr:
+        return Arithmetic("-", self, lit(other))
+
+    def __mul__(self, other: object) -> Expr:
+        return Arithmetic("*", self, lit(other))
+
+    def __truediv__(self, other: object) -> Expr:
+        return Arithmetic("/", self, lit(other))
+
+    def is_null(self) -> Expr:
+        """`self IS NULL`."""
+        return IsNull(self)
+
+    def is_in(self, values: Iterable[object]) -> Expr:
+        """`self IN (values)`."""
+        return In(self, tuple(map(lit, values)))
+
+    def like(self, pattern: str) -> Expr:
+        """`self LIKE pattern`."""
+        return Like(self, lit(pattern))
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value: combine conditions with &, | and ~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,21 +290,19 @@ class Function(Expr):
         return self.args
 
 
+def col(name: str) -> Column:
+    """The column `name`; `a.b` is the field b of the struct a, and a name with dots of its own is in backticks."""
+    return Column(steps(name))
+
+
+def lit(value: object) -> Expr:
+    """A Python value as a constant; aware datetimes are TIMESTAMP, naive ones TIMESTAMP_NTZ. An expression stays."""
+    return value if isinstance(value, Expr) else Literal.of(value)
+
+
 TRUE = Literal(True, type=BOOLEAN)
 FALSE = Literal(False, type=BOOLEAN)
 _LEAVES = (Column, Literal, Cast, Function, Case)
-_RESERVED = frozenset(
-    """all and any as between both case cast date distinct div else end escape exists extract false from if ilike in
-    interval is left like not null or right rlike select then timestamp timestamp_ltz timestamp_ntz transform true
-    try_cast when where current_date current_timestamp current_user regexp using over order by on
-    """.split()  # noqa: SIM905
-)
-
-
-def quote(name: str) -> str:
-    """`name` as an identifier: bare if it is a plain word, else in backticks."""
-    plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
-    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 def _tight(e: Expr) -> str:

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.tree import TRUE, Expr, quote
+from boathouse.expr.identifiers import quote
+from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.assign import assigned, cast
 from boathouse.ops.evolve import evolution
 from boathouse.ops.merge_bounds import target_predicate

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from boathouse.expr.tree import TRUE, quote
+from boathouse.expr.identifiers import quote
+from boathouse.expr.tree import TRUE
 from boathouse.ops.assign import assigned
 from boathouse.ops.predicate import bound_or_none
 from boathouse.ops.row_changes import RowChanges, files_removed

@@ -1,0 +1,16 @@
+"""Identifiers in SQL text."""
+
+from __future__ import annotations
+
+_RESERVED = frozenset(
+    """all and any as between both case cast date distinct div else end escape exists extract false from if ilike in
+    interval is left like not null or right rlike select then timestamp timestamp_ltz timestamp_ntz transform true
+    try_cast when where current_date current_timestamp current_user regexp using over order by on
+    """.split()  # noqa: SIM905
+)
+
+
+def quote(name: str) -> str:
+    """`name` as an identifier: bare if it is a plain word, else in backticks."""
+    plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
+    return name if plain else "`" + name.replace("`", "``") + "`"
