@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import UnsupportedTypeError
-from boathouse.variant.columns.unaligned import scatter
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -148,10 +147,7 @@ def prefixes(records: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Ragged:
     offsets = splits_of(sizes)
     if not rows or not width:
         return Ragged(offsets, np.empty(0, np.uint8))
-    data = np.empty(int(offsets[-1]) + width, np.uint8)
-    # Whole records, in the order of the rows: the excess of one is overwritten by the next.
-    scatter(data, offsets[:-1], records.view((np.void, width))[:, 0])
-    return Ragged(offsets, data[: int(offsets[-1])])
+    return Ragged(offsets, records[np.arange(width) < np.asarray(sizes)[:, None]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from boathouse.types import DataType, FixedSizeListType, ListType, MapType, Stru
 from boathouse.variant.cast import resolve_type
 from boathouse.variant.columns.casts import byte_runs, take
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Bools, Ints, bring
+from boathouse.variant.columns.gather import Bools, Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.locate import locate
 from boathouse.variant.columns.nested import nested
@@ -107,7 +107,6 @@ def _column(
     is_variant = isinstance(target, VariantType)
     for first, last in windows(column):
         part = column.slice(first, last)
-        bring(part.data, part.start, part.end)
         faults = part.faults(lenient)
         nodes, _ = locate(roots(part, faults), steps)
         array = _values(nodes, part.rows) if is_variant else _typed(nodes, target, safe, part.rows)

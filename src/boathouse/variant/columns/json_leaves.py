@@ -11,7 +11,7 @@ import numpy as np
 
 from boathouse.errors import InvalidJsonError
 from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, splits_of
-from boathouse.variant.columns.json_bits import SPARE, ragged_range
+from boathouse.variant.columns.json_bits import ragged_range
 from boathouse.variant.columns.json_scalars import scalars
 from boathouse.variant.columns.json_scan import FRONT, Scan
 from boathouse.variant.columns.json_strings import resolve
@@ -39,7 +39,7 @@ def leaves_of(found: Scan) -> tuple[Leaves, Ints]:
     at[found.string_slots], at[found.scalar_slots] = strings.at, numbers.at
     sizes = np.empty(len(at), np.int64)
     sizes[found.string_slots], sizes[found.scalar_slots] = strings.sizes, numbers.sizes
-    source = np.concatenate([buffer, numbers.more, strings.more, np.zeros(SPARE, np.uint8)])
+    source = np.concatenate([buffer, numbers.more, strings.more])
     bad = found.texts.row_at(np.concatenate([found.opens[also], found.starts[broken]]))
     return Leaves(source, at, sizes, found.string_slots[strings.sizes > SHORT]), bad
 
