@@ -33,18 +33,6 @@ def join(data: Bytes, start: Ints, end: Ints) -> pa.Array:
     )
 
 
-def spans(start: Ints, end: Ints) -> Ints:
-    """Spans below 2 GiB as one number each."""
-    packed = end << 32
-    packed |= start
-    return packed
-
-
-def join_spans(data: Bytes, packed: Ints) -> pa.Array:
-    """As `join`, of `data` below 2 GiB."""
-    return join(data, packed & LIMIT, packed >> 32)
-
-
 def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:
     """The bytes of a binary or string array that `join` made, and the offsets of its elements, one more than there are
     elements."""
