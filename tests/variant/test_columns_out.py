@@ -346,6 +346,14 @@ def test_all_rows_with_metadata_of_their_own():
     assert to_json(array).to_pylist() == [value.to_json() for value in values]
 
 
+def test_texts_beyond_the_limit_of_a_batch_are_written_by_rows(monkeypatch):
+    values = [Variant.from_python({"a": "x" * 50}), Variant.from_python(["y" * 20])]
+    array = column(pairs([values[0], None, values[1]]))
+    monkeypatch.setattr("boathouse.variant.columns.to_json.LIMIT", 40)
+    found = to_json(array)
+    assert found.to_pylist() == [values[0].to_json(), None, values[1].to_json()]
+
+
 def test_empty_columns():
     none = column([])
     assert to_pylist(none) == [] and to_json(none).type == pa.string() and len(to_json(none)) == 0

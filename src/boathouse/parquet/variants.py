@@ -7,22 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import VARIANT_STORAGE
-from boathouse.bits.lazy_import import Late
 from boathouse.errors import BoathouseError, MalformedVariant, SchemaMismatchError
-
-if TYPE_CHECKING:
-    from boathouse.parquet.resolve import FileField
-    from boathouse.variant.shredding import unshred
-else:
-    # Files without shredded variants are read without importing the code that assembles them.
-    unshred = Late("boathouse.variant.shredding.unshred")
+from boathouse.parquet.fields import FileField
+from boathouse.variant.shredding.unshred import unshred
 
 VariantPath = tuple[str | int, ...]
 METADATA, VALUE, TYPED = "metadata", "value", "typed_value"
@@ -50,7 +43,7 @@ class WholeVariant:
         if not self.shredded:
             return _plain(array)
         try:
-            return _plain(unshred.unshred(array))
+            return _plain(unshred(array))
         except BoathouseError as error:
             if f"`{self.name}`" not in error.message:
                 error.message = f"`{self.name}`: {error.message}"

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.variant.columns.byte_slices import as_text, flat
+from boathouse.variant.columns.byte_slices import LIMIT, as_text, flat
 from boathouse.variant.columns.collect import TextColumn
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bytes, Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT
-from boathouse.variant.columns.reading import read
+from boathouse.variant.columns.reading import read, variant_at
 from boathouse.variant.columns.scalars import strings
 from boathouse.variant.columns.text import escaped, text_of
 from boathouse.variant.json_out import Special
@@ -59,9 +59,23 @@ def to_json(data: Any, *, special: Special = "refuse", lenient: Lenient | None =
 
 def _texts(column: Column, special: Special, lenient: Lenient | None) -> pa.Array:
     texts = TextColumn(column.rows)
-    for _, _, rows, (data, offsets) in read(column, lambda tree: json_text(tree, special), lenient):
+    for _, _, rows, (data, offsets) in read(column, lambda tree: _row_texts(column, tree, special), lenient):
         texts.add(rows, data, offsets)
     return texts.finish()
+
+
+def _row_texts(column: Column, tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
+    """The bytes of the rows' JSON texts and their offsets."""
+    try:
+        return json_text(tree, special)
+    except _TooLong:
+        rows = (tree.numbers - column.first_row).tolist()
+        texts = [variant_at(column, row).to_json(special=special).encode() for row in rows]
+        return flat(pa.array(texts, pa.large_binary()))
+
+
+class _TooLong(Exception):
+    """The text of one batch is longer than 2 GiB: its rows are written one by one."""
 
 
 class _Pool:
@@ -79,11 +93,16 @@ class _Pool:
         return first
 
     def take(self, numbers: Ints) -> pa.Array:
-        return pa.concat_arrays(self.parts).take(pa.array(numbers))
+        """Raises _TooLong."""
+        strings = pa.concat_arrays(self.parts)
+        _, offsets = flat(strings)
+        if int(np.diff(offsets)[numbers].sum()) > LIMIT:
+            raise _TooLong
+        return strings.take(pa.array(numbers))
 
 
 def json_text(tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
-    """The bytes of the rows' JSON texts and their offsets. Raises Faulty, EvaluationError."""
+    """The bytes of the rows' JSON texts and their offsets. Raises Faulty, EvaluationError, _TooLong."""
     tree, parent = _arranged(tree)
     rows = len(tree.numbers)
     pool = _Pool()
