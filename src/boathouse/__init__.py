@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from boathouse import errors, variant
     from boathouse.api.create import create, write
     from boathouse.api.open import detect, open
-    from boathouse.api.parquet_files import read_parquet, write_parquet
     from boathouse.api.table import Table
     from boathouse.errors import BoathouseError
     from boathouse.ops.result import WriteResult
+    from boathouse.parquet_files.read import read_parquet
+    from boathouse.parquet_files.write import write_parquet
     from boathouse.types import Field, Schema
 
 __version__ = "0.1.0"
@@ -25,8 +26,8 @@ _HOMES = {
     "detect": "boathouse.api.open",
     "create": "boathouse.api.create",
     "write": "boathouse.api.create",
-    "read_parquet": "boathouse.api.parquet_files",
-    "write_parquet": "boathouse.api.parquet_files",
+    "read_parquet": "boathouse.parquet_files.read",
+    "write_parquet": "boathouse.parquet_files.write",
     "Table": "boathouse.api.table",
     "BoathouseError": "boathouse.errors",
     "Field": "boathouse.types",
