@@ -16,7 +16,7 @@ from boathouse.variant.columns.json_scalars import scalars
 from boathouse.variant.columns.json_scan import FRONT, Scan
 from boathouse.variant.columns.json_strings import resolve
 from boathouse.variant.columns.json_write import LONG_HEADER, SHORT, Leaves
-from boathouse.variant.json_in import from_json
+from boathouse.variant.json_in import encode_json
 from boathouse.variant.primitives import SHORT_STRING
 
 _RECORD = 24
@@ -82,7 +82,7 @@ def _one_by_one(found: Scan, which: Ints) -> tuple[list[bytes], Mask]:
     out: list[bytes] = []
     for start, stop in zip(found.starts[which].tolist(), found.stops[which].tolist()):
         try:
-            out.append(from_json(found.texts.body[start:stop].tobytes()).value)
+            out.append(encode_json(found.texts.body[start:stop].tobytes())[1])
         except InvalidJsonError:
             out.append(b"")
     return out, np.array([bool(one) for one in out], np.bool_)
