@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import select
 from boathouse.bits.roaring import Bitmap
+from boathouse.compute.evaluate import select
 from boathouse.errors import BoathouseError, CorruptTableError, EvaluationError, NotFoundError, SchemaMismatchError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boathouse as bh
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.filesystem import NativeFiles
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE, to_arrow
+from boathouse.compute.evaluate import mask
 from boathouse.errors import (
     ColumnNotFoundError,
     EvaluationError,

@@ -33,10 +33,10 @@ from boathouse.table.units import PARQUET, PART, column_stats_type, files_schema
 from boathouse.types import Field, Partitioning
 
 if TYPE_CHECKING:
-    from boathouse.arrow import prune
-    from boathouse.arrow.prune import Pruner
+    from boathouse.compute import prune
+    from boathouse.compute.prune import Pruner
 else:
-    prune = Late("boathouse.arrow.prune")
+    prune = Late("boathouse.compute.prune")
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 NATIVE_FIELDS: Final = (

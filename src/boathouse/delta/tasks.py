@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.compute.evaluate import mask
 from boathouse.delta.data_writer import DeltaFiles, outcomes
 from boathouse.delta.schema import physical_name
 from boathouse.expr.tree import Expr, all_of, columns, conjuncts

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.arrow.evaluate import select
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.compute.evaluate import select
 from boathouse.iceberg.data_writer import DataFiles, outcomes
 from boathouse.iceberg.values import initial_default
 from boathouse.parquet.convert import constant

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse import registry
-from boathouse.arrow.prune import Pruner
+from boathouse.compute.prune import Pruner
 from boathouse.expr.tree import Expr, columns
 from boathouse.ops.handle import Handle
 from boathouse.ops.outcomes import data_files, deletions, settle

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from boathouse.arrow.dictionary import pieces
-from boathouse.arrow.evaluate import mask
-from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.bits.roaring import Bitmap
+from boathouse.compute.evaluate import mask
+from boathouse.compute.prune import Pruner
 from boathouse.errors import BoathouseError, CorruptTableError, SchemaMismatchError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from boathouse.api.arguments import errors_at, names
 from boathouse.api.opening import path_text
-from boathouse.arrow.evaluate import evaluate
 from boathouse.arrow.filesystem import DataFiles, data_files
 from boathouse.arrow.schema import to_arrow_field
+from boathouse.compute.evaluate import evaluate
 from boathouse.errors import (
     InvalidArgumentError,
     NotFoundError,

@@ -55,7 +55,7 @@ from boathouse.variant.view import VariantView
 from boathouse.variant.walk import over_budget
 
 _UTC = zone("UTC")
-"""Strings without a zone: `arrow/variants.py` casts them itself where a condition is meant in another one."""
+"""Strings without a zone: `compute/variants.py` casts them itself where a condition is meant in another one."""
 _ADVICE = "use try_get or try_cast (safe=True), which give null instead"
 _FAILED: Any = object()
 # Times by `Variant.type`: units per second of the stored integer.

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import to_arrow, to_arrow_type
 from boathouse.bits import entropy
 from boathouse.bits.roaring import deserialize64
+from boathouse.compute.evaluate import mask
 from boathouse.table.tasks import POSITION, UNIT, ScanTask, WriteContext
 from boathouse.table.units import DATA_FILE, LANCE, partition_type, stats_type
 from boathouse.table.units import outcomes_schema as _outcomes

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.conform import conform
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import to_arrow
 from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.compute.evaluate import mask
 from boathouse.expr.tree import Expr, columns
 from boathouse.ops.tasks.partitioned import PartitionedWriter
 from boathouse.ops.tasks.sink import pickle_error

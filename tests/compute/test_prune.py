@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import mask
-from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import from_arrow
 from boathouse.bits.zones import zone
+from boathouse.compute.evaluate import mask
+from boathouse.compute.prune import Pruner
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 

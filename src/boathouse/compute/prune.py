@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow import kernels, literals
-from boathouse.arrow.evaluate import fold_constants
 from boathouse.arrow.intervals import Interval, interval, true_of
 from boathouse.arrow.vector import Bools
+from boathouse.compute.evaluate import fold_constants
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.simplify import like_parts, sort_key
 from boathouse.expr.tree import (
