@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from boathouse.arrow.schema import VARIANT_STORAGE
 from boathouse.errors import BoathouseError, MalformedVariant, SchemaMismatchError
 from boathouse.parquet.fields import FileField
+from boathouse.variant.primitives import NULL_VALUE
 from boathouse.variant.shredding.unshred import unshred
 
 VariantPath = tuple[str | int, ...]
 METADATA, VALUE, TYPED = "metadata", "value", "typed_value"
 _PARTS = (METADATA, VALUE, TYPED)
-_NULL = pa.scalar(b"\x00", pa.binary())
 t = pa.types
 
 
@@ -169,10 +169,10 @@ def _plain(array: pa.Array) -> pa.Array:
     if array.type == VARIANT_STORAGE:
         return array
     metadata = _bytes(array.field(array.type.get_field_index(METADATA)))
-    index = array.type.get_field_index(VALUE)
-    value = pa.repeat(_NULL, len(array)) if index < 0 else _bytes(array.field(index))
+    index, null = array.type.get_field_index(VALUE), pa.scalar(NULL_VALUE, pa.binary())
+    value = pa.repeat(null, len(array)) if index < 0 else _bytes(array.field(index))
     if value.null_count:
-        value = value.fill_null(_NULL)
+        value = value.fill_null(null)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays([metadata, value], fields=list(VARIANT_STORAGE), mask=mask)
 

@@ -23,8 +23,6 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_EMPTY = pa.scalar(b"", pa.large_binary())
-
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
@@ -235,7 +233,9 @@ class Rope:
             return Ragged(np.zeros(self.rows + 1, np.int64), np.empty(0, np.uint8))
         if len(arrays) == 1 and arrays[0].null_count == 0:
             return Ragged.from_arrow(arrays[0])
-        joined = pc.binary_join_element_wise(*arrays, _EMPTY, null_handling="replace", null_replacement="")
+        joined = pc.binary_join_element_wise(
+            *arrays, pa.scalar(b"", pa.large_binary()), null_handling="replace", null_replacement=""
+        )
         return Ragged.from_arrow(joined)
 
 
