@@ -27,10 +27,10 @@ from variant_data import Data
 
 import boathouse as bh
 from boathouse.variant.columns.decode import to_pylist
-from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.from_arrow import from_arrow
 from boathouse.variant.columns.from_json import from_json
 from boathouse.variant.columns.to_json import to_json
+from boathouse.variant.extraction import extract
 
 OURS = "boathouse"
 ROUNDS = 5

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from boathouse import errors, variant
     from boathouse.api.create import create
     from boathouse.api.open import detect, open
-    from boathouse.api.parquet_files import read_parquet, write_parquet
     from boathouse.api.table import Table
     from boathouse.api.write import write
     from boathouse.errors import BoathouseError
     from boathouse.expr.tree import Expr, col, lit
     from boathouse.ops.result import WriteResult
+    from boathouse.parquet_files.read import read_parquet
+    from boathouse.parquet_files.write import write_parquet
     from boathouse.types import Field, Schema
 
 __version__ = "0.1.0"
@@ -27,8 +28,8 @@ _HOMES = {
     "detect": "boathouse.api.open",
     "create": "boathouse.api.create",
     "write": "boathouse.api.write",
-    "read_parquet": "boathouse.api.parquet_files",
-    "write_parquet": "boathouse.api.parquet_files",
+    "read_parquet": "boathouse.parquet_files.read",
+    "write_parquet": "boathouse.parquet_files.write",
     "Table": "boathouse.api.table",
     "BoathouseError": "boathouse.errors",
     "Expr": "boathouse.expr.tree",

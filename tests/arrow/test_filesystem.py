@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from boathouse.arrow.filesystem import NativeFiles, StorageFiles, data_files, not_native
-from boathouse.errors import NotFoundError, StorageError, UndecidedError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError, NotFoundError, StorageError, UndecidedError, UnsupportedFeatureError
+from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.storage import StorageOptions, Stores, join
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 from boathouse.testing.stand_ins import s3_stand_in
+from boathouse.types import INT64
 
 TABLE = pa.table({"n": list(range(10_000)), "s": [str(n % 7) for n in range(10_000)]})
 NAMES = ["f.parquet", "a b/c%20d.parquet", "x#12", "p=a%3Ab/q+r/ü:é?.parquet"]
@@ -110,6 +112,23 @@ def test_choice(tmp_path: Path) -> None:
         assert type(source) is pa.PythonFile and source.read() == b"1"
     storage = wrapped.resolve(local)[0]
     assert [op.name for op in storage.log] == ["head", "get_range"]
+
+
+def test_a_known_size_saves_a_request(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"a": range(3)}), path)
+    columns, size = [SourceColumn("a", INT64)], path.stat().st_size
+    asked = []
+    for known in (None, size):
+        stores = Stores(wrap=FaultyStorage)
+        batches = scan_file(data_files(stores), str(path), columns, size=known)
+        assert pa.Table.from_batches(batches).to_pydict() == {"a": [0, 1, 2]}
+        asked.append([op.name for op in stores.resolve(str(path))[0].log])
+    assert asked[0] == ["head", *asked[1]] and "head" not in asked[1]
+    with pytest.raises(NotFoundError):
+        list(scan_file(data_files(Stores(wrap=FaultyStorage)), str(tmp_path / "none"), columns, size=size))
+    with pytest.raises(CorruptTableError):
+        list(scan_file(data_files(Stores(wrap=FaultyStorage)), str(path), columns, size=size - 1))
 
 
 def test_faults_reach_data_files(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import from_arrow, to_arrow_type
 from boathouse.arrow.transforms import transform
+from boathouse.compute.evaluate import mask
 from boathouse.expr.parse import parse
 from boathouse.expr.project import project
 from boathouse.expr.resolve import bind_predicate

@@ -155,8 +155,8 @@ def test_bounds_never_lose_a_row_and_strict_ones_never_claim_one(make):
     for data in files[1:]:
         table.append(data)
     whole = pa.concat_tables(files)
-    from boathouse.arrow.evaluate import mask
-    from boathouse.arrow.prune import Pruner
+    from boathouse.compute.evaluate import mask
+    from boathouse.compute.prune import Pruner
     from boathouse.expr.tree import columns as columns_of
 
     wheres = ["id = 4", "id < 0", "id > 6", "id IN (2, 14)", "id IS NULL", "id IS NOT NULL", "isnan(d)", "d = 0",

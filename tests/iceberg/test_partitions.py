@@ -268,8 +268,8 @@ def cases(draw):
 @given(cases())
 @pytest.mark.spec("I-129", "I-203", "I-128")
 def test_partition_pruning_never_loses_a_row(case):
-    from boathouse.arrow.evaluate import mask
     from boathouse.arrow.schema import to_arrow_type
+    from boathouse.compute.evaluate import mask
 
     type, name, rows, text = case
     schema = Schema((Field("c", type, id=1),))

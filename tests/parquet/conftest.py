@@ -12,7 +12,7 @@ import pytest
 class PlainFiles:
     """Paths as URIs, straight from the disk."""
 
-    def open_input(self, uri: str) -> pa.NativeFile:
+    def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
         return pa.OSFile(uri, "rb")
 
     def open_output(self, uri: str) -> pa.NativeFile:

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import select
 from boathouse.bits.roaring import Bitmap
+from boathouse.compute.evaluate import select
 from boathouse.errors import BoathouseError, CorruptTableError, EvaluationError, NotFoundError, SchemaMismatchError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
@@ -227,7 +227,7 @@ def _shared_groups(factory: Any) -> Path:
 
 def _plain() -> Any:
     class Files:
-        def open_input(self, uri: str) -> pa.NativeFile:
+        def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
             return pa.OSFile(uri, "rb")
 
     return Files()
@@ -429,7 +429,7 @@ def test_damaged_bytes_never_surface_as_foreign_errors(files: Any, groups: Path)
 
 def test_the_store_speaks_for_itself(groups: Path) -> None:
     class Gone:
-        def open_input(self, uri: str) -> pa.NativeFile:
+        def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
             raise NotFoundError("no file", where=uri)
 
     with pytest.raises(NotFoundError):

@@ -429,7 +429,7 @@ def _files() -> Any:
         def open_output(self, uri: str) -> pa.NativeFile:
             return pa.OSFile(uri, "wb")
 
-        def open_input(self, uri: str) -> pa.NativeFile:
+        def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
             return pa.OSFile(uri, "rb")
 
     return Files()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import evaluate, fold_constants, mask
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE, from_arrow
+from boathouse.compute.evaluate import evaluate, fold_constants, mask
 from boathouse.errors import BoathouseError, EvaluationError, ExpressionError, InvalidJsonError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind, bind_predicate

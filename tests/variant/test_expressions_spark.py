@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.arrow.evaluate import evaluate
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE, from_arrow
+from boathouse.compute.evaluate import evaluate
 from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind

@@ -17,10 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boathouse as bh
-from boathouse.api import parquet_files
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.filesystem import NativeFiles
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE, to_arrow
+from boathouse.compute.evaluate import mask
 from boathouse.errors import (
     ColumnNotFoundError,
     EvaluationError,
@@ -38,6 +37,7 @@ from boathouse.parquet.resolve import SourceColumn
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.write import ParquetWriter
 from boathouse.parquet.written import StatsCollector
+from boathouse.parquet_files import write as file_writing
 from boathouse.storage import StorageOptions
 from boathouse.testing import variants as gen
 from boathouse.types import INT64, STRING, VARIANT, Field, ListType, Schema
@@ -625,8 +625,8 @@ def test_statistics_of_a_written_file_skip_the_leaves_of_shredded_variants(tmp_p
 
 @pytest.mark.spec("V-089")
 def test_values_beyond_sparks_limits_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_files, "PYSPARK_LIMIT", 100)
-    monkeypatch.setattr(parquet_files, "SPARK_LIMIT", 1000)
+    monkeypatch.setattr(file_writing, "PYSPARK_LIMIT", 100)
+    monkeypatch.setattr(file_writing, "SPARK_LIMIT", 1000)
     path = tmp_path / "f.parquet"
     for size, match in ((500, r"`v` contains a variant of 505 bytes: pyspark's own"), (2000, "Spark cannot read it")):
         with pytest.warns(UserWarning, match=match) as seen:

@@ -54,8 +54,9 @@ class OutputFiles(Protocol):
 class DataFiles(OutputFiles, Protocol):
     """Opens data files as well."""
 
-    def open_input(self, uri: str) -> pa.NativeFile:
-        """A file for random reads. NotFoundError."""
+    def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
+        """A file for random reads. NotFoundError. A `size` that is known saves a request where that is possible:
+        Arrow's own file systems take none."""
         ...
 
     def size(self, uri: str) -> int:
@@ -72,7 +73,7 @@ class NativeFiles:
 
     options: StorageOptions
 
-    def open_input(self, uri: str) -> pa.NativeFile:
+    def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
         uri = absolute(uri)
         if uri.startswith(_FILE):
             # Memory mapping is not faster for scans, and a file truncated by another process would kill ours with
@@ -256,9 +257,9 @@ class StorageFiles:
     def __init__(self, stores: Stores) -> None:
         self.stores = stores
 
-    def open_input(self, uri: str) -> pa.NativeFile:
+    def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
         storage, key = self.stores.resolve(uri)
-        return pa.PythonFile(_Reader(storage, key), mode="r")
+        return pa.PythonFile(_Reader(storage, key, size), mode="r")
 
     def open_output(self, uri: str) -> pa.NativeFile:
         storage, key = self.stores.resolve(uri)
@@ -312,12 +313,12 @@ class _Unnamed(io.RawIOBase):
 
 
 class _Reader(io.RawIOBase):
-    """An object read by ranges: one request per read, after one for the size."""
+    """An object read by ranges: one request per read, after one for the size if that is not known."""
 
-    def __init__(self, storage: Storage, key: str) -> None:
+    def __init__(self, storage: Storage, key: str, size: int | None) -> None:
         super().__init__()
         self._storage, self._key = storage, key
-        self._size = storage.head(key).size
+        self._size = storage.head(key).size if size is None else size
         self._at = 0
 
     def readable(self) -> bool:
@@ -379,8 +380,8 @@ class ChosenFiles:
             for uri in uris.filter(pc.invert(own)).to_pylist():
                 self.stores.check(uri)
 
-    def open_input(self, uri: str) -> pa.NativeFile:
-        return self._files(uri).open_input(uri)
+    def open_input(self, uri: str, size: int | None = None) -> pa.NativeFile:
+        return self._files(uri).open_input(uri, size)
 
     def open_output(self, uri: str) -> pa.NativeFile:
         return self._files(uri).open_output(uri)

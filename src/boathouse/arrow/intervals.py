@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.cast import cast
-from boathouse.arrow.evaluate import plain
+from boathouse.arrow.layouts import plain
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Bools, build, either, integers
 from boathouse.bits.zones import Zone

@@ -1,4 +1,5 @@
-"""Lists of every layout as the ordinary list, with our own offsets: Arrow's casts of list views give corrupt arrays."""
+"""Arrays without extensions, dictionaries and views; lists of every layout as the ordinary list, with our own offsets,
+because Arrow's casts of list views give corrupt arrays."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.selection import run_end_decoded, take
 from boathouse.arrow.vector import Ints, decoded, nulls, ragged
+from boathouse.types import DataType
 
 
 def unwrapped(array: pa.Array) -> pa.Array:
@@ -100,3 +103,16 @@ def members(array: pa.StructArray) -> list[pa.Array]:
     fields = [f.with_type(c.type) for f, c in zip(array.type, plain)]
     whole = pa.StructArray.from_arrays(plain, fields=fields, mask=pc.is_null(array))
     return [pc.struct_field(whole, [i]) for i in range(len(children))]
+
+
+def plain(array: pa.Array, type: DataType) -> pa.Array:
+    """`array` in the layout of `to_arrow_type(type)`: without dictionaries, large and view layouts."""
+    want = to_arrow_type(type)
+    if array.type == want:
+        return array
+    array = unwrapped(array)
+    if array.type == want or pa.types.is_nested(want):
+        return array
+    if pa.types.is_timestamp(want) and pa.types.is_timestamp(array.type) and array.type.unit == want.unit:
+        return array.view(want)
+    return array.cast(want)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow import calendar
-from boathouse.arrow.evaluate import plain
+from boathouse.arrow.layouts import plain
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Bools, Ints, build, integers, nulls, per_distinct
 from boathouse.bits.murmur3 import decimal_bytes, hash_bytes, hash_longs

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from importlib.abc import MetaPathFinder
 from typing import Annotated, NoReturn
 
 import typer
@@ -76,24 +74,8 @@ def _root(
     pass
 
 
-class _NoPandas(MetaPathFinder):
-    """Hides pandas, which Arrow imports with its first array: only the demo needs it, and the import takes time."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
-
-
 def main() -> None:
     """Runs the command line, and exits."""
-    if "demo" not in sys.argv[1:2]:
-        sys.meta_path.insert(0, _NoPandas())
-        # numpy starts a thread per core for linear algebra, which is not used here.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        # typer checks values with pydantic, which would search all installed packages for plugins.
-        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-        # Imported objects live as long as the process: searching them for cycles would slow down the start.
-        gc.set_threshold(100_000)
     try:
         _run()
     except BrokenPipeError:

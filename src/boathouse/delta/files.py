@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.prune import Pruner
+from boathouse.compute.prune import Pruner
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
 from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, Wanted, read_files

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.arrow.conform import conform
-from boathouse.arrow.evaluate import can_raise, evaluate, mask
 from boathouse.arrow.keys import KeyIndex
 from boathouse.arrow.schema import from_arrow, to_arrow, to_arrow_type
 from boathouse.arrow.selection import take
 from boathouse.arrow.vector import Bools, Ints
+from boathouse.compute.evaluate import can_raise, evaluate, mask
 from boathouse.engines.sources import Batches
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.parse import parse

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.arrow.evaluate import evaluate, mask
 from boathouse.arrow.schema import from_arrow, to_arrow_field
+from boathouse.compute.evaluate import evaluate, mask
 from boathouse.engines.join import join
 from boathouse.engines.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.engines.sources import Batches, bind_all, from_data

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.evaluate import evaluate
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.compute.evaluate import evaluate
 from boathouse.engines.sources import Batches, bind_all
 from boathouse.errors import EvaluationError
 from boathouse.expr.tree import Expr

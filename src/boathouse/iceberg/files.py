@@ -44,11 +44,11 @@ from boathouse.types import (
 )
 
 if TYPE_CHECKING:
-    from boathouse.arrow import prune
+    from boathouse.compute import prune
     from boathouse.iceberg import pruning
     from boathouse.iceberg.pruning import PartitionPruner
 else:
-    prune = Late("boathouse.arrow.prune")
+    prune = Late("boathouse.compute.prune")
     pruning = Late("boathouse.iceberg.pruning")
 
 

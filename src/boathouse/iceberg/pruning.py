@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.transforms import transform
+from boathouse.compute.prune import Pruner
 from boathouse.expr.tree import Column, Comparison, Expr, In, Literal, columns, conjuncts
 from boathouse.iceberg.manifests import Summary
 from boathouse.iceberg.values import Physical, arrow_array, decode, physical_list, raised, unscaled

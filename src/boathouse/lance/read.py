@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import EMPTY
+from boathouse.compute.evaluate import mask
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.file.columns import naming

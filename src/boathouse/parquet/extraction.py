@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from boathouse.arrow.cast import cast
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
-from boathouse.bits.lazy_import import Late
 from boathouse.errors import EvaluationError, UnsupportedTypeError
 from boathouse.expr.tree import Column, Expr, Function, IsNull, Literal, rebuild
 from boathouse.parquet.bounds import chunk_bounds
-from boathouse.parquet.resolve import FileField, Resolver, SourceColumn
+from boathouse.parquet.fields import FileField
+from boathouse.parquet.resolve import Resolver, SourceColumn
 from boathouse.parquet.stats import chunk_nulls, summaries
 from boathouse.parquet.variants import TYPED, VALUE, VariantPath, member
 from boathouse.types import DataType, FloatType, IntegerType, UUIDType, VariantType
-
-if TYPE_CHECKING:
-    from boathouse.variant import path as variant_path
-else:
-    variant_path = Late("boathouse.variant.path")  # only conditions on variants need it
+from boathouse.variant.path import parse_path
 
 _GETS = ("variant_get", "try_variant_get")
 
@@ -42,7 +37,7 @@ def extraction(e: Expr) -> Extraction | None:
     path."""
     match e:
         case Function(name, (Column((column,)), Literal(str(text)), *_)) if name in _GETS:
-            return Extraction(column, tuple(variant_path.parse_path(text)), e)
+            return Extraction(column, tuple(parse_path(text)), e)
     return None
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_MARKS, VARIANT_STORAGE, from_arrow
 from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.errors import damage
+from boathouse.parquet.fields import FileField, is_list
 from boathouse.parquet.footer import VariantGroup, annotated, read_footer_bytes
-from boathouse.parquet.resolve import FileField, is_list
 from boathouse.parquet.source import ParquetSource
 from boathouse.parquet.variants import METADATA
 from boathouse.types import Schema
@@ -25,10 +25,7 @@ def file_schema(source: ParquetSource, variants: Collection[str] = (), some: boo
     Raises CorruptTableError, UnsupportedTypeError; ColumnNotFoundError for a name that the file does not have, unless
     it may have only `some` of them.
     """
-    known, key = source.footer.schemas, (tuple(variants), some)
-    if key not in known:
-        known[key] = from_arrow(marked_schema(source, _groups(source), variants, some))
-    return known[key]
+    return from_arrow(marked_schema(source, _groups(source), variants, some))
 
 
 def marked_schema(
@@ -45,7 +42,7 @@ def marked_schema(
     found = {known[name].path for name in variants if name in known} | {
         _field_of(group, fields).path for group in groups
     }
-    return pa.schema([_marked(a, f, found) for a, f in zip(source.footer.schema, fields)])
+    return pa.schema([_marked(a, f, found) for a, f in zip(source.schema, fields)])
 
 
 def _groups(source: ParquetSource) -> tuple[VariantGroup, ...]:

@@ -6,7 +6,6 @@ pyarrow can neither write nor expose it. The annotation is one optional field of
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -143,18 +142,7 @@ class _Cursor:
 
 def annotated(footer: bytes) -> tuple[VariantGroup, ...]:
     """The groups that the Thrift `footer` annotates VARIANT, with or without a version, in the schema's order."""
-    # A footer begins with its schema, which the files of a data set share; so what was read from one is cached for all.
-    for head, groups in tuple(_known):
-        if footer.startswith(head):
-            return groups
-    elements = _elements(footer)
-    groups = _groups(elements)
-    if elements:
-        _known.append((footer[: elements[-1].end], groups))
-    return groups
-
-
-_known: deque[tuple[bytes, tuple[VariantGroup, ...]]] = deque(maxlen=16)
+    return _groups(_elements(footer))
 
 
 def _groups(elements: list[_Element]) -> tuple[VariantGroup, ...]:

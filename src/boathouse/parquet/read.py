@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from boathouse.arrow.dictionary import pieces
-from boathouse.arrow.evaluate import mask
-from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.bits.roaring import Bitmap
+from boathouse.compute.evaluate import mask
+from boathouse.compute.prune import Pruner
 from boathouse.errors import BoathouseError, CorruptTableError, SchemaMismatchError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns
@@ -67,11 +67,12 @@ def scan_file(
 ) -> Iterator[pa.RecordBatch]:
     """The file's rows as `columns` (schema: `output_schema`), in file order, batches of at most `batch_rows`.
 
-    `deleted` holds positions in the physical file; `positions` adds them as the int64 column `_pos`. `row_filter`,
-    bound to `columns`, drops the rows for which it is not true, after the deleted rows. No batch is empty. Raises
-    CorruptTableError, SchemaMismatchError (both naming the file), and the errors of `files`.
+    A `size` in bytes that is known can save a request. `deleted` holds positions in the physical file; `positions` adds
+    them as the int64 column `_pos`. `row_filter`, bound to `columns`, drops the rows for which it is not true, after
+    the deleted rows. No batch is empty. Raises CorruptTableError, SchemaMismatchError (both naming the file), and the
+    errors of `files`.
     """
-    source = open_source(files, uri, matching)
+    source = open_source(files, uri, matching, size)
     try:
         yield from scan_source(
             source, columns, row_filter=row_filter, deleted=deleted, positions=positions, batch_rows=batch_rows,
@@ -94,7 +95,7 @@ def scan_source(
     """`scan_file` of an open file, which stays open."""
     try:
         plan = _plan(source, columns, positions, row_filter)
-        source = source.quickest(plan.leaves, plan.parts)
+        source = source.with_dictionaries(plan.leaves)
         scan = _Scan(source.uri, plan, row_filter, deleted)
         for chunk in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
             for first, rows, read in _reads(source, plan, chunk, use_threads):
@@ -172,16 +173,9 @@ class _Plan:
     probes: Mapping[int, Node]
     """How the filter reads shredded variants of which it needs only some values; columns by their number."""
     leaves: tuple[int, ...] = field(init=False)
-    parts: frozenset[int] = field(init=False)
-    """Those of `leaves` that belong to variants read in part."""
-    wide: frozenset[str] = field(init=False)
-    """The top-level columns of the file that contain these; their strings may keep 64-bit offsets."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", tuple(sorted({leaf for n in self.nodes for leaf in n.leaves})))
-        parts = [(path[0], n.leaves) for path, n in zip(self.paths, self.nodes) if path and isinstance(n, VariantParts)]
-        object.__setattr__(self, "parts", frozenset(leaf for _, leaves in parts for leaf in leaves))
-        object.__setattr__(self, "wide", frozenset(name for name, _ in parts))
 
     def read_by(self, where: Expr) -> list[int]:
         """The numbers of the columns that `where` reads."""
@@ -306,7 +300,7 @@ def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int
 def _reads(source: ParquetSource, plan: _Plan, chunk: _Chunk, use_threads: bool) -> Iterator[tuple[int, int, Read]]:
     """A chunk as one read, or as several where it is too large for memory: (first position, rows, read)."""
     if chunk.bytes <= _STREAM_BYTES:
-        yield chunk.first, chunk.rows, partial(_read, source, chunk, use_threads=use_threads, wide=plan.wide)
+        yield chunk.first, chunk.rows, partial(_read, source, chunk, use_threads=use_threads)
         return
     at = chunk.first
     size = max(1, chunk.rows * _CHUNK_BYTES // chunk.bytes)
@@ -322,13 +316,11 @@ def _already_read(table: pa.Table, leaves: tuple[int, ...]) -> pa.Table:
     return table
 
 
-def _read(
-    source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_threads: bool, wide: Container[str]
-) -> pa.Table:
+def _read(source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
     if not leaves:
         return _without_columns(chunk.rows)
     with damage("corrupt Parquet data", source.uri):
-        table = source.read(chunk.groups, leaves, use_threads, wide)
+        table = source.read(chunk.groups, leaves, use_threads)
     if table.num_rows != chunk.rows:
         raise CorruptTableError(f"{table.num_rows} rows where the footer says {chunk.rows}", where=source.uri)
     return table

@@ -7,19 +7,19 @@ so is every nested field. What the file lacks is null or the field's default.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
 
 from boathouse.arrow.layouts import plain_list
-from boathouse.arrow.schema import FIELD_ID, to_arrow_type
-from boathouse.arrow.string_offsets import narrow_type
+from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.names import Names
 from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, rebuild_list
+from boathouse.parquet.fields import FileField, find, has_ids, is_list
 from boathouse.parquet.variants import VariantPath, WholeVariant, nothing_known, variant_parts, whole_variant
 from boathouse.types import DataType, Field, ListType, MapType, NullType, StructType, VariantType
 
@@ -63,97 +63,6 @@ class SourceColumn:
     only: tuple[VariantPath, ...] | None = None
 
 
-@dataclass(frozen=True)
-class FileField:
-    """A field of the file: `first` is its first leaf's column number, `leaves` how many it has."""
-
-    path: tuple[str, ...]
-    type: pa.DataType
-    id: int | None
-    first: int
-    leaves: int
-    children: tuple[FileField, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.path[-1]
-
-    @cached_property
-    def places(self) -> Names:
-        """The name index of the children."""
-        return Names(c.name for c in self.children)
-
-    @cached_property
-    def ids(self) -> dict[int | None, FileField]:
-        """The children by their ids."""
-        return {c.id: c for c in reversed(self.children)}
-
-    def walk(self) -> Iterator[FileField]:
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-
-def file_fields(
-    schema: pa.Schema, file_ids: Callable[[tuple[str, ...]], int | None] | None = None, narrow: bool = False
-) -> list[FileField]:
-    """The fields of a file from its Arrow schema; without any field id in it, ids are taken from `file_ids`.
-
-    With `narrow`, the fields have plain instead of large strings and binaries, as they will be read.
-    """
-    fields = list(_stored(_Serialized(schema), narrow))
-    if file_ids is not None and not has_ids(fields):
-        fields = _from_arrow(_top(schema, narrow), (), 0, lambda f, path: file_ids(path))
-    return fields
-
-
-def _top(schema: pa.Schema, narrow: bool) -> list[pa.Field]:
-    return [f.with_type(narrow_type(f.type) or f.type) if narrow else f for f in schema]
-
-
-class _Serialized:
-    """A schema by its bytes: Arrow compares schemas as equal that differ only in metadata, where field ids are."""
-
-    __slots__ = ("bytes", "schema")
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema, self.bytes = schema, schema.serialize().to_pybytes()
-
-    def __hash__(self) -> int:
-        return hash(self.bytes)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Serialized) and self.bytes == other.bytes
-
-
-@lru_cache(maxsize=16)
-def _stored(of: _Serialized, narrow: bool) -> tuple[FileField, ...]:
-    """The fields with the ids in the file; most files of a table share one schema."""
-    return tuple(_from_arrow(_top(of.schema, narrow), (), 0, lambda f, path: _stored_id(f)))
-
-
-def has_ids(fields: list[FileField]) -> bool:
-    return any(f.id is not None for top in fields for f in top.walk())
-
-
-def _stored_id(arrow: pa.Field) -> int | None:
-    stored = (arrow.metadata or {}).get(FIELD_ID)
-    return int(stored) if stored is not None and int(stored) >= 0 else None
-
-
-def _from_arrow(
-    arrow: list[pa.Field], above: tuple[str, ...], first: int, id_of: Callable[[pa.Field, tuple[str, ...]], int | None]
-) -> list[FileField]:
-    out = []
-    for f in arrow:
-        path = (*above, f.name)
-        children = tuple(_from_arrow(_below(f.type), path, first, id_of))
-        leaves = sum(c.leaves for c in children) or 1
-        out.append(FileField(path, f.type, id_of(f, path), first, leaves, children))
-        first += leaves
-    return out
-
-
 def _by_id(fields: Sequence[FileField]) -> dict[int | None, FileField]:
     """The fields and those in nested structs; of two with one id the less deep one, then the first."""
     found = {f.id: f for f in reversed(fields)}
@@ -162,35 +71,6 @@ def _by_id(fields: Sequence[FileField]) -> dict[int | None, FileField]:
             for id, below in _by_id(f.children).items():
                 found.setdefault(id, below)
     return found
-
-
-def _below(type: pa.DataType) -> list[pa.Field]:
-    """The fields below an Arrow type as read from Parquet, lists and maps with the names of the specification."""
-    if isinstance(type, pa.BaseExtensionType):
-        return []
-    if pa.types.is_struct(type):
-        return list(type)
-    if pa.types.is_map(type):
-        return [type.key_field.with_name("key"), type.item_field.with_name("value")]
-    if is_list(type):
-        return [type.value_field.with_name("element")]
-    return []
-
-
-def is_list(type: pa.DataType) -> bool:
-    p = pa.types
-    return bool(
-        p.is_list(type) or p.is_large_list(type) or p.is_fixed_size_list(type) or p.is_list_view(type)
-        or p.is_large_list_view(type)
-    )  # fmt: skip
-
-
-def find(fields: Sequence[FileField], places: Names, name: str) -> FileField | None:
-    """The field called `name`: exactly, else ignoring case. Raises SchemaMismatchError if it is ambiguous."""
-    hits = [fields[i] for i in places.exactly(name)[:1] or places.loosely(name)]
-    if len(hits) > 1:
-        raise SchemaMismatchError(f"column `{name}` is ambiguous in the file: {', '.join(f.name for f in hits)}")
-    return hits[0] if hits else None
 
 
 class Node(Protocol):

@@ -16,7 +16,8 @@ from boathouse.arrow.layouts import plain_list
 from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, is_variant_field, to_arrow_type
 from boathouse.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedTypeError
 from boathouse.parquet.convert import leaf_cast, null_mask, rebuild_list
-from boathouse.parquet.resolve import is_list, own_name
+from boathouse.parquet.fields import is_list
+from boathouse.parquet.resolve import own_name
 from boathouse.types import (
     DataType,
     DecimalType,

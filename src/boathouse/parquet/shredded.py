@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from boathouse.bits.lazy_import import Late
 from boathouse.parquet.convert import null_mask, rebuild_list
-from boathouse.parquet.resolve import is_list
-
-if TYPE_CHECKING:
-    from boathouse.variant.shredding import schema as shredding
-    from boathouse.variant.shredding import shred
-else:
-    # A file without shredded variants is written without the code that shreds.
-    shred = Late("boathouse.variant.shredding.shred")
-    shredding = Late("boathouse.variant.shredding.schema")
+from boathouse.parquet.fields import is_list
+from boathouse.variant.shredding.schema import ShreddingSchema, storage_type
+from boathouse.variant.shredding.shred import shred
 
 Place = tuple[str, ...]
 """The names that lead to a field; lists and maps have `element`, `key` and `value`."""
-Shredding = Mapping[Place, "shredding.ShreddingSchema"]
+Shredding = Mapping[Place, ShreddingSchema]
 t = pa.types
 
 
@@ -38,7 +30,7 @@ def shredded_schema(schema: pa.Schema, by: Shredding) -> pa.Schema:
 
     def step(field: pa.Field, place: Place) -> pa.Field:
         if place in by:
-            return field.with_type(_for_parquet(shredding.storage_type(by[place])))
+            return field.with_type(_for_parquet(storage_type(by[place])))
         if not _leads(place, by):
             return field
         below = [step(f, (*place, name)) for name, f in _below(field.type)]
@@ -70,7 +62,7 @@ def shred_batch(batch: pa.RecordBatch, by: Shredding, widen: bool = False) -> pa
 
 def _shred(array: pa.Array, place: Place, by: Shredding, widen: bool) -> pa.Array:
     if place in by:
-        return shred.shred(array, by[place], widen=widen)
+        return shred(array, by[place], widen=widen)
     if not _leads(place, by):
         return array
     return over_children(array, place, lambda child, at: _shred(child, at, by, widen))

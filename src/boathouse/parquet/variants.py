@@ -7,27 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import VARIANT_STORAGE
-from boathouse.bits.lazy_import import Late
 from boathouse.errors import BoathouseError, MalformedVariant, SchemaMismatchError
-
-if TYPE_CHECKING:
-    from boathouse.parquet.resolve import FileField
-    from boathouse.variant.shredding import unshred
-else:
-    # Files without shredded variants are read without importing the code that assembles them.
-    unshred = Late("boathouse.variant.shredding.unshred")
+from boathouse.parquet.fields import FileField
+from boathouse.variant.primitives import NULL_VALUE
+from boathouse.variant.shredding.unshred import unshred
 
 VariantPath = tuple[str | int, ...]
 METADATA, VALUE, TYPED = "metadata", "value", "typed_value"
 _PARTS = (METADATA, VALUE, TYPED)
-_NULL = pa.scalar(b"\x00", pa.binary())
 t = pa.types
 
 
@@ -50,7 +43,7 @@ class WholeVariant:
         if not self.shredded:
             return _plain(array)
         try:
-            return _plain(unshred.unshred(array))
+            return _plain(unshred(array))
         except BoathouseError as error:
             if f"`{self.name}`" not in error.message:
                 error.message = f"`{self.name}`: {error.message}"
@@ -176,10 +169,10 @@ def _plain(array: pa.Array) -> pa.Array:
     if array.type == VARIANT_STORAGE:
         return array
     metadata = _bytes(array.field(array.type.get_field_index(METADATA)))
-    index = array.type.get_field_index(VALUE)
-    value = pa.repeat(_NULL, len(array)) if index < 0 else _bytes(array.field(index))
+    index, null = array.type.get_field_index(VALUE), pa.scalar(NULL_VALUE, pa.binary())
+    value = pa.repeat(null, len(array)) if index < 0 else _bytes(array.field(index))
     if value.null_count:
-        value = value.fill_null(_NULL)
+        value = value.fill_null(null)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays([metadata, value], fields=list(VARIANT_STORAGE), mask=mask)
 

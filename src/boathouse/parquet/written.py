@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.parquet.bounds import RawBounds, decoded_or_none, raw_bounds
-from boathouse.parquet.resolve import FileField, file_fields
+from boathouse.parquet.fields import FileField, file_fields
 from boathouse.parquet.stats import (
     LeafStats,
     SchemaLeaf,

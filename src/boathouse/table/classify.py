@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from boathouse.arrow.prune import Pruner
+from boathouse.compute.prune import Pruner
 from boathouse.expr.tree import Expr, columns
 
 

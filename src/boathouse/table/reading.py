@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.compute.evaluate import mask
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr, all_of, columns, conjuncts
 from boathouse.parquet.convert import constant

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from boathouse.variant.arrays import VariantArray, annotate
     from boathouse.variant.builder import VariantBuilder
     from boathouse.variant.columns.decode import to_pylist
-    from boathouse.variant.columns.extract import extract
     from boathouse.variant.columns.faults import Lenient
     from boathouse.variant.columns.from_arrow import from_arrow
     from boathouse.variant.columns.from_json import from_json
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from boathouse.variant.columns.to_arrow import to_arrow
     from boathouse.variant.columns.to_json import to_json
     from boathouse.variant.columns.valid import is_valid
+    from boathouse.variant.extraction import extract
     from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata
     from boathouse.variant.path import format_path, parse_path
     from boathouse.variant.schemas import VariantSchema, merge
@@ -40,7 +40,7 @@ _HOMES = {
     "VariantArray": "boathouse.variant.arrays",
     "annotate": "boathouse.variant.arrays",
     "Lenient": "boathouse.variant.columns.faults",
-    "extract": "boathouse.variant.columns.extract",
+    "extract": "boathouse.variant.extraction",
     "from_arrow": "boathouse.variant.columns.from_arrow",
     "from_json": "boathouse.variant.columns.from_json",
     "is_valid": "boathouse.variant.columns.valid",

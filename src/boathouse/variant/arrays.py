@@ -21,9 +21,9 @@ from boathouse.arrow.schema import (
     is_variant_field,
     is_variant_storage,
 )
-from boathouse.bits.lazy_import import Late
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError
 from boathouse.variant.columns.decode import to_pylist
+from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, column, storage_of
 from boathouse.variant.columns.reading import variant_at
@@ -32,8 +32,6 @@ from boathouse.variant.json_out import Special
 from boathouse.variant.primitives import EMPTY_METADATA, NULL_VALUE
 from boathouse.variant.spark import is_spark_variant
 from boathouse.variant.value import Variant
-
-_extract: Any = Late("boathouse.variant.columns.extract")
 
 
 class _Exported(pa.ExtensionType):
@@ -141,7 +139,7 @@ class VariantArray:
 
     def extract(self, path: Any, type: Any = "variant", **options: Any) -> pa.Array | pa.ChunkedArray:
         """The values at a path, as an Arrow type: see `columns.extract.extract`."""
-        return _extract.extract(self.storage, path, type, **options)
+        return extract(self.storage, path, type, **options)
 
     def __eq__(self, other: object) -> bool:
         """Whether both hold equal variants row by row, compared by equivalence class (null equals null)."""

@@ -16,7 +16,7 @@ import struct
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from boathouse.bits.zones import zone
 from boathouse.errors import EvaluationError, UnsupportedTypeError
@@ -47,16 +47,15 @@ from boathouse.types import (
 )
 from boathouse.types.text import parse_type
 from boathouse.variant.cast_text import parse_time, to_text
+from boathouse.variant.json_out import to_json
 from boathouse.variant.path import Step, format_path
 from boathouse.variant.primitives import budget
 from boathouse.variant.to_python import date_of, datetime_of, decimal_of, nanos_of, time_of
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import over_budget
 
-if TYPE_CHECKING:
-    from boathouse.variant.value import Variant
-
 _UTC = zone("UTC")
-"""Strings without a zone: `arrow/variants.py` casts them itself where a condition is meant in another one."""
+"""Strings without a zone: `compute/variants.py` casts them itself where a condition is meant in another one."""
 _ADVICE = "use try_get or try_cast (safe=True), which give null instead"
 _FAILED: Any = object()
 # Times by `Variant.type`: units per second of the stored integer.
@@ -67,7 +66,7 @@ _DECIMALS = frozenset(("decimal4", "decimal8", "decimal16"))
 _FLOATS = frozenset(("float", "double"))
 
 
-def cast_value(v: Variant, type: DataType | str, safe: bool = False) -> Any:
+def cast_value(v: VariantView, type: DataType | str, safe: bool = False) -> Any:
     """The variant as a Python value of an SQL type; null is None, and with `safe` so is a failed cast.
 
     Structs and maps are dicts, times are datetime's (nanoseconds numpy.datetime64), UUIDs uuid.UUID, VARIANT the
@@ -77,7 +76,7 @@ def cast_value(v: Variant, type: DataType | str, safe: bool = False) -> Any:
     return _cast(v, type, safe, to_python_value)
 
 
-def cast_exact(v: Variant, type: DataType | str, safe: bool = False) -> Any:
+def cast_exact(v: VariantView, type: DataType | str, safe: bool = False) -> Any:
     """As `cast_value`, without the limits of Python's types: dates are days, times integers of the type's unit, UUIDs
     bytes. Raises EvaluationError, UnsupportedTypeError."""
     return _cast(v, type, safe, _as_it_is)
@@ -108,7 +107,7 @@ def _as_it_is(value: Any, _: DataType) -> Any:
     return value
 
 
-def _cast(v: Variant, type: DataType | str, safe: bool, finish: Callable[[Any, DataType], Any]) -> Any:
+def _cast(v: VariantView, type: DataType | str, safe: bool, finish: Callable[[Any, DataType], Any]) -> Any:
     start, end = v.span
     return _Caster(safe, finish, end - start).run(v, resolve_type(type))
 
@@ -140,7 +139,7 @@ class _Caster:
         self.left = budget(size)
         self.path: list[Step] = []
 
-    def run(self, v: Variant, type: DataType) -> Any:
+    def run(self, v: VariantView, type: DataType) -> Any:
         """Recurses over the type, never over the data."""
         if isinstance(type, VariantType):
             self.spend(v)
@@ -163,18 +162,18 @@ class _Caster:
         value = _FAILED if cast is None else cast(v, kind, type)
         return self.fail(v, type) if value is _FAILED else self.finish(value, type)
 
-    def visit(self, v: Variant, children: Any) -> Any:
+    def visit(self, v: VariantView, children: Any) -> Any:
         self.spend(v, 1 + len(children))
         return children
 
-    def spend(self, v: Variant, cost: int | None = None) -> None:
+    def spend(self, v: VariantView, cost: int | None = None) -> None:
         """Counts a visit; a value that is read whole counts its bytes."""
         start, end = v.span
         self.left -= end - start if cost is None else cost
         if self.left < 0:
             raise over_budget(v.pos, v.pos + self.size)
 
-    def child(self, step: Step, v: Variant | None, type: DataType) -> Any:
+    def child(self, step: Step, v: VariantView | None, type: DataType) -> Any:
         if v is None:
             return None
         self.path.append(step)
@@ -182,13 +181,13 @@ class _Caster:
         self.path.pop()
         return found
 
-    def fail(self, v: Variant, type: DataType) -> None:
+    def fail(self, v: VariantView, type: DataType) -> None:
         if not self.safe:
             at = f" at {format_path(self.path)}" if self.path else ""
             raise EvaluationError(f"the {v.type} {_shown(v)}{at} cannot be cast to {type}", advice=_ADVICE)
 
 
-def _shown(v: Variant) -> str:
+def _shown(v: VariantView) -> str:
     """A scalar for a message; for containers the number of children."""
     if v.type in ("object", "array"):
         return f"of {len(v):,} {'fields' if v.type == 'object' else 'elements'}"
@@ -197,7 +196,7 @@ def _shown(v: Variant) -> str:
     return word if len(word) <= 60 else word[:57] + "..."
 
 
-def _number(v: Variant, kind: str) -> int | Decimal | float | None:
+def _number(v: VariantView, kind: str) -> int | Decimal | float | None:
     """Booleans as 0 and 1, numbers as they are; None for anything else."""
     if kind in _INTEGERS or kind == "boolean":
         return int(v.scalar)  # type: ignore[arg-type]
@@ -206,19 +205,19 @@ def _number(v: Variant, kind: str) -> int | Decimal | float | None:
     return decimal_of(*v.scalar) if kind in _DECIMALS else None  # type: ignore[misc]
 
 
-def _from_string(v: Variant, type: DataType) -> Any:
+def _from_string(v: VariantView, type: DataType) -> Any:
     literal = cast_literal(Literal(str(v.scalar), type=STRING), type, _UTC)
     return _FAILED if literal is None else literal.value
 
 
-def _boolean(v: Variant, kind: str, type: DataType) -> Any:
+def _boolean(v: VariantView, kind: str, type: DataType) -> Any:
     if kind == "string":
         return _from_string(v, type)
     number = _number(v, kind)
     return _FAILED if number is None else number != 0
 
 
-def _integer(v: Variant, kind: str, type: DataType) -> Any:
+def _integer(v: VariantView, kind: str, type: DataType) -> Any:
     assert isinstance(type, IntegerType)
     low, high = (-(1 << type.bits - 1), (1 << type.bits - 1) - 1) if type.signed else (0, (1 << type.bits) - 1)
     if kind == "string":
@@ -236,13 +235,13 @@ def _integer(v: Variant, kind: str, type: DataType) -> Any:
     return whole if low <= whole <= high else _FAILED
 
 
-def _whole(v: Variant) -> int:
+def _whole(v: VariantView) -> int:
     found = v.scalar
     assert isinstance(found, int)
     return found
 
 
-def _float(v: Variant, kind: str, type: DataType) -> Any:
+def _float(v: VariantView, kind: str, type: DataType) -> Any:
     assert isinstance(type, FloatType)
     if kind == "string":
         value = _from_string(v, FloatType(64) if type.bits == 16 else type)
@@ -273,7 +272,7 @@ def _half(number: int | Decimal | float) -> float:
         return math.copysign(math.inf, double)
 
 
-def _decimal(v: Variant, kind: str, type: DataType) -> Any:
+def _decimal(v: VariantView, kind: str, type: DataType) -> Any:
     assert isinstance(type, DecimalType)
     if kind == "string":
         return _from_string(v, type)
@@ -289,32 +288,32 @@ def _decimal(v: Variant, kind: str, type: DataType) -> Any:
     return _FAILED if fit is None else fit
 
 
-def _string(v: Variant, kind: str, type: DataType) -> Any:
+def _string(v: VariantView, kind: str, type: DataType) -> Any:
     if kind in ("object", "array"):
-        return v.to_json(special="string")
+        return to_json(v, special="string")
     text = to_text(v)
     return _FAILED if text is None else text
 
 
-def _binary(v: Variant, kind: str, type: DataType) -> Any:
+def _binary(v: VariantView, kind: str, type: DataType) -> Any:
     if kind == "string":
         return str(v.scalar).encode()
     return v.scalar if kind == "binary" else _FAILED
 
 
-def _fixed(v: Variant, kind: str, type: DataType) -> Any:
+def _fixed(v: VariantView, kind: str, type: DataType) -> Any:
     assert isinstance(type, FixedType)
     found = v.scalar if kind in ("binary", "uuid") else None
     return found if isinstance(found, bytes) and len(found) == type.length else _FAILED
 
 
-def _uuid(v: Variant, kind: str, type: DataType) -> Any:
+def _uuid(v: VariantView, kind: str, type: DataType) -> Any:
     if kind == "string":
         return _from_string(v, type)
     return v.scalar if kind == "uuid" else _FAILED
 
 
-def _date(v: Variant, kind: str, type: DataType) -> Any:
+def _date(v: VariantView, kind: str, type: DataType) -> Any:
     if kind == "string":
         return _from_string(v, type)
     per_second = _INSTANTS.get(kind) or _CLOCKS.get(kind)
@@ -323,7 +322,7 @@ def _date(v: Variant, kind: str, type: DataType) -> Any:
     return v.scalar if kind == "date" else _FAILED
 
 
-def _time(v: Variant, kind: str, type: DataType) -> Any:
+def _time(v: VariantView, kind: str, type: DataType) -> Any:
     assert isinstance(type, TimeType)
     units = UNITS_PER_SECOND[type.unit]
     per_second = _INSTANTS.get(kind) or _CLOCKS.get(kind)
@@ -335,7 +334,7 @@ def _time(v: Variant, kind: str, type: DataType) -> Any:
     return _FAILED if micros is None else micros * units // 1_000_000
 
 
-def _timestamp(v: Variant, kind: str, type: DataType) -> Any:
+def _timestamp(v: VariantView, kind: str, type: DataType) -> Any:
     assert isinstance(type, TimestampType)
     units = UNITS_PER_SECOND[type.unit]
     found: int | None = None
@@ -366,7 +365,7 @@ def _seconds(number: int | Decimal | float | None, units: int) -> int | None:
     return None if number is None else number * units
 
 
-_LEAVES: dict[type[DataType], Callable[[Variant, str, DataType], Any]] = {
+_LEAVES: dict[type[DataType], Callable[[VariantView, str, DataType], Any]] = {
     BooleanType: _boolean,
     IntegerType: _integer,
     FloatType: _float,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from boathouse.expr.text import format_date, format_float, format_timestamp
-
-if TYPE_CHECKING:
-    from boathouse.variant.value import Variant
+from boathouse.variant.view import VariantView
 
 _SPACE = "".join(map(chr, range(33)))
 _TIME = re.compile(r"T?(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?(?:\s*([AaPp])[Mm])?", re.A)
 
 
-def to_text(v: Variant) -> str | None:
+def to_text(v: VariantView) -> str | None:
     """What CAST(scalar AS STRING) gives; None for bytes that are not UTF-8. A null is `null`."""
     kind: str = v.type
     found: Any = v.scalar

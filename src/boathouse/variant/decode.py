@@ -128,17 +128,6 @@ def value_end(data: bytes, pos: int, end: int) -> int:
     return stop
 
 
-def value_size(data: bytes, metadata: Metadata | bytes | None, offset: int, end: int) -> int:
-    """Bytes of the value at `offset`, which has to end by `end`; the metadata is not needed.
-
-    Raises MalformedVariant, and UnsupportedFeatureError for primitive ids above 20, whose size is unknown.
-    """
-    stop = value_end(data, offset, min(end, len(data)))
-    if stop < 0:
-        raise unknown_type(data, offset)
-    return stop - offset
-
-
 def unknown_type(data: bytes, pos: int, path: str | None = None) -> UnsupportedFeatureError:
     """The error for a primitive id above 20."""
     return UnsupportedFeatureError(

@@ -28,7 +28,7 @@ from boathouse.variant.primitives import (
     TIMESTAMP_NTZ_NANOS,
     TRUE,
 )
-from boathouse.variant.value import Variant
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
 Token = tuple[int | str | None, object]
@@ -56,14 +56,14 @@ def scalar_token(data: bytes, pos: int, end: int) -> tuple[int, object]:
     return TRUE if id == FALSE else id, content
 
 
-def _tokens(value: Variant) -> Iterator[Token]:
+def _tokens(value: VariantView) -> Iterator[Token]:
     """The value as a flat sequence that is equal for equal values: (key, content) in the order of names."""
     data = value.buffer
     for event, key, pos, end, _ in walk(data, *value.span, value.dictionary, by_name=True):
         yield key, scalar_token(data, pos, end) if event is Event.SCALAR else event
 
 
-def equal(left: Variant, right: Variant) -> bool:
+def equal(left: VariantView, right: VariantView) -> bool:
     """Whether two variants are equal, by the rules of the module.
 
     Reads no further than the first difference. Raises MalformedVariant, UnsupportedFeatureError for what it reads.
@@ -73,6 +73,6 @@ def equal(left: Variant, right: Variant) -> bool:
     return all(a == b for a, b in zip_longest(_tokens(left), _tokens(right)))
 
 
-def hash_of(value: Variant) -> int:
+def hash_of(value: VariantView) -> int:
     """A hash that equal variants share. Raises MalformedVariant, UnsupportedFeatureError."""
     return hash(tuple(_tokens(value)))

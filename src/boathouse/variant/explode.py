@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from boathouse.variant.value import Variant
+from boathouse.variant.view import VariantView
 
-Row: TypeAlias = "tuple[int | None, str | None, Variant | None]"
+V = TypeVar("V", bound=VariantView)
 
 
-def explode(v: Variant | None, outer: bool = False) -> Iterator[Row]:
+def explode(v: V | None, outer: bool = False) -> Iterator[tuple[int | None, str | None, V | None]]:
     """(pos, key, value) of each field in stored order, or of each element, whose key is None.
 
     No rows for other values and for empty containers, or with `outer` one row of nulls. None is SQL's NULL.
     Raises MalformedVariant.
     """
     kind = None if v is None else v.type
-    rows: list[Row] = []
+    rows: list[tuple[int | None, str | None, V | None]] = []
     if v is not None and kind == "object":
         rows = [(pos, key, value) for pos, (key, value) in enumerate(v.items())]
     elif v is not None and kind == "array":

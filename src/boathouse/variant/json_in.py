@@ -21,8 +21,7 @@ from boathouse.errors import InvalidArgumentError, InvalidJsonError
 from boathouse.variant.encode import DOUBLE_BYTES, decimal_id, encode_decimal, encode_int, encode_string
 from boathouse.variant.metadata import utf8
 from boathouse.variant.primitives import DOUBLE, MAX_DEPTH, MAX_SCALE, NULL_VALUE
-from boathouse.variant.tree import Node, assemble, check_names
-from boathouse.variant.value import Variant
+from boathouse.variant.tree import Encoded, Node, assemble, check_names
 
 _SPACE = r"[ \t\n\r]*"
 _PLAIN = r'"([^"\\\x00-\x1f]*)"'
@@ -35,8 +34,8 @@ _MAX_DIGITS = 38
 _WORDS = {"null": NULL_VALUE, "true": b"\x04", "false": b"\x08"}
 
 
-def from_json(text: str | bytes) -> Variant:
-    """The variant of one JSON text (bytes are UTF-8).
+def encode_json(text: str | bytes) -> Encoded:
+    """Metadata and value of one JSON text (bytes are UTF-8).
 
     Raises InvalidJsonError as described in the module, InvalidArgumentError if it is not a string or bytes.
     """

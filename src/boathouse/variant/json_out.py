@@ -40,7 +40,7 @@ from boathouse.variant.primitives import (
     TIMESTAMP_NTZ_NANOS,
     UUID,
 )
-from boathouse.variant.value import Variant
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
 MAX_TEXT = 2**31 - 1
@@ -48,7 +48,7 @@ MAX_TEXT = 2**31 - 1
 Special = Literal["refuse", "string", "null"]
 
 
-def to_json(value: Variant, *, special: Special = "refuse") -> str:
+def to_json(value: VariantView, *, special: Special = "refuse") -> str:
     """The canonical JSON text of a variant; `special` says how NaN and infinities are written.
 
     Raises EvaluationError for NaN and infinities if refused and for more than 2 GiB of text, MalformedVariant,

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.variant.builder import VariantBuilder
 from boathouse.variant.encode import (
     DOUBLE_BYTES,
     FLOAT_BYTES,
@@ -58,8 +57,8 @@ from boathouse.variant.primitives import (
     TIMESTAMP_NTZ,
     TIMESTAMP_NTZ_NANOS,
 )
-from boathouse.variant.tree import Node, assemble, check_names, variant_tree
-from boathouse.variant.value import Variant
+from boathouse.variant.tree import Encoded, Node, assemble, check_names, variant_tree
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import spell_path
 
 _EPOCH = datetime(1970, 1, 1)
@@ -69,16 +68,18 @@ _MICROSECOND = timedelta(microseconds=1)
 _Work = tuple[Any, Node, int]  # a container, its node, and how deep its children may be
 
 
-def from_python(obj: object) -> Variant:
-    """The variant of a Python value, by the rules of the module. Raises InvalidArgumentError."""
-    root, nodes = _nodes(obj, MAX_DEPTH)
-    return assemble(root, reversed(nodes))
+def encode_python(obj: object) -> Encoded:
+    """Metadata and value of a Python value, by the rules of the module. Raises InvalidArgumentError."""
+    return assemble(*python_tree(obj, MAX_DEPTH))
 
 
-def append_python(builder: VariantBuilder, obj: object) -> None:
-    """Appends a Python value to a builder. Raises InvalidArgumentError with the path of the value that does not fit."""
-    root, nodes = _nodes(obj, MAX_DEPTH - builder.depth)
-    builder.append_tree(root, reversed(nodes))
+def python_tree(obj: object, depth: int) -> tuple[bytes | Node, list[Node]]:
+    """A Python value as a tree, and its nodes with children before parents; at most `depth` are nested.
+
+    Raises InvalidArgumentError with the path of the value that does not fit.
+    """
+    root, nodes = _nodes(obj, depth)
+    return root, nodes[::-1]
 
 
 def _nodes(obj: object, depth: int) -> tuple[bytes | Node, list[Node]]:
@@ -115,7 +116,7 @@ def _place(item: Any, left: int, nodes: list[Node], work: list[_Work]) -> bytes 
         node = Node([])
     elif isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim):
         node = Node(None)
-    elif isinstance(item, Variant):
+    elif isinstance(item, VariantView):
         copy, inner_first = variant_tree(item, left)
         nodes.extend(reversed(inner_first))
         return copy

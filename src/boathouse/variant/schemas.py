@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from boathouse.types import (
     BINARY,
@@ -37,10 +36,8 @@ from boathouse.types import (
 )
 from boathouse.variant.decode import read_decimal, type_name
 from boathouse.variant.primitives import TYPE_NAMES
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
-
-if TYPE_CHECKING:
-    from boathouse.variant.value import Variant
 
 _TYPES: dict[str, DataType] = {
     "null": NULL, "boolean": BOOLEAN, "int8": INT64, "int16": INT64, "int32": INT64, "int64": INT64, "float": FLOAT,
@@ -75,7 +72,7 @@ class SchemaBuilder:
     def __init__(self) -> None:
         self.root = Shape()
 
-    def add(self, v: Variant) -> SchemaBuilder:
+    def add(self, v: VariantView) -> SchemaBuilder:
         """Raises MalformedVariant, UnsupportedFeatureError as a full reading does."""
         data, (pos, end) = v.buffer, v.span
         trail: list[Shape] = []
@@ -111,7 +108,7 @@ class SchemaBuilder:
         return VariantSchema(self.root.freeze())
 
 
-def schema_of(v: Variant) -> VariantSchema:
+def schema_of(v: VariantView) -> VariantSchema:
     """The schema of one variant. Raises MalformedVariant, UnsupportedFeatureError."""
     return SchemaBuilder().add(v).finish()
 

@@ -45,7 +45,7 @@ from boathouse.variant.primitives import (
     UUID,
     budget,
 )
-from boathouse.variant.value import Variant
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import over_budget, path_to, too_deep
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -224,6 +224,6 @@ def read_value(data: bytes, pos: int, end: int, metadata: Metadata) -> Any:
     return root
 
 
-def to_python(value: Variant) -> Any:
+def to_python(value: VariantView) -> Any:
     """The variant as Python values, by the rules of the module."""
     return read_value(value.buffer, *value.span, value.dictionary)

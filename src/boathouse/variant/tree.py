@@ -10,9 +10,11 @@ from boathouse.variant.decode import read_scalar
 from boathouse.variant.encode import encode_array, encode_object, encode_string
 from boathouse.variant.metadata import Metadata, build_metadata, parse_metadata
 from boathouse.variant.primitives import MAX_DEPTH, SHORT_STRING_MAX, STRING
-from boathouse.variant.value import Variant
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
+Encoded = tuple[bytes, bytes]
+"""The metadata and the value of a variant."""
 _CACHED_NAMES = 1_000
 
 
@@ -35,8 +37,9 @@ def check_names(names: list[str]) -> None:
         raise InvalidArgumentError(f"the object has the field {twice!r} twice")
 
 
-def assemble(root: bytes | Node, inner_first: Iterable[Node], metadata: Metadata | None = None) -> Variant:
-    """The variant of a tree, given all its nodes with children before parents; the names are checked to be unique.
+def assemble(root: bytes | Node, inner_first: Iterable[Node], metadata: Metadata | None = None) -> Encoded:
+    """Metadata and value of a tree, given all its nodes with children before parents; names are checked to be
+    unique.
 
     With `metadata` its ids are used, otherwise the smallest dictionary is created. Raises InvalidArgumentError for
     names that are not UTF-8 or not in the given metadata.
@@ -58,7 +61,7 @@ def assemble(root: bytes | Node, inner_first: Iterable[Node], metadata: Metadata
             fields = sorted(zip(node.names, values))
             node.encoded = encode_object([ids[name] for name, _ in fields], [value for _, value in fields])
         node.children = []
-    return Variant(metadata.raw, root if isinstance(root, bytes) else root.encoded)
+    return metadata.raw, root if isinstance(root, bytes) else root.encoded
 
 
 def _smallest(names: tuple[str, ...]) -> tuple[Metadata, dict[str, int]]:
@@ -80,7 +83,7 @@ def _id_of(name: str, metadata: Metadata) -> int:
     return found[0]
 
 
-def variant_tree(value: Variant, depth: int) -> tuple[bytes | Node, list[Node]]:
+def variant_tree(value: VariantView, depth: int) -> tuple[bytes | Node, list[Node]]:
     """A variant as a tree with its exact types, and the nodes with children before parents.
 
     Raises InvalidArgumentError if more than `depth` are nested; MalformedVariant, UnsupportedFeatureError.

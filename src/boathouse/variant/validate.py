@@ -31,7 +31,7 @@ from boathouse.variant.primitives import (
     SHORT_STRING,
     TYPE_NAMES,
 )
-from boathouse.variant.value import Variant
+from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, spell_path, walk
 
 LIMIT = 1_000  # findings that are returned
@@ -50,7 +50,7 @@ class Finding:
         return f"{self.kind} at {self.path}, byte {self.offset:,}: {self.message}"
 
 
-def validate(value: Variant) -> tuple[Finding, ...]:
+def validate(value: VariantView) -> tuple[Finding, ...]:
     """Errors and oddities of a variant's bytes, those of the metadata first. Never raises because of a finding."""
     start, end = value.span
     return validate_bytes(value.metadata, value.buffer[start:end])

@@ -1,50 +1,25 @@
-"""One variant as a lazy view: only what is accessed is read."""
+"""`Variant`: one value, what is made of it and what it is made from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import index
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Iterator
+from typing import Any, Self, overload
 
-from boathouse.bits.lazy_import import Late
-from boathouse.errors import BoathouseError, InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
-from boathouse.variant.decode import (
-    Container,
-    Scalar,
-    read_children,
-    read_container,
-    read_scalar,
-    type_name,
-    unknown_type,
-    value_end,
-)
-from boathouse.variant.metadata import Metadata, parse_metadata, unsigned
-from boathouse.variant.primitives import ARRAY, OBJECT, SHORT_STRING
-from boathouse.variant.walk import path_to
-
-if TYPE_CHECKING:
-    from boathouse.types import DataType
-    from boathouse.variant.explode import Row
-    from boathouse.variant.json_out import Special
-    from boathouse.variant.schemas import VariantSchema
-    from boathouse.variant.validate import Finding
-
-_path: Any = Late("boathouse.variant.path")
-_cast: Any = Late("boathouse.variant.cast")
-_python: Any = Late("boathouse.variant.python_values")
-_to_python: Any = Late("boathouse.variant.to_python")
-_json_in: Any = Late("boathouse.variant.json_in")
-_json_out: Any = Late("boathouse.variant.json_out")
-_equality: Any = Late("boathouse.variant.equality")
-_validate: Any = Late("boathouse.variant.validate")
-_edit: Any = Late("boathouse.variant.edit")
-_exploding: Any = Late("boathouse.variant.explode")
-_schemas: Any = Late("boathouse.variant.schemas")
-
-Path = str | Sequence[str | int]
+from boathouse.errors import BoathouseError, UnsupportedFeatureError
+from boathouse.types import DataType
+from boathouse.variant import edit, equality
+from boathouse.variant.cast import cast_value
+from boathouse.variant.explode import explode
+from boathouse.variant.json_in import encode_json
+from boathouse.variant.json_out import Special, to_json
+from boathouse.variant.python_values import encode_python
+from boathouse.variant.schemas import VariantSchema, schema_of
+from boathouse.variant.to_python import to_python
+from boathouse.variant.validate import Finding, validate
+from boathouse.variant.view import Path, VariantView
 
 
-class Variant:
+class Variant(VariantView):
     """A Variant value: metadata and value bytes as VariantEncoding.md lays them out.
 
     Children share the buffers of their parent. The metadata is read at once, the value when it is accessed; malformed
@@ -52,96 +27,20 @@ class Variant:
     equivalence class (int8 1 equals decimal 1.00; float 1.5 does not equal double 1.5). They are not ordered.
     """
 
-    __slots__ = ("_end", "buffer", "dictionary", "pos")
-
-    dictionary: Metadata
-    buffer: bytes
-    pos: int
-    _end: int
-
-    def __init__(self, metadata: bytes, value: bytes) -> None:
-        for given in (metadata, value):
-            if not isinstance(given, (bytes, bytearray, memoryview)):
-                raise InvalidArgumentError(
-                    f"a variant is made from bytes, not from {type(given).__name__}",
-                    advice="use from_python or from_json",
-                )
-        self.dictionary = parse_metadata(bytes(metadata))
-        self.buffer = bytes(value)
-        self.pos = 0
-        self._end = len(self.buffer)
-        if not self.buffer:
-            raise MalformedVariant("the value is empty", offset=0)
+    __slots__ = ()
 
     @classmethod
-    def view(cls, dictionary: Metadata, buffer: bytes, pos: int, end: int) -> Variant:
-        """The value at `pos` of a buffer, which has to end by `end`; nothing is copied."""
-        self = object.__new__(cls)
-        self.dictionary, self.buffer, self.pos, self._end = dictionary, buffer, pos, end
-        return self
-
-    @classmethod
-    def from_python(cls, obj: object) -> Variant:
+    def from_python(cls, obj: object) -> Self:
         """The variant of a Python value: see `boathouse.variant.python_values`. Raises InvalidArgumentError."""
-        found: Variant = _python.from_python(obj)
-        return found
+        return cls(*encode_python(obj))
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Variant:
+    def from_json(cls, text: str | bytes) -> Self:
         """The variant of JSON text: see `boathouse.variant.json_in`. Raises InvalidJsonError."""
-        found: Variant = _json_in.from_json(text)
-        return found
-
-    @property
-    def metadata(self) -> bytes:
-        return self.dictionary.raw
-
-    @property
-    def value(self) -> bytes:
-        """The exact bytes of this value, without what follows them in the buffer."""
-        pos, end = self.pos, self.end
-        return self.buffer if pos == 0 and end == len(self.buffer) else self.buffer[pos:end]
-
-    @property
-    def end(self) -> int:
-        """Where the value ends in `buffer`, by its own header."""
-        stop = value_end(self.buffer, self.pos, self._end)
-        if stop < 0:
-            raise self._unknown()
-        return stop
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """Where the value starts and the latest position at which it must end, in `buffer`."""
-        return self.pos, self._end
-
-    @property
-    def type(self) -> str:
-        """`null`, `boolean`, `int8` to `int64`, `float`, `double`, `decimal4` to `decimal16`, `date`, `timestamp`,
-        `timestamp_ntz`, `timestamp_nanos`, `timestamp_ntz_nanos`, `time`, `binary`, `string`, `uuid`, `object`,
-        `array`."""
-        if value_end(self.buffer, self.pos, self._end) < 0:
-            raise self._unknown()
-        return type_name(self.buffer, self.pos)
-
-    @property
-    def scalar(self) -> Scalar:
-        """The content of a scalar, without loss: decimals as (unscaled, scale), dates as days, times as integers of
-        their unit, UUIDs and binaries as bytes. Raises InvalidArgumentError for objects and arrays."""
-        if self.buffer[self.pos] & 3 > SHORT_STRING:
-            raise InvalidArgumentError(f"an {self.type} is not a scalar", advice="take a child of it, or to_python()")
-        return read_scalar(self.buffer, self.pos, self.end)
-
-    def _unknown(self) -> UnsupportedFeatureError:
-        return unknown_type(self.buffer, self.pos, path_to(self.buffer, 0, len(self.buffer), self.dictionary, self.pos))
-
-    def _box(self) -> Container | None:
-        if self.buffer[self.pos] & 3 <= SHORT_STRING:
-            return None
-        return read_container(self.buffer, self.pos, self._end)
+        return cls(*encode_json(text))
 
     @overload
-    def get(self, path: Path) -> Variant | None: ...
+    def get(self, path: Path) -> Self | None: ...
 
     @overload
     def get(self, path: Path, type: DataType | str, *, safe: bool = False) -> Any: ...
@@ -153,12 +52,8 @@ class Variant:
         A path into a scalar, a missing key and an index beyond the end give None, not an error. Raises ExpressionError
         for an invalid path, and as `cast`.
         """
-        here: Variant | None = self
-        for step in _path.as_path(path):
-            if here is None:
-                return None
-            here = here._field(step) if isinstance(step, str) else here._element(step)
-        return here if type is None or here is None else here.cast(type, safe=safe)
+        found = super().get(path)
+        return found if type is None or found is None else found.cast(type, safe=safe)
 
     def try_get(self, path: Path, type: DataType | str) -> Any:
         """As `get`, but None where the cast fails."""
@@ -169,145 +64,57 @@ class Variant:
 
         Raises EvaluationError where the cast fails, unless `safe`.
         """
-        return _cast.cast_value(self, type, safe)
+        return cast_value(self, type, safe)
 
     def try_cast(self, type: DataType | str) -> Any:
         """As `cast`, but None where the cast fails."""
         return self.cast(type, safe=True)
 
-    def _field(self, name: str) -> Variant | None:
-        box = self._box()
-        if box is None or not box.is_object:
-            return None
-        slots = _slots(self.buffer, box, self.dictionary.ids(name))
-        if len(slots) > 1:
-            raise MalformedVariant(f"the object has the field {name!r} twice", offset=self.pos)
-        return self._child(box, slots[0]) if slots else None
-
-    def _element(self, index: int) -> Variant | None:
-        box = self._box()
-        if box is None or box.is_object or not 0 <= index < box.elements:
-            return None
-        return self._child(box, index)
-
-    def _child(self, box: Container, index: int) -> Variant:
-        at = box.offsets_at + index * box.offset_size
-        start = box.values_at + int.from_bytes(self.buffer[at : at + box.offset_size], "little")
-        stop = value_end(self.buffer, start, box.end)
-        return Variant.view(self.dictionary, self.buffer, start, box.end if stop < 0 else stop)
-
-    def __getitem__(self, key: str | int) -> Variant:
-        """A field of an object or an element of an array (from the end if negative). KeyError, IndexError."""
-        if isinstance(key, str):
-            found = self._field(key)
-            if found is None:
-                raise KeyError(key)
-            return found
-        position = index(key)
-        found = self._element(position if position >= 0 else position + len(self))
-        if found is None:
-            raise IndexError(key)
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        """Whether an object has a field of this name."""
-        return isinstance(name, str) and self._field(name) is not None
-
-    def keys(self) -> tuple[str, ...]:
-        """The field names of an object, in stored order. Raises InvalidArgumentError for anything else."""
-        return tuple(name for name, _ in self.items())
-
-    def values(self) -> tuple[Variant, ...]:
-        """The children of an object or array, in stored order."""
-        return tuple(value for _, value in self._children())
-
-    def items(self) -> tuple[tuple[str, Variant], ...]:
-        """The fields of an object, in stored order. Raises InvalidArgumentError for anything else."""
-        if self.buffer[self.pos] & 3 != OBJECT:
-            raise InvalidArgumentError(f"{self.type} has no fields", advice="ask `type` first")
-        return tuple((str(key), value) for key, value in self._children())
-
-    def _children(self) -> list[tuple[str | int, Variant]]:
-        box = self._box()
-        if box is None:
-            raise InvalidArgumentError(f"{self.type} has no children", advice="ask `type` first")
-        view, dictionary, buffer = Variant.view, self.dictionary, self.buffer
-        return [
-            (key, view(dictionary, buffer, pos, box.end if end < 0 else end))
-            for key, pos, end in read_children(buffer, box, dictionary)
-        ]
-
-    def __iter__(self) -> Iterator[str | Variant]:
-        """Names of an object, elements of an array."""
-        if self.buffer[self.pos] & 3 == ARRAY:
-            return iter(self.values())
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        """Fields or elements. Raises InvalidArgumentError for scalars."""
-        box = self._box()
-        if box is None:
-            raise InvalidArgumentError(f"{self.type} has no length", advice="ask `type` first")
-        return box.elements
-
-    def __bool__(self) -> bool:
-        """Always true, whatever the variant holds."""
-        return True
-
     def to_python(self) -> Any:
         """The value as Python objects: see `boathouse.variant.to_python`."""
-        return _to_python.to_python(self)
+        return to_python(self)
 
     def to_json(self, *, special: Special = "refuse") -> str:
         """Canonical JSON text: see `boathouse.variant.json_out`."""
-        text: str = _json_out.to_json(self, special=special)
-        return text
+        return to_json(self, special=special)
 
     def validate(self) -> tuple[Finding, ...]:
         """Everything that is wrong or odd about the bytes: see `boathouse.variant.validate`."""
-        found: tuple[Finding, ...] = _validate.validate(self)
-        return found
+        return validate(self)
 
     def schema_of(self) -> VariantSchema:
         """Its schema, which prints as Spark's `schema_of_variant` does."""
-        found: VariantSchema = _schemas.schema_of(self)
-        return found
+        return schema_of(self)
 
-    def explode(self, outer: bool = False) -> Iterator[Row]:
+    def explode(self, outer: bool = False) -> Iterator[tuple[int | None, str | None, Self | None]]:
         """(pos, key, value) of each field or element: see `boathouse.variant.explode`."""
-        rows: Iterator[Row] = _exploding.explode(self, outer)
-        return rows
+        return explode(self, outer)
 
-    def set(self, path: Path, value: object, *, create_if_missing: bool = True, safe: bool = False) -> Variant | None:
+    def set(self, path: Path, value: object, *, create_if_missing: bool = True, safe: bool = False) -> Self | None:
         """A copy with another value at the path: see `boathouse.variant.edit`, also for the four that follow."""
-        made: Variant | None = _edit.set(self, path, value, create_if_missing=create_if_missing, safe=safe)
-        return made
+        return edit.set(self, path, value, create_if_missing=create_if_missing, safe=safe)
 
-    def insert(self, path: Path, value: object, *, safe: bool = False) -> Variant | None:
+    def insert(self, path: Path, value: object, *, safe: bool = False) -> Self | None:
         """A copy with a new field, or a new element before the one at the path."""
-        made: Variant | None = _edit.insert(self, path, value, safe=safe)
-        return made
+        return edit.insert(self, path, value, safe=safe)
 
-    def delete(self, *paths: Path) -> Variant:
+    def delete(self, *paths: Path) -> Self:
         """A copy without the values at the paths."""
-        made: Variant = _edit.delete(self, *paths)
-        return made
+        return edit.delete(self, *paths)
 
-    def array_append(self, path: Path, value: object, *, safe: bool = False) -> Variant | None:
+    def array_append(self, path: Path, value: object, *, safe: bool = False) -> Self | None:
         """A copy with one more element in the array at the path."""
-        made: Variant | None = _edit.array_append(self, path, value, safe=safe)
-        return made
+        return edit.array_append(self, path, value, safe=safe)
 
-    def strip_nulls(self, *, include_arrays: bool = True) -> Variant:
+    def strip_nulls(self, *, include_arrays: bool = True) -> Self:
         """A copy without variant nulls in objects and, unless `include_arrays` is false, in arrays."""
-        made: Variant = _edit.strip_nulls(self, include_arrays=include_arrays)
-        return made
+        return edit.strip_nulls(self, include_arrays=include_arrays)
 
     def __eq__(self, other: object) -> bool:
-        return bool(_equality.equal(self, other)) if isinstance(other, Variant) else NotImplemented
+        return bool(equality.equal(self, other)) if isinstance(other, Variant) else NotImplemented
 
     def __hash__(self) -> int:
-        return int(_equality.hash_of(self))
+        return int(equality.hash_of(self))
 
     def __lt__(self, other: object) -> bool:
         raise UnsupportedFeatureError(
@@ -316,30 +123,9 @@ class Variant:
 
     __le__ = __gt__ = __ge__ = __lt__
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (Variant, (self.metadata, self.value))
-
     def __repr__(self) -> str:
         try:
             text = self.to_json(special="string")
         except BoathouseError as problem:
             return f"<Variant: {problem}>"
         return f"<Variant {self.type} {text if len(text) <= 100 else text[:97] + '...'}>"
-
-
-def _slots(data: bytes, box: Container, ids: Sequence[int]) -> list[int]:
-    """The slots of an object's id list that hold one of the ids, in any order."""
-    if len(ids) != 1:
-        wanted = set(ids)
-        return [i for i, id in enumerate(unsigned(data, box.ids_at, box.id_size, box.elements)) if id in wanted]
-    size = box.id_size
-    if ids[0] >= 1 << 8 * size:
-        return []
-    needle, stop = ids[0].to_bytes(size, "little"), box.ids_at + box.elements * size
-    found: list[int] = []
-    at = data.find(needle, box.ids_at, stop)
-    while at >= 0:
-        if (at - box.ids_at) % size == 0:
-            found.append((at - box.ids_at) // size)
-        at = data.find(needle, at + 1, stop)
-    return found

@@ -28,8 +28,8 @@ from boathouse.types import DateType, TimestampType, TimeType
 from boathouse.types.text import parse_type
 from boathouse.variant import Lenient, Variant, VariantBuilder, build_metadata
 from boathouse.variant.cast import cast_exact
-from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.layout import column
+from boathouse.variant.extraction import extract
 
 Row = Variant | None
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import boathouse as bh
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
+from boathouse.compute.evaluate import mask
 from boathouse.errors import EvaluationError
 from boathouse.expr.parse import parse
 from boathouse.testing.variants import Tree, python_values, scalar_bytes, to_column, tree_of

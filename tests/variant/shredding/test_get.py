@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError
-from boathouse.parquet.resolve import file_fields
+from boathouse.parquet.fields import file_fields
 from boathouse.parquet.variants import variant_parts
 from boathouse.testing.shredding import schemas_for
 from boathouse.testing.variants import columns, to_column, tree_of

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.arrow.prune import Pruner
 from boathouse.bits import entropy
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
+from boathouse.compute.prune import Pruner
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.table import change as ch

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.evaluate import mask
 from boathouse.arrow.schema import to_arrow, to_arrow_type
 from boathouse.bits import entropy
+from boathouse.compute.evaluate import mask
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.reading import UnitRead, read_units
 from boathouse.table.tasks import ReadColumn, ScanTask, WriteContext

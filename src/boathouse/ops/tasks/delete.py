@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from boathouse.arrow.evaluate import mask
 from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.compute.evaluate import mask
 from boathouse.expr.tree import Expr, columns
 from boathouse.ops.tasks.copy import copy_unit
 from boathouse.ops.tasks.partitioned import PartitionedWriter

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.conform import conform
-from boathouse.arrow.evaluate import mask
 from boathouse.bits.roaring import Bitmap, serialize64
+from boathouse.compute.evaluate import mask
 from boathouse.errors import ConstraintViolationError
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.registry import tasks

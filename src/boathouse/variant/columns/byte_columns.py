@@ -18,13 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import UnsupportedTypeError
-from boathouse.variant.columns.unaligned import scatter
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-_EMPTY = pa.scalar(b"", pa.large_binary())
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +145,7 @@ def prefixes(records: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Ragged:
     offsets = splits_of(sizes)
     if not rows or not width:
         return Ragged(offsets, np.empty(0, np.uint8))
-    data = np.empty(int(offsets[-1]) + width, np.uint8)
-    # Whole records, in the order of the rows: the excess of one is overwritten by the next.
-    scatter(data, offsets[:-1], records.view((np.void, width))[:, 0])
-    return Ragged(offsets, data[: int(offsets[-1])])
+    return Ragged(offsets, records[np.arange(width) < np.asarray(sizes)[:, None]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +233,9 @@ class Rope:
             return Ragged(np.zeros(self.rows + 1, np.int64), np.empty(0, np.uint8))
         if len(arrays) == 1 and arrays[0].null_count == 0:
             return Ragged.from_arrow(arrays[0])
-        joined = pc.binary_join_element_wise(*arrays, _EMPTY, null_handling="replace", null_replacement="")
+        joined = pc.binary_join_element_wise(
+            *arrays, pa.scalar(b"", pa.large_binary()), null_handling="replace", null_replacement=""
+        )
         return Ragged.from_arrow(joined)
 
 

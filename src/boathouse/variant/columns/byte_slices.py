@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError
 from boathouse.variant.columns.gather import Bytes, Ints
+from boathouse.variant.columns.unaligned import copy
 
 LIMIT = 2**31 - 1
 
@@ -19,45 +20,17 @@ def join(data: Bytes, start: Ints, end: Ints) -> pa.Array:
 
     The spans may overlap and be in any order; they must be within `data`.
     """
-    if not len(start):
-        return pa.array([], pa.binary())
-    low, high = int(start.min()), int(end.max())
-    if high - low > LIMIT:
-        return _join_large(data, start, end)
-    return join_spans(data[low:high], spans(start - low, end - low))
-
-
-def spans(start: Ints, end: Ints) -> Ints:
-    """Spans below 2 GiB as one number each."""
-    packed = end << 32
-    packed |= start
-    return packed
-
-
-def join_spans(data: Bytes, packed: Ints) -> pa.Array:
-    """As `join`, of `data` below 2 GiB."""
-    count = len(packed)
-    edges = np.empty(count + 1, np.int64)
-    edges[:count] = packed
-    total = int((packed >> 32).sum() - (packed & LIMIT).sum())
-    if total > LIMIT:
-        return _join_large(data, packed & LIMIT, packed >> 32)
-    edges[count] = min((int(packed[0]) & LIMIT) + 2 * total, len(data)) if count else 0
-    return _take(pa.binary(), data, edges, count)
-
-
-def _join_large(data: Bytes, start: Ints, end: Ints) -> pa.Array:
-    edges = np.empty(2 * len(start) + 1, np.int64)
-    edges[0:-1:2], edges[1::2] = start, end
-    edges[-1] = min(int(start[0]) + 2 * int((end - start).sum()), len(data))
-    return _take(pa.large_binary(), data, edges, len(start))
-
-
-def _take(type: pa.DataType, data: Bytes, edges: Ints, count: int) -> pa.Array:
-    # Every other element of this array is a requested span, those between are never taken. (They may have negative
-    # lengths, so the array must not be returned.) `take` reserves by the mean length, so by the last offset.
-    array = pa.Array.from_buffers(type, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
-    return array.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32 if count < 1 << 30 else np.int64)))
+    lengths = end - start
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    total = int(offsets[-1])
+    out = np.empty(total, np.uint8)
+    copy(out, offsets[:-1], data, start, lengths)
+    wide = total > LIMIT
+    edges = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
+    return pa.Array.from_buffers(
+        pa.large_binary() if wide else pa.binary(), len(lengths), [None, edges, pa.py_buffer(out)]
+    )
 
 
 def flat(array: pa.Array) -> tuple[Bytes, npt.NDArray[Any]]:

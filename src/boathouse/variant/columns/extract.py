@@ -9,19 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
-from boathouse.bits.lazy_import import Late
 from boathouse.types import DataType, FixedSizeListType, ListType, MapType, StructType, VariantType
 from boathouse.variant.cast import resolve_type
 from boathouse.variant.columns.casts import byte_runs, take
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Bools, Ints, bring
+from boathouse.variant.columns.gather import Bools, Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.locate import locate
 from boathouse.variant.columns.nested import nested
 from boathouse.variant.columns.nodes import Nodes, roots
 from boathouse.variant.path import Step, as_path
 
-_shredded: Any = Late("boathouse.variant.shredding.get")
 # Rows per batch: the intermediate arrays stay in the cache.
 _ROWS = 8192
 _BYTES = 64 << 20
@@ -42,20 +40,12 @@ def extract(
     `data`: see `layout.column`; the result is chunked if `data` is, or if it has more than 2 GiB. `path`: a string
     (`$.a[0]`) or steps. `type`: Spark's SQL text, a DataType, or an Arrow type. `safe` is try_variant_get: null where a
     cast fails, else EvaluationError. Malformed rows: MalformedVariant with row and byte; null and counted in `lenient`
-    if one is passed. A shredded column (with `typed_value`) is read by `shredding.get`.
+    if one is passed. Shredded columns are read by `variant.extraction.extract`.
     """
-    if _is_shredded(data):
-        found: pa.Array | pa.ChunkedArray = _shredded.get(data, path, type, safe=safe, lenient=lenient)
-        return found
     steps = as_path(path)
     target = resolve_type(from_arrow_type(type) if isinstance(type, pa.DataType) else type)
     arrow = type if isinstance(type, pa.DataType) else None
     return extract_steps(data, steps, target, arrow, safe, lenient)
-
-
-def _is_shredded(data: Any) -> bool:
-    kind = getattr(data, "type", None)
-    return isinstance(kind, pa.StructType) and kind.get_field_index("typed_value") >= 0
 
 
 def extract_steps(
@@ -107,7 +97,6 @@ def _column(
     is_variant = isinstance(target, VariantType)
     for first, last in windows(column):
         part = column.slice(first, last)
-        bring(part.data, part.start, part.end)
         faults = part.faults(lenient)
         nodes, _ = locate(roots(part, faults), steps)
         array = _values(nodes, part.rows) if is_variant else _typed(nodes, target, safe, part.rows)

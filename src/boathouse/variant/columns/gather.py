@@ -20,20 +20,6 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
-_LINE = 64
-_CLOSE = 1024
-
-
-def bring(data: Bytes, start: Ints, end: Ints) -> None:
-    """Prefetches the bytes `data[start:end]` of many values into the cache, if they are close together.
-
-    The processor prefetches for sequential reads; a gather waits for each cache miss.
-    """
-    low, high = (int(start.min()), int(end.max())) if len(start) else (0, 0)
-    if low < high <= low + _CLOSE * len(start):
-        data[low:high:_LINE].max()
-
-
 def unsigned(data: Bytes, pos: Ints, width: int | Ints) -> Ints:
     """The unsigned integers of 1 to 4 bytes at `pos`; one width for all, or one each."""
     if isinstance(width, int) and width != 3:

@@ -19,7 +19,7 @@ from boathouse.variant.columns.json_leaves import leaves_of
 from boathouse.variant.columns.json_scan import Texts, scan
 from boathouse.variant.columns.json_shapes import Shapes, distinct, shapes_of, skeletons
 from boathouse.variant.columns.json_write import Leaves, write
-from boathouse.variant.json_in import from_json
+from boathouse.variant.json_in import encode_json
 from boathouse.variant.primitives import EMPTY_METADATA, NULL_VALUE
 
 _STEP = 1 << 19  # bytes of text
@@ -150,7 +150,7 @@ class _Rows:
     def one(self, row: int) -> tuple[bytes, bytes]:
         """Metadata and value of one text; null if it is refused and counted."""
         try:
-            variant = from_json(self.array[row].as_py())
+            return encode_json(self.array[row].as_py())
         except InvalidJsonError as problem:
             number = int(self.rows[row])
             if self.lenient is None:
@@ -158,7 +158,6 @@ class _Rows:
             self.lenient.add(np.array([number]))
             self.bad[row] = True
             return EMPTY_METADATA, NULL_VALUE
-        return variant.metadata, variant.value
 
     def finish(self) -> Made:
         self.room(len(NULL_VALUE))[: len(NULL_VALUE)] = np.frombuffer(NULL_VALUE, np.uint8)

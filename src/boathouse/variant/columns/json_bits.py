@@ -7,9 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask
-from boathouse.variant.columns.unaligned import window
 
-SPARE = 16  # bytes that are copied at a time
 LANE = 64  # buffers of text are padded to a multiple of this number of bytes
 
 
@@ -38,23 +36,6 @@ def ragged_range(starts: Ints, counts: npt.NDArray[np.int64], step: int = 1) -> 
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - counts) * step, counts) + np.arange(0, total * step, step)
-
-
-def copy_rising(out: Bytes, to: Ints, source: Bytes, at: Ints, lengths: Ints) -> None:
-    """Copies pieces to ascending positions, none before the end of the previous one. Both buffers have SPARE bytes
-    after the end.
-
-    The first block of a short piece overruns into what follows, which is written later; numpy assigns in order. Pieces
-    of more than a block are completed afterwards without overrun: the last block ends where the piece does.
-    """
-    into, blocks = window(out, f"V{SPARE}"), window(source, f"V{SPARE}")
-    into[to] = blocks[at]
-    long = np.flatnonzero(lengths > SPARE)
-    to, at, lengths = to[long], at[long], lengths[long] - SPARE
-    into[to + lengths] = blocks[at + lengths]
-    more = np.flatnonzero(lengths > SPARE)
-    to, at, counts = to[more], at[more], (lengths[more] - 1) // SPARE
-    into[ragged_range(to + SPARE, counts, SPARE)] = blocks[ragged_range(at + SPARE, counts, SPARE)]
 
 
 def padded(data: Bytes, size: int, front: int) -> Bytes:

@@ -11,12 +11,12 @@ import numpy as np
 
 from boathouse.errors import InvalidJsonError
 from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, splits_of
-from boathouse.variant.columns.json_bits import SPARE, ragged_range
+from boathouse.variant.columns.json_bits import ragged_range
 from boathouse.variant.columns.json_scalars import scalars
 from boathouse.variant.columns.json_scan import FRONT, Scan
 from boathouse.variant.columns.json_strings import resolve
 from boathouse.variant.columns.json_write import LONG_HEADER, SHORT, Leaves
-from boathouse.variant.json_in import from_json
+from boathouse.variant.json_in import encode_json
 from boathouse.variant.primitives import SHORT_STRING
 
 _RECORD = 24
@@ -39,7 +39,7 @@ def leaves_of(found: Scan) -> tuple[Leaves, Ints]:
     at[found.string_slots], at[found.scalar_slots] = strings.at, numbers.at
     sizes = np.empty(len(at), np.int64)
     sizes[found.string_slots], sizes[found.scalar_slots] = strings.sizes, numbers.sizes
-    source = np.concatenate([buffer, numbers.more, strings.more, np.zeros(SPARE, np.uint8)])
+    source = np.concatenate([buffer, numbers.more, strings.more])
     bad = found.texts.row_at(np.concatenate([found.opens[also], found.starts[broken]]))
     return Leaves(source, at, sizes, found.string_slots[strings.sizes > SHORT]), bad
 
@@ -82,7 +82,7 @@ def _one_by_one(found: Scan, which: Ints) -> tuple[list[bytes], Mask]:
     out: list[bytes] = []
     for start, stop in zip(found.starts[which].tolist(), found.stops[which].tolist()):
         try:
-            out.append(from_json(found.texts.body[start:stop].tobytes()).value)
+            out.append(encode_json(found.texts.body[start:stop].tobytes())[1])
         except InvalidJsonError:
             out.append(b"")
     return out, np.array([bool(one) for one in out], np.bool_)

@@ -38,11 +38,6 @@ class Texts:
         return self.buffer[FRONT:-LANE]
 
     @property
-    def body_and_more(self) -> Bytes:
-        """`body` and the bytes after it."""
-        return self.buffer[FRONT:]
-
-    @property
     def size(self) -> int:
         return int(self.ends[-1]) + 1 if len(self.ends) else 0
 

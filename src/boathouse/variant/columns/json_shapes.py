@@ -12,7 +12,7 @@ import numpy as np
 
 from boathouse.variant.columns.assemble import put, widths
 from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged, splits_of
-from boathouse.variant.columns.json_bits import SPARE, between, copy_rising, padded
+from boathouse.variant.columns.json_bits import between, padded
 from boathouse.variant.columns.json_names import Names, names_of
 from boathouse.variant.columns.json_scan import FRONT, Scan, Texts, real_quotes
 from boathouse.variant.columns.json_tree import (
@@ -30,6 +30,7 @@ from boathouse.variant.columns.json_tree import (
     tree_of,
 )
 from boathouse.variant.columns.metadata_builder import dictionary_rows
+from boathouse.variant.columns.unaligned import copy
 from boathouse.variant.primitives import array_header, object_header
 
 # By whether it is an object, whether it is large, and the bytes of an id (of objects only); offsets of one byte.
@@ -113,13 +114,12 @@ def skeletons(scan: Scan) -> Ragged:
     at[scan.string_slots + 1], at[scan.scalar_slots + 1] = scan.closes + 1, scan.stops
     lengths = ends - at
     to = splits_of(lengths)
-    size = int(to[-1])
-    out = np.empty(size + SPARE, np.uint8)
-    copy_rising(out, to[:-1], scan.texts.body_and_more, at, lengths)
+    out = np.empty(int(to[-1]), np.uint8)
+    copy(out, to[:-1], scan.texts.body, at, lengths)
     marks = to[1:] - 1
     out[marks[scan.string_slots]], out[marks[scan.scalar_slots]] = STRING, SCALAR
     offsets = np.zeros(len(scan.texts.ends) + 1, np.int64)
-    np.add(np.flatnonzero(out[:size] == 0), 1, out=offsets[1:])
+    np.add(np.flatnonzero(out == 0), 1, out=offsets[1:])
     return Ragged(offsets, out)
 
 

@@ -1,7 +1,7 @@
 """Variant bytes of many rows from the shapes of the rows and their leaves.
 
 Every node of a row is one byte slice: for a leaf the encoded value, for a container its header, count and ids, which
-rows of one shape share. The slices are copied in the order of writing, sixteen bytes at a time; then offsets are
+rows of one shape share. The slices are copied in the order of writing; then offsets are
 written into the gaps after the ids.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from boathouse.variant.columns.assemble import put, widths
 from boathouse.variant.columns.byte_columns import Bytes, Ints, Ragged, splits_of
-from boathouse.variant.columns.json_bits import SPARE, copy_rising, ragged_range
+from boathouse.variant.columns.json_bits import ragged_range
 from boathouse.variant.columns.json_shapes import Runs, Shapes
-from boathouse.variant.columns.unaligned import scatter
+from boathouse.variant.columns.unaligned import copy, scatter
 from boathouse.variant.primitives import STRING
 
 SHORT = 64  # strings of fewer bytes have one byte of header
@@ -25,10 +25,7 @@ LONG_HEADER = 5
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Leaf i is `source[at[i]:at[i] + sizes[i]]`; `long` are strings whose first five bytes are still to be written.
-
-    `source` has SPARE bytes after the last leaf.
-    """
+    """Leaf i is `source[at[i]:at[i] + sizes[i]]`; `long` are strings whose first five bytes are still to be written."""
 
     source: Bytes
     at: Ints
@@ -56,9 +53,9 @@ def write(shapes: Shapes, shape: Ints, first_leaf: Ints, leaves: Leaves, room: C
     starts, head, width = _layout(sizes, box, end, before_offsets, shapes.boxes.count.take(boxes))
     lengths = sizes
     lengths[box] = before_offsets
-    source = np.concatenate([leaves.source, shapes.boxes.heads, np.zeros(SPARE, np.uint8)])
-    out = room(int(starts[-1]) + SPARE)
-    copy_rising(out, starts[:-1], source, at, lengths)
+    source = np.concatenate([leaves.source, shapes.boxes.heads])
+    out = room(int(starts[-1]))
+    copy(out, starts[:-1], source, at, lengths)
     begin = starts.take(box)
     out[begin] += ((width - 1) << 2).astype(np.uint8)
     inner = begin + head

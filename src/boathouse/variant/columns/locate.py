@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from boathouse.arrow.vector import ragged
 from boathouse.variant.columns.gather import Bools, Ints, classes, integers, prefix, unsigned
+from boathouse.variant.columns.names import SEVERAL
 from boathouse.variant.columns.nodes import Containers, Nodes
-from boathouse.variant.columns.shared_metadata import SEVERAL
 
 Words = npt.NDArray[np.uint64]
 

@@ -13,10 +13,11 @@ from boathouse.arrow.vector import ragged
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.faults import Faults
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, classes, integers, prefix, unsigned
-from boathouse.variant.columns.shared_metadata import ABSENT, SEVERAL, Group, Models, group
 
 T = TypeVar("T")
 
+ABSENT = -1
+SEVERAL = -2
 _STEP = 1 << 13
 _WRONG = (
     "",
@@ -41,8 +42,6 @@ class Dictionaries:
         self.data, self.start, self.end, self.codes, self.distinct = data, start, end, codes, distinct
         # What is known about the dictionaries; shared by the objects that `with_codes` makes.
         self._known: dict[Any, Any] = {}
-        # Only where there are many dictionaries; shared by the objects that `slice` makes.
-        self._models = None if distinct else Models()
 
     def __len__(self) -> int:
         return len(self.start)
@@ -61,9 +60,7 @@ class Dictionaries:
         if self.distinct:
             return self.with_codes(codes)
         own = np.where(codes >= 0, np.arange(len(codes), dtype=np.int32), np.int32(-1))
-        out = Dictionaries(self.data, self.start[first:last], self.end[first:last], own, distinct=False)
-        out._models = self._models
-        return out
+        return Dictionaries(self.data, self.start[first:last], self.end[first:last], own, distinct=False)
 
     def raw(self, code: int) -> bytes:
         """The bytes of one dictionary; b"" for code -1."""
@@ -138,28 +135,7 @@ class Dictionaries:
                     found.append((key >> 3, key & 7, index))
         return found
 
-    @property
-    def _groups(self) -> tuple[list[Group], Ints, Dictionaries] | None:
-        """The dictionaries by template, which have none, and those as an object of their own; None if that does not
-        pay."""
-        return self._once("groups", self._find_groups)
-
-    def _find_groups(self) -> tuple[list[Group], Ints, Dictionaries] | None:
-        if self._models is None:
-            return None
-        groups, rest = group(self.data, self.start, self.end, self._models)
-        return (groups, rest, self._part(rest)) if groups else None
-
-    def _part(self, which: Ints) -> Dictionaries:
-        return Dictionaries(self.data, self.start[which], self.end[which], np.arange(len(which), dtype=np.int32))
-
     def _find_wrong(self) -> npt.NDArray[np.int8]:
-        if self._groups is not None:
-            _, rest, others = self._groups
-            wrong = np.zeros(len(self), np.int8)
-            if len(rest):
-                wrong[rest] = others.wrong
-            return wrong
         width, size, offsets, _, found = self._shape
         wrong = found.copy()
         for count, unit, index in self._once("shapes", self._shapes):
@@ -201,13 +177,6 @@ class Dictionaries:
 
     def _look_up(self, name: bytes) -> npt.NDArray[np.int32]:
         out = np.full(len(self), ABSENT, np.int32)
-        if self._groups is not None:
-            groups, rest, others = self._groups
-            for one in groups:
-                out[one.rows] = one.ids(name)
-            if len(rest):
-                out[rest] = others._look_up(name)
-            return out
         width, size, offsets, strings, _ = self._shape
         for count, unit, index in self._once("shapes", self._shapes):
             if count:

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow
 from boathouse.types import VARIANT, DataType, ListType, Schema, StructType
-from boathouse.variant.columns.extract import extract, extract_steps
+from boathouse.variant.columns.extract import extract_steps
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import column
 from boathouse.variant.columns.schema_of import schema_of
+from boathouse.variant.extraction import extract
 
 _DEPTH = 50
 

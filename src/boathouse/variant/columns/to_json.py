@@ -1,13 +1,13 @@
 """Whole columns as canonical JSON text, the same as `Variant.to_json` of each row.
 
-The text of a batch of rows is a sequence of slices of one pool of bytes: the values' texts, and before each value the
-separator between it and the previous one (a comma or an opening brace, the name, the quotes of both). Counts of slices
-add up from the deepest level to the rows; from the top down this gives each slice its position; one pass joins them.
+The text of a batch of rows is a sequence of strings of one pool: the values' texts, and before each value the separator
+between it and the previous one (a comma or an opening brace, the name, the quotes of both). Counts of strings add up
+from the deepest level to the rows; from the top down this gives each string its position; one `take` joins them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.variant.columns.byte_slices import LIMIT, as_text, flat, join_spans, spans
+from boathouse.variant.columns.byte_slices import LIMIT, as_text, flat
 from boathouse.variant.columns.collect import TextColumn
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
@@ -29,15 +29,14 @@ from boathouse.variant.columns.text import escaped, text_of
 from boathouse.variant.json_out import Special
 from boathouse.variant.primitives import FALSE, NULL, STRING, TRUE
 
-_CONSTANTS = b'"}"]{}[]nulltruefalse'
-_QUOTE = 0 | 1 << 32
-_WORDS = {NULL: 8 | 12 << 32, TRUE: 12 | 16 << 32, FALSE: 16 | 21 << 32}
+_CONSTANTS = [b'"', b"null", b"true", b"false", b"}", b'"}', b"{}", b"]", b'"]', b"[]"]
+_QUOTE = 0
+_WORDS = {NULL: 1, TRUE: 2, FALSE: 3}
 # The end of a container: after another value, after a string, and if it is empty.
-_CLOSING = {
-    OBJECT: np.array([1 | 2 << 32, 0 | 2 << 32, 4 | 6 << 32]),
-    ARRAY: np.array([3 | 4 << 32, 2 | 4 << 32, 6 | 8 << 32]),
-}
-_NO_NAME = b'","["'  # the separators of array elements, laid out as those of fields
+_CLOSING = {OBJECT: np.array([4, 5, 6]), ARRAY: np.array([7, 8, 9])}
+# Before the name and after its colon: after a value that is not a string, after a string, and first in its container;
+# each before a value that is not a string, and before a string.
+_SEPARATORS = [(opening, quote) for opening in (b",", b'",', b"{") for quote in (b"", b'"')]
 
 
 def to_json(data: Any, *, special: Special = "refuse", lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
@@ -76,38 +75,37 @@ def _row_texts(column: Column, tree: Tree, special: Special) -> tuple[Bytes, npt
 
 
 class _TooLong(Exception):
-    """The pool of one batch, or its text, is larger than 2 GiB: its rows are written one by one."""
+    """The text of one batch is longer than 2 GiB: its rows are written one by one."""
 
 
-@dataclass
 class _Pool:
-    """The bytes that slices are spans of."""
+    """The strings of which the texts of a batch consist, by number."""
 
-    parts: list[Bytes]
-    size: int = 0
+    def __init__(self) -> None:
+        self.parts: list[pa.Array] = []
+        self.size = 0
 
-    def add(self, data: Bytes) -> int:
-        """Where they start."""
-        start = self.size
-        self.parts.append(data)
-        self.size += len(data)
-        return start
+    def add(self, texts: pa.Array) -> int:
+        """The number of the first."""
+        first = self.size
+        self.parts.append(texts.cast(pa.large_binary()))
+        self.size += len(texts)
+        return first
 
-    def add_texts(self, texts: pa.Array) -> Ints:
-        """The span of each text."""
-        data, offsets = flat(texts)
-        start = self.add(data)
-        if self.size > LIMIT:
+    def take(self, numbers: Ints) -> pa.Array:
+        """Raises _TooLong."""
+        strings = pa.concat_arrays(self.parts)
+        _, offsets = flat(strings)
+        if int(np.diff(offsets)[numbers].sum()) > LIMIT:
             raise _TooLong
-        edges = offsets.astype(np.int64) + start
-        return spans(edges[:-1], edges[1:])
+        return strings.take(pa.array(numbers))
 
 
 def json_text(tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
     """The bytes of the rows' JSON texts and their offsets. Raises Faulty, EvaluationError, _TooLong."""
     tree, parent = _arranged(tree)
     rows = len(tree.numbers)
-    pool = _Pool([])
+    pool = _Pool()
     texts = _texts_of(tree, pool, special)
     total, place = _places(tree, parent)
     pieces = np.empty(int(total[:rows].sum()), np.int64)
@@ -117,9 +115,7 @@ def json_text(tree: Tree, special: Special) -> tuple[Bytes, npt.NDArray[Any]]:
     at = place[quoted]
     pieces[at] = pieces[at + 2] = _QUOTE
     pieces[at + 1] = texts[quoted]
-    if int((pieces >> 32).sum() - (pieces & LIMIT).sum()) > LIMIT:
-        raise _TooLong
-    data, offsets = flat(join_spans(np.concatenate(pool.parts), pieces))
+    data, offsets = flat(pool.take(pieces))
     return data, np.append(offsets[place[:rows]], offsets[-1])
 
 
@@ -139,16 +135,18 @@ def _arranged(tree: Tree) -> tuple[Tree, Ints]:
 
 
 def _texts_of(tree: Tree, pool: _Pool, special: Special) -> Ints:
-    """The spans of the scalars' texts and of the ends of containers in the pool."""
+    """The numbers in the pool of the scalars' texts and of the ends of containers."""
     out = np.empty(len(tree), np.int64)
-    pool.add(np.frombuffer(_CONSTANTS, np.uint8))
+    pool.add(pa.array(_CONSTANTS))
     for kind, which in tree.kinds.items():
         if kind in _WORDS:
             out[which] = _WORDS[kind]
         elif kind == STRING:
-            out[which] = pool.add_texts(escaped(strings(tree, which)))
+            texts = escaped(strings(tree, which))
+            out[which] = pool.add(texts) + np.arange(len(which))
         elif kind < OBJECT:
-            out[which] = pool.add_texts(text_of(tree, which, kind, special))
+            texts = text_of(tree, which, kind, special)
+            out[which] = pool.add(texts) + np.arange(len(which))
         else:
             count = tree.count[which]
             last = np.minimum(tree.first[which] + count, len(tree)) - 1
@@ -157,7 +155,7 @@ def _texts_of(tree: Tree, pool: _Pool, special: Special) -> Ints:
 
 
 def _places(tree: Tree, parent: Ints) -> tuple[Ints, Ints]:
-    """How many slices each value takes with everything below it, and the index of its first.
+    """How many strings each value takes with everything below it, and the index of its first.
 
     One before it (not at the top) and one for its text or its end; a string at the top has quotes of its own.
     """
@@ -187,28 +185,20 @@ def _places(tree: Tree, parent: Ints) -> tuple[Ints, Ints]:
 
 
 def _leading(tree: Tree, parent: Ints, pool: _Pool) -> Ints:
-    """The spans of the separators before each value below the top.
-
-    For a name this is a part of `","name":"{"name":"`: from 0 or 1 (whether the value before is a string) or from the
-    brace, to the quote (if the value is a string) or before it.
-    """
+    """The number in the pool of the separator before each value below the top."""
     raw = tree.names.raw
     if tree.names.broken is not None:
         raw = pc.if_else(pa.array(tree.names.broken), pa.scalar(b"", raw.type), raw)
-    raw = escaped(as_text(raw)).cast(raw.type)
-    parts = [b'","', raw, b'":"{"', raw, b'":"', b""]
-    texts = pc.binary_join_element_wise(*(part if part is raw else pa.scalar(part, raw.type) for part in parts))
-    start = pool.add_texts(texts) & LIMIT
-    start = np.append(start, pool.add(np.frombuffer(_NO_NAME, np.uint8)))[:, None]
-    size = np.append(pc.binary_length(raw).to_numpy(zero_copy_only=False).astype(np.int64), -3)[:, None]
-    # By name, then 4 for the first of its container, or else 2 after a string, and 1 for a string.
-    first = start + size + 6
-    begin = np.concatenate([start + 1, start + 1, start, start, first, first], axis=1)
-    stop = np.concatenate([start + size + 5] * 4 + [first + size + 4] * 2, axis=1) + np.array([0, 1, 0, 1, 0, 1])
+    names = escaped(as_text(raw)).cast(pa.large_binary())
+    empty, end = pa.scalar(b"", names.type), pa.scalar(b'":', names.type)
+    first = pool.size
+    for opening, quote in _SEPARATORS:
+        start, after = pa.scalar(opening + b'"', names.type), pa.scalar(quote, names.type)
+        pool.add(pc.binary_join_element_wise(start, names, end, after, empty))
+        pool.add(pa.array([opening.replace(b"{", b"[") + quote]))  # of array elements
     rows = len(tree.numbers)
-    quoted = (tree.kind == STRING).view(np.uint8)
-    case = np.where(parent[rows:] != parent[rows - 1 : -1], np.uint8(4), quoted[rows - 1 : -1] << 1)
-    case += quoted[rows:]
-    at = tree.name[rows:] * np.int64(6)
-    at += case
-    return spans(begin, stop).reshape(-1)[at]
+    quoted = tree.kind == STRING
+    opens = parent[rows:] != parent[rows - 1 : -1]
+    case = np.where(opens, 4, 2 * quoted[rows - 1 : -1]) + quoted[rows:]
+    name = tree.name[rows:]
+    return first + case * (len(names) + 1) + np.where(name < 0, len(names), name)

@@ -12,8 +12,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from boathouse.arrow.evaluate import evaluate
 from boathouse.arrow.schema import from_arrow, to_arrow_type
+from boathouse.compute.evaluate import evaluate
 from boathouse.errors import BoathouseError, EvaluationError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import mask
-from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import from_arrow
 from boathouse.bits.zones import zone
+from boathouse.compute.evaluate import mask
+from boathouse.compute.prune import Pruner
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 
@@ -151,12 +151,10 @@ def test_never_loses_a_row_and_never_over_claims(sql, files, styles, asked):
     rows = pa.array([f.num_rows for f in files], pa.int64())
     pruner = Pruner(bound, [(n,) for n in names])
     may, must = pruner.may_match(stats, rows).to_pylist(), pruner.must_match(stats, rows).to_pylist()
-    evidence = pruner.evidence(stats, rows).to_pylist()
-    for file, kept, whole, why in zip(files, may, must, evidence):
+    for file, kept, whole in zip(files, may, must):
         matching = mask(bound, file).true_count
         assert kept or matching == 0
         assert not whole or matching == file.num_rows
-        assert why is None or matching == 0
 
 
 def one(sql: str, type: pa.DataType, rows: int = 10, **known):
@@ -244,18 +242,6 @@ def test_floats(sql, known, expected):
 )
 def test_strings(sql, known, expected):
     assert one(sql, pa.string(), **known) == expected
-
-
-def test_explain_counts_each_conjunct_by_itself():
-    schema = from_arrow(pa.schema([("x", pa.int32())]))
-    bounds = [{"lower": n, "upper": n + 1, "nulls": 0} for n in range(10)]
-    struct = pa.struct([("lower", pa.int32()), ("upper", pa.int32()), ("nulls", pa.int64())])
-    stats = pa.StructArray.from_arrays([pa.array(bounds, struct)], ["0"])
-    pruner = Pruner(bind_predicate(parse("x >= 3 AND x < 5"), schema), [("x",)])
-    rows = pa.array([1] * 10)
-    assert pruner.explain(stats, rows) == [("x >= 3", 2), ("x < 5", 5)]
-    assert pruner.may_match(stats, rows).true_count == 3
-    assert pruner.evidence(stats, rows).to_pylist() == ["x >= 3"] * 2 + [None] * 3 + ["x < 5"] * 5
 
 
 def test_a_long_in_list_prunes():

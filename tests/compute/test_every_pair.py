@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import evaluate, mask
-from boathouse.arrow.prune import Pruner
 from boathouse.arrow.schema import from_arrow
+from boathouse.compute.evaluate import evaluate, mask
+from boathouse.compute.prune import Pruner
 from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate

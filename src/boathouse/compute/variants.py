@@ -1,8 +1,4 @@
-"""The kernels of the functions on variants.
-
-They are implemented in `boathouse.variant`, which is above this package in the import layers because it works on Arrow
-arrays; so it is named here, and imported when a variant first occurs.
-"""
+"""The kernels of the functions on variants."""
 
 from __future__ import annotations
 
@@ -17,36 +13,31 @@ import pyarrow.compute as pc
 from boathouse.arrow.cast import cast
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Value
-from boathouse.bits.lazy_import import Late
 from boathouse.bits.zones import Zone
 from boathouse.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, DataType, TimestampType
-
-variant = Late("boathouse.variant")
-layout = Late("boathouse.variant.columns.layout")
-one = Late("boathouse.variant.schemas")
-get = Late("boathouse.variant.shredding.get")
-unshred = Late("boathouse.variant.shredding.unshred")
+from boathouse.variant.columns import layout
+from boathouse.variant.columns.faults import Lenient
+from boathouse.variant.columns.from_json import from_json
+from boathouse.variant.columns.to_json import to_json
+from boathouse.variant.extraction import extract, is_shredded
+from boathouse.variant.schemas import schema_of
+from boathouse.variant.shredding.unshred import unshred
+from boathouse.variant.view import VariantView
 
 Kernel = Callable[[list[Value], DataType], Value]
 ZonedKernel = Callable[[list[Value], DataType, Zone | None], Value]
 
 
-def _is_shredded(array: pa.Array) -> bool:
-    """Whether variants have the layout of a shredded file: a path into them does not need whole values."""
-    return bool(pa.types.is_struct(array.type) and array.type.get_field_index("typed_value") >= 0)
-
-
 def _whole(array: pa.Array) -> pa.Array:
-    return unshred.unshred(array) if _is_shredded(array) else array
+    return unshred(array) if is_shredded(array) else array
 
 
 def _get(safe: bool) -> ZonedKernel:
     def run(args: list[Value], type: DataType, zone: Zone | None) -> Value:
         column, path = args[0], args[1].as_py()
-        home = get.get if _is_shredded(column) else variant.extract
         if zone is None or zone.utc:
-            return _one_array(home(column, path, type, safe=safe), type)
-        found = home(column, path, VARIANT, safe=safe)
+            return _one_array(extract(column, path, type, safe=safe), type)
+        found = extract(column, path, VARIANT, safe=safe)
         return _in_zone(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, type, safe, zone)
 
     return run
@@ -73,10 +64,10 @@ def _in_zone(found: pa.Array, type: DataType, safe: bool, zone: Zone) -> pa.Arra
     else:
         ways = [(there & np.isin(heads, _INSTANT), TIMESTAMP)]
     used = np.logical_or.reduce([rows for rows, _ in ways])
-    out = _one_array(variant.extract(_only(found, ~used), "$", type, safe=safe), type)
+    out = _one_array(extract(_only(found, ~used), "$", type, safe=safe), type)
     for rows, held in ways:
         if rows.any():
-            values = _one_array(variant.extract(_only(found, rows), "$", held, safe=safe), held)
+            values = _one_array(extract(_only(found, rows), "$", held, safe=safe), held)
             out = pc.coalesce(out, cast(values, held, type, safe, zone))
     return out
 
@@ -88,8 +79,8 @@ def _only(array: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
 
 def _from_json(safe: bool) -> Kernel:
     def run(args: list[Value], type: DataType) -> Value:
-        lenient = variant.Lenient() if safe else None
-        return _one_array(variant.from_json(args[0], lenient=lenient), type)
+        lenient = Lenient() if safe else None
+        return _one_array(from_json(args[0], lenient=lenient), type)
 
     return run
 
@@ -114,7 +105,7 @@ def _schema_of(args: list[Value], type: DataType) -> Value:
     column = layout.column(_whole(args[0]))
     rows = range(column.rows)
     texts = [
-        None if column.is_null(i) else str(one.schema_of(variant.Variant(column.metadata_bytes(i), column.value(i))))
+        None if column.is_null(i) else str(schema_of(VariantView(column.metadata_bytes(i), column.value(i))))
         for i in rows
     ]
     return pa.array(texts, pa.string())
@@ -125,6 +116,6 @@ KERNELS: dict[str, Kernel] = {
     "is_variant_null": _is_null,
     "parse_json": _from_json(False),
     "try_parse_json": _from_json(True),
-    "to_json": lambda a, t: _one_array(variant.to_json(_whole(a[0]), special="string"), t),
+    "to_json": lambda a, t: _one_array(to_json(_whole(a[0]), special="string"), t),
     "schema_of_variant": _schema_of,
 }

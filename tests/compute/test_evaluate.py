@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boathouse.arrow.evaluate import evaluate, fold_constants, mask, select
 from boathouse.arrow.kernels import compare
 from boathouse.arrow.schema import from_arrow
 from boathouse.bits.zones import zone
+from boathouse.compute.evaluate import evaluate, fold_constants, mask, select
 from boathouse.errors import ColumnNotFoundError, EvaluationError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind, bind_predicate
@@ -112,7 +112,8 @@ def test_texts_of_floats_and_times():
 def test_executors_load_no_parser():
     """What runs on executors must not pull in sqlglot or another library that only the driver has."""
     code = (
-        "import sys, boathouse.arrow.evaluate, boathouse.arrow.prune, boathouse.arrow.transforms, boathouse.arrow.cast;"
+        "import sys, boathouse.compute.evaluate, boathouse.compute.prune;"
+        "import boathouse.arrow.transforms, boathouse.arrow.cast;"
         "bad = {'sqlglot', 'obstore', 'fastavro', 'orjson', 'google.protobuf', 'pyspark', 'pandas'} & set(sys.modules);"
         "sys.exit(', '.join(sorted(bad)) or None)"
     )

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow import arithmetic, functions, kernels, literals
+from boathouse.arrow import arithmetic, kernels, literals
 from boathouse.arrow.cast import cast
-from boathouse.arrow.layouts import member, unwrapped
+from boathouse.arrow.layouts import member, plain
 from boathouse.arrow.schema import from_arrow, to_arrow_type
 from boathouse.arrow.vector import Value, as_array
+from boathouse.compute import functions
 from boathouse.errors import (
     BoathouseError,
     ColumnNotFoundError,
@@ -155,19 +156,6 @@ def _position(name: str, names: list[str]) -> int:
     if len(hits) != 1:
         raise ColumnNotFoundError(f"no column `{name}` in the batch", advice=f"it has {', '.join(names)}")
     return hits[0]
-
-
-def plain(array: pa.Array, type: DataType) -> pa.Array:
-    """`array` in the layout of `to_arrow_type(type)`: without dictionaries, large and view layouts."""
-    want = to_arrow_type(type)
-    if array.type == want:
-        return array
-    array = unwrapped(array)
-    if array.type == want or pa.types.is_nested(want):
-        return array
-    if pa.types.is_timestamp(want) and pa.types.is_timestamp(array.type) and array.type.unit == want.unit:
-        return array.view(want)
-    return array.cast(want)
 
 
 def _comparison(e: Comparison, batch: pa.RecordBatch) -> Value:

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow import arithmetic, kernels, numbers, times, variants
+from boathouse.arrow import arithmetic, kernels, numbers, times
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Value, as_array, per_distinct, per_row
 from boathouse.bits.zones import Zone
+from boathouse.compute import variants
 from boathouse.errors import EvaluationError
 from boathouse.types import DataType
 

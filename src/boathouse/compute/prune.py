@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow import kernels, literals
-from boathouse.arrow.evaluate import fold_constants
 from boathouse.arrow.intervals import Interval, interval, true_of
 from boathouse.arrow.vector import Bools
+from boathouse.compute.evaluate import fold_constants
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.simplify import like_parts, sort_key
 from boathouse.expr.tree import (
@@ -37,7 +37,6 @@ from boathouse.expr.tree import (
     Not,
     Or,
     Path,
-    conjuncts,
 )
 from boathouse.types import BOOLEAN, BooleanType
 
@@ -77,19 +76,6 @@ class Pruner:
         files = _Files(self.columns, stats, rows)
         out = _judge(self.expr, files)
         return pa.array((~out.false & ~out.null) | files.empty)
-
-    def explain(self, stats: pa.StructArray, rows: pa.Array) -> list[tuple[str, int]]:
-        """For each conjunct its SQL text and how many of the files it rules out by itself."""
-        files = _Files(self.columns, stats, rows)
-        return [(str(c), int((~_judge(c, files).true).sum())) for c in conjuncts(self.expr)]
-
-    def evidence(self, stats: pa.StructArray, rows: pa.Array) -> pa.Array:
-        """For each file the SQL text of the first conjunct that rules it out; null if it is kept."""
-        files = _Files(self.columns, stats, rows)
-        out = np.full(files.count, None, object)
-        for c in reversed(conjuncts(self.expr)):
-            out[~_judge(c, files).true] = str(c)
-        return pa.array(out, pa.string())
 
 
 class _Files:

@@ -1,0 +1,1 @@
+"""Expressions over Arrow data: their evaluation, and pruning by statistics."""
