@@ -387,7 +387,6 @@ OPTIONS = [
     {"target_file_bytes": "x"},
     {"target_file_bytes": 0},
     {"target_file_bytes": -1},
-    {"bogus": 1},
 ]
 
 
@@ -397,12 +396,23 @@ def test_options_of_writes(at, given):
         lambda: at.open().append(ROWS, **given),
         lambda: at.open().overwrite(ROWS, **given),
         lambda: at.open().delete("id = 1", **given),
-        lambda: at.open().add_column("n", "int", **given),
-        lambda: at.open().set_properties({"a": "b"}, **given),
+        lambda: at.open().update({"id": "id"}, **given),
+        lambda: at.open().merge(ROWS, "target.id = source.id").when_matched_delete().execute(**given),
         lambda: bh.write(ROWS, at.uri, mode="append", **given),
         lambda: bh.write(ROWS, at.root / "new", format=at.format, **given),
-        lambda: bh.create(at.root / "new", "a int", format=at.format, **given),
     ):
+        at.refuses(InvalidArgumentError, action, names=at.root)
+
+
+@pytest.mark.parametrize("given", [o for o in OPTIONS if "target_file_bytes" not in o], ids=ids)
+def test_options_of_changes_of_metadata(at, given):
+    actions = [
+        lambda: at.open().add_column("n", "int", **given),
+        lambda: at.open().set_properties({"a": "b"}, **given),
+    ]
+    if "txn" not in given and "dry_run" not in given:
+        actions.append(lambda: bh.create(at.root / "new", "a int", format=at.format, **given))
+    for action in actions:
         at.refuses(InvalidArgumentError, action, names=at.root)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from boathouse.api.arguments import errors_at
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops.merge import Action, Clause, Merge, When
@@ -21,6 +22,7 @@ class MergeBuilder:
     conditions are Spark SQL text (or expressions), in which columns are named `target.x` and `source.x`.
     """
 
+    uri: str
     run: Callable[[Merge, WriteOptions], WriteResult]
     merge: Callable[[tuple[Clause, ...]], Merge]
     clauses: tuple[Clause, ...] = ()
@@ -72,8 +74,9 @@ class MergeBuilder:
         Raises ConstraintViolationError if two source rows change one target row, ExpressionError, EvaluationError,
         SchemaMismatchError, CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
-        options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
-        return self.run(self.merge(self.clauses), options)
+        with errors_at(self.uri):
+            options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
+            return self.run(self.merge(self.clauses), options)
 
     def _with(
         self, when: When, action: Action, values: Mapping[str, str] | None, where: str | Expr | None

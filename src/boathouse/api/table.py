@@ -234,10 +234,9 @@ class Table(Later):
             flag("merge_schema", merge_schema)
 
         def run(merge: Merge, options: WriteOptions) -> WriteResult:
-            with errors_at(self.uri):
-                return self._run(engine, merge, options, True)
+            return self._run(engine, merge, options, True)
 
-        return MergeBuilder(run, lambda clauses: Merge(rows, str(on), clauses, sides, merge_schema))
+        return MergeBuilder(self.uri, run, lambda clauses: Merge(rows, str(on), clauses, sides, merge_schema))
 
     @located
     def add_column(

@@ -62,21 +62,21 @@ def write(
     session's). `allow_mixed_writers` is that of `open`. Raises AlreadyExistsError (mode error), and what append and
     overwrite raise.
     """
-    call = WriteCall(
-        uri,
-        format,
-        mode,
-        partition_by,
-        properties,
-        where,
-        merge_schema,
-        overwrite_schema,
-        storage_options,
-        timezone,
-        allow_mixed_writers,
-        WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation),
-    )
     with errors_at(path_text(uri)):
+        call = WriteCall(
+            uri,
+            format,
+            mode,
+            partition_by,
+            properties,
+            where,
+            merge_schema,
+            overwrite_schema,
+            storage_options,
+            timezone,
+            allow_mixed_writers,
+            WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation),
+        )
         engine = engine_for(data)
         return call.run(engine, lambda: Source.of(engine, engine.source(data)))
 

@@ -20,6 +20,7 @@ from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import AddFiles, CreateTable, Edit, Operation, ReadSet, RemoveAll, ReplaceSchema, SchemaEdit
 from boathouse.table.engine import Engine
 from boathouse.table.metadata_columns import POSITION
+from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import Rule
 from boathouse.types import PartitionField
@@ -105,6 +106,12 @@ class OverwriteWhere:
         return WritePlan((rows, gone.work), finish)
 
 
+def _counted(engine: Engine, plan: ScanPlan) -> int:
+    """The number of rows, by reading them."""
+    found: int = engine.summary(engine.scan(plan), [("rows", "count_all", "1")]).column("rows")[0].as_py()
+    return found
+
+
 def _live(engine: Engine, snapshot: Snapshot) -> tuple[int, int]:
     """The number of files and rows of the snapshot; deletes are resolved only if some file does not record their
     number."""
@@ -112,7 +119,7 @@ def _live(engine: Engine, snapshot: Snapshot) -> tuple[int, int]:
     for batch in snapshot.files():
         if batch.column("rows").null_count or batch.column("deleted").null_count:
             plan = snapshot.plan([], None, (POSITION,), engine.map)
-            return plan.units.num_rows, plan.rows or 0
+            return plan.units.num_rows, _counted(engine, plan) if plan.rows is None else plan.rows
         files += batch.num_rows
         for column, sign in (("rows", 1), ("deleted", -1)):
             rows += sign * (pc.sum(batch.column(column)).as_py() or 0)

@@ -76,6 +76,8 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     plan = snapshot.plan(None, where, (), start.engine.map, classify=True)
     certain = plan.whole.certain
     assert certain is not None
+    # The rows of units with deletes that are not counted are counted by reading them.
+    certain = pc.and_(certain, pc.is_valid(plan.units.column("deleted")))
     rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
     rewrite = snapshot.capabilities.deletes == "copy-on-write"
     if rest.units.num_rows and rewrite:
