@@ -54,7 +54,7 @@ def plan(
     if unknown:
         raise UnsupportedFeatureError(f"the metadata column {unknown[0]} is not offered for Iceberg tables")
     tally = Tally()
-    batches = list(snapshot.files(where=where, tally=tally))
+    batches = list(snapshot.files(where=where, map=map, tally=tally))
     units = pa.Table.from_batches(batches, snapshot.listing.schema_of_files())
     _check_formats(units)
     units, deletes = resolve_deletes(snapshot, units, stores, map)
