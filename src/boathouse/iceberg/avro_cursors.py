@@ -22,11 +22,18 @@ Longs = npt.NDArray[np.int64]
 Marks = dict[Path, Longs]
 """The place of a field's value in each record; ABSENT where it is null."""
 ABSENT: Final = -1
+BEYOND: Final = -(1 << 63)
+"""Stands for a number of more than 64 bits, which some writers leave where nothing is read."""
 PADDING: Final = 256
 """Bytes that follow the records, so that a window at their end is whole."""
 _FEW: Final = 8
 _WIDTHS: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _VARINTS: Final = ("int", "long")
+
+
+def in_64_bits(value: int) -> int:
+    """The number, or BEYOND."""
+    return value if BEYOND < value < -BEYOND else BEYOND
 
 
 class DamagedError(Exception):
@@ -57,18 +64,23 @@ class Buffer:
     def _wide(self, first: npt.NDArray[np.uint8], at: Longs) -> tuple[Longs, Longs]:
         value = (first & 127).astype(np.uint64)
         after = at + 1
-        longer = np.flatnonzero(first > 127)
+        longer = beyond = np.flatnonzero(first > 127)
         shift = 7
         while len(longer):
             byte = self.numbers[after[longer]]
-            if shift == 63 and byte.max() > 1:
-                raise DamagedError("a number has more than 64 bits")
+            if shift == 63:
+                beyond = longer[byte > 1]
+                if byte.max() > 127:
+                    raise DamagedError("a number has more than ten bytes")
             value[longer] |= (byte & 127).astype(np.uint64) << np.uint64(shift)
             after[longer] += 1
             longer = longer[byte > 127]
             shift += 7
         half = (value >> np.uint64(1)).view(np.int64)
-        return half ^ -(value & np.uint64(1)).view(np.int64), after
+        found = half ^ -(value & np.uint64(1)).view(np.int64)
+        if shift == 70:
+            found[beyond] = BEYOND
+        return found, after
 
     def sizes(self, at: Longs) -> tuple[Longs, Longs]:
         """Lengths in bytes, and the places after them."""

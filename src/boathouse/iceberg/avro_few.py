@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.iceberg.avro_columns import Valid, numbered
-from boathouse.iceberg.avro_cursors import Longs, Path, Schema, present
+from boathouse.iceberg.avro_cursors import Longs, Path, Schema, in_64_bits, present
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ class FewColumns:
 
     def longs(self, path: Path) -> tuple[Longs, Valid]:
         values = self.values(path)
-        return np.array([v or 0 for v in values], np.int64), np.array([v is not None for v in values], np.bool_)
+        return np.array([in_64_bits(v or 0) for v in values], np.int64), np.array(
+            [v is not None for v in values], np.bool_
+        )
 
     def strings(self, path: Path) -> pa.Array:
         return pa.array(self.values(path), pa.string())

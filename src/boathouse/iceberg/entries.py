@@ -14,7 +14,7 @@ import pyarrow as pa
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg import avro, avro_columns, manifests
 from boathouse.iceberg.avro_columns import Columns
-from boathouse.iceberg.avro_cursors import Longs, Path, Schema, present
+from boathouse.iceberg.avro_cursors import BEYOND, Longs, Path, Schema, in_64_bits, present
 from boathouse.iceberg.avro_few import FewColumns
 from boathouse.iceberg.manifest_kinds import ENTRY, check_content, check_schema
 from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, METRICS, avro_name
@@ -156,11 +156,13 @@ class Entries:
         inherits = (status == ADDED) | (source.sequence == 0)
         # A manifest of version 1 has sequence number 0, and so have all its entries.
         fit = (status >= 0) & (status <= DELETED) & (inherits | (numbers[1][1] & numbers[2][1]))
-        defaults = (source.snapshot_id, source.sequence, source.sequence)
+        defaults = (in_64_bits(source.snapshot_id), source.sequence, source.sequence)
         snapshot, sequence, file_sequence = (np.where(v, n, d) for (n, v), d in zip(numbers, defaults))
         rows, sizes = (columns.longs((FILE, name))[0] for name in ("record_count", "file_size_in_bytes"))
         for number in (sequence, file_sequence, rows, sizes):
             fit &= number >= 0
+        if not source.content:
+            fit &= snapshot != BEYOND
         found = LiveFiles(columns, snapshot, sequence, file_sequence, rows, sizes)
         if not (fit & self._complete(columns)).all():
             self.records()
