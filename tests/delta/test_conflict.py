@@ -57,7 +57,9 @@ def units(planned, *names):
     return found.filter(pa.array(keep))
 
 
-def verdict(planned, *actions, where=None, read=(), remove=(), whole=False, everything=False, append=True, txn=None):
+def verdict(
+    planned, *actions, where=None, read=(), remove=(), whole=False, everything=False, append=True, txn=None, **more
+):
     """What becomes of a change when a winner with these actions came first."""
     root = planned.location.uri
     predicates = () if where is None else (bind_predicate(parse(where), planned.schema),)
@@ -73,7 +75,7 @@ def verdict(planned, *actions, where=None, read=(), remove=(), whole=False, ever
     touched = frozenset(f"{root}/{n}" for n in (*read, *remove))
     change = Change(
         "delta", planned.location, planned, str(uuid.uuid4()), "delete", tuple(edits),
-        ReadSet(whole, predicates, touched),
+        ReadSet(whole, predicates, touched), **more,
     )  # fmt: skip
     entry = parse_entry(2, f"{root}/2.json", "\n".join(json.dumps(a) for a in actions).encode())
     return planned.check(change, [Winner(2, None, entry)])

@@ -11,6 +11,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,11 +24,13 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.avro_codec import read_long, reader, write_long, writer
 from boathouse.iceberg.avro_schema import Schema, by_ids, least
 
-__all__ = ["Container", "by_ids", "long_bytes", "parse", "records", "write"]
+__all__ = ["Container", "by_ids", "decoding", "long_bytes", "parse", "payloads", "records", "write"]
 MAGIC: Final = b"Obj\x01"
 CODECS: Final = ("null", "deflate", "snappy", "zstandard")
 _ENCRYPTED: Final = b"AGS1"
 _CHUNK: Final = 10_000
+_BLOCK: Final = 64_000
+"""The size of a block that is written: records of different blocks can be decoded together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +146,40 @@ def records(
     if not isinstance(schema, dict) or schema["type"] != "record":
         raise CorruptTableError("the Avro file does not contain records", where=where)
     read = reader(schema, unwanted)
+    for count, data in payloads(container, schema):
+        at = 0
+        for start in range(0, count, _CHUNK):
+            found: list[dict[str, Any]] = []
+            with decoding(where):
+                for _ in range(min(_CHUNK, count - start)):
+                    record, at = read(data, at)
+                    found.append(record)
+            yield found
+        if at != len(data):
+            raise CorruptTableError(f"an Avro block is {len(data) - at} bytes too long", where=where)
+
+
+def payloads(container: Container, schema: Schema) -> Iterator[tuple[int, bytes]]:
+    """The decompressed blocks, and how many records of the schema each has. Raises CorruptTableError."""
+    where = container.where
     smallest = least(schema)
     budget = Budget(sum(len(block) for _, block in container.blocks), where)
     for count, block in container.blocks:
         data = _payload(container, block, budget)
         if count and count * max(smallest, 1) > len(data):
             raise CorruptTableError(f"an Avro block of {len(data):,} bytes claims {count:,} records", where=where)
-        at = 0
-        for start in range(0, count, _CHUNK):
-            found: list[dict[str, Any]] = []
-            try:
-                for _ in range(min(_CHUNK, count - start)):
-                    record, at = read(data, at)
-                    found.append(record)
-            except UnicodeDecodeError:
-                raise CorruptTableError("an Avro block has a string that is not UTF-8", where=where) from None
-            except (IndexError, struct.error, TypeError) as error:
-                raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=where) from None
-            yield found
-        if at != len(data):
-            raise CorruptTableError(f"an Avro block is {len(data) - at} bytes too long", where=where)
+        yield count, data
+
+
+@contextmanager
+def decoding(where: str) -> Iterator[None]:
+    """Names the file in the errors of a decoder."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise CorruptTableError("an Avro block has a string that is not UTF-8", where=where) from None
+    except (IndexError, struct.error, TypeError) as error:
+        raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=where) from None
 
 
 def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, str], codec: str) -> bytes:
@@ -178,13 +195,14 @@ def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[s
     sync = entropy.current().uuid4().bytes
     out.write(sync)
     encode = writer(schema)
-    for start in range(0, len(rows), 4000):
-        chunk = rows[start : start + 4000]
-        block = bytearray()
-        for row in chunk:
-            encode(row, block)
-        body = _compress(bytes(block), codec)
-        out.write(long_bytes(len(chunk)) + long_bytes(len(body)) + body + sync)
+    block, count = bytearray(), 0
+    for i, row in enumerate(rows, 1):
+        encode(row, block)
+        count += 1
+        if len(block) >= _BLOCK or i == len(rows):
+            body = _compress(bytes(block), codec)
+            out.write(long_bytes(count) + long_bytes(len(body)) + body + sync)
+            block, count = bytearray(), 0
     return out.getvalue()
 
 

@@ -17,6 +17,7 @@ from boathouse.errors import CorruptTableError
 Schema = Any
 Read = Callable[[bytes, int], tuple[Any, int]]
 """(data, place) -> (value, the place after it). IndexError, UnicodeDecodeError or struct.error for corrupt data."""
+Skip = Callable[[bytes, int], int]
 Write = Callable[[Any, bytearray], None]
 _DOUBLE = struct.Struct("<d")
 _FLOAT = struct.Struct("<f")
@@ -93,7 +94,7 @@ def reader(schema: Schema, unwanted: frozenset[str] = frozenset()) -> Read:
     match schema["type"]:
         case "record":
             fields = [
-                (f["name"], _skipper(f["type"]) if f["name"] in unwanted else reader(f["type"], unwanted))
+                (f["name"], _forgetful(f["type"]) if f["name"] in unwanted else reader(f["type"], unwanted))
                 for f in schema["fields"]
             ]
             return _record_reader(fields)
@@ -221,37 +222,102 @@ def _block(data: bytes, at: int) -> tuple[int, int]:
     return count, at
 
 
-@lru_cache(maxsize=4096)
-def _varints(count: int) -> re.Pattern[bytes]:
-    return re.compile(rb"(?:[\x80-\xff]*[\x00-\x7f]){%d}" % count)
+def _forgetful(schema: Schema) -> Read:
+    skip = skipper(schema)
+    return lambda data, at: (None, skip(data, at))
 
 
-def _skipper(schema: Schema) -> Read:
-    """Skips a value; maps of numbers, which are most of a manifest, in one step."""
+def skipper(schema: Schema) -> Skip:
+    """Moves over one value of the schema; over maps, which are most of a manifest, in one step."""
+    if isinstance(schema, str):
+        return _SKIP[schema]
     if isinstance(schema, list):
-        return _union_reader([_skipper(s) for s in schema], schema)
-    plain = isinstance(schema, dict) and schema["type"] == "array" and is_pair(schema["items"])
-    if not plain or not all(f["type"] in ("int", "long") for f in schema["items"]["fields"]):
-        return _forgetful(reader(schema))
+        return _union_skipper([skipper(s) for s in schema])
+    match schema["type"]:
+        case "record":
+            return _record_skipper([skipper(f["type"]) for f in schema["fields"]])
+        case "array":
+            return _array_skipper(schema["items"])
+        case "map":
+            fields = [{"name": "key", "type": "string"}, _value(schema["values"])]
+            return _array_skipper({"type": "record", "fields": fields})
+        case "fixed":
+            size = int(schema["size"])
+            return lambda data, at: at + size
+    return _skip_long
 
-    def skip(data: bytes, at: int) -> tuple[None, int]:
+
+def _skip_long(data: bytes, at: int) -> int:
+    if data[at] < 0x80:
+        return at + 1
+    return read_long(data, at)[1]
+
+
+def _skip_bytes(data: bytes, at: int) -> int:
+    size, at = read_long(data, at)
+    if size < 0 or at + size > len(data):
+        raise IndexError(at)
+    return at + size
+
+
+_SKIP: dict[str, Skip] = {
+    "null": lambda data, at: at, "boolean": lambda data, at: at + 1, "int": _skip_long, "long": _skip_long,
+    "float": lambda data, at: at + 4, "double": lambda data, at: at + 8, "bytes": _skip_bytes, "string": _skip_bytes,
+}  # fmt: skip
+
+
+def _union_skipper(branches: list[Skip]) -> Skip:
+    def union(data: bytes, at: int) -> int:
+        index, at = read_long(data, at)
+        if index < 0:
+            raise IndexError(at)
+        return branches[index](data, at)
+
+    return union
+
+
+def _record_skipper(fields: list[Skip]) -> Skip:
+    def record(data: bytes, at: int) -> int:
+        for skip in fields:
+            at = skip(data, at)
+        return at
+
+    return record
+
+
+def _array_skipper(items: Schema) -> Skip:
+    types = [f["type"] for f in items["fields"]] if is_pair(items) else [items]
+    pattern = _pattern(tuple(types)) if all(isinstance(t, str) and t in _SHORT for t in types) else None
+    each = skipper(items)
+
+    def array(data: bytes, at: int) -> int:
         while True:
             count, at = _block(data, at)
             if count == 0:
-                return None, at
-            found = _varints(2 * count).match(data, at)
-            if found is None:
-                raise IndexError(at)
-            at = found.end()
+                return at
+            found = None if pattern is None else _repeated(pattern, count).match(data, at)
+            if found is not None:
+                at = found.end()
+                continue
+            for _ in range(count):
+                at = each(data, at)
 
-    return skip
+    return array
 
 
-def _forgetful(read: Read) -> Read:
-    def skip(data: bytes, at: int) -> tuple[None, int]:
-        return None, read(data, at)[1]
+_NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+_SHORT_BYTES = b"(?:%s)" % b"|".join(rb"\x%02x[\x00-\xff]{%d}" % (2 * n, n) for n in range(64))
+_SHORT = {"int": _NUMBER, "long": _NUMBER, "bytes": _SHORT_BYTES, "string": _SHORT_BYTES}
+"""Patterns of values; those of strings match up to 63 bytes, whose length is one byte."""
 
-    return skip
+
+def _pattern(types: tuple[str, ...]) -> bytes:
+    return b"".join(_SHORT[t] for t in types)
+
+
+@lru_cache(maxsize=512)
+def _repeated(pattern: bytes, count: int) -> re.Pattern[bytes]:
+    return re.compile(b"(?:%s){%d}" % (pattern, count))
 
 
 def writer(schema: Schema) -> Write:

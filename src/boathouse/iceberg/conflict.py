@@ -84,6 +84,7 @@ def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot) -> V
     planned = change.planned
     if not isinstance(planned, IcebergSnapshot) or planned.token == head.token:
         return Rebase()
+    head.listing.reader.adopt(planned.listing.reader)
     stops = [*_transaction(change, winners), *_metadata_conflicts(change, planned, head)]
     if stops:
         return Stop(tuple(stops))
@@ -205,8 +206,7 @@ def _gone_units(units: pa.Table, planned: IcebergSnapshot, head: IcebergSnapshot
     known = {m.path for m in planned.listing.manifest_files}
     for source in head.listing.data_manifests:
         if suspects and not source.empty and source.path not in known:
-            entries = head.listing.entries(source, metrics=frozenset())
-            suspects -= {head.paths.uri(e["data_file"]["file_path"]) for e in entries}
+            suspects -= set(head.listing.live_uris(source))
     if suspects:
         message = f"{len(suspects)} files to remove were removed concurrently"
         yield Conflict("delete-delete", head.version, message, tuple(sorted(suspects)))
@@ -227,6 +227,7 @@ def _new_matches(
 ) -> Iterator[Conflict]:
     """Files added concurrently that may contain rows that the change's predicates match."""
     listing = Listing(head.metadata, head.snapshot, planned.schema, head.paths, head.stores)
+    listing.reader.adopt(head.listing.reader)
     where = any_of(list(change.reads.predicates))
     known = {m.path for m in planned.listing.manifest_files}
     sources = [m for m in listing.data_manifests if not m.empty and m.path not in known and m.content == DATA]

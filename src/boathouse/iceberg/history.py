@@ -108,5 +108,4 @@ def referenced(snapshot: IcebergSnapshot) -> Iterator[str]:
                 continue
             seen.add(source.path)
             yield paths.uri(source.path)
-            for entry in listing.entries(source, metrics=frozenset()):
-                yield paths.uri(entry["data_file"]["file_path"])
+            yield from listing.live_uris(source)

@@ -22,6 +22,7 @@ DELETED: Final = 2
 DATA: Final = 0
 DELETES: Final = 1
 EQUALITY_DELETES: Final = 2
+ADVICE: Final = "restore the file from a copy; if the table's writer counts incorrectly, open it with verify=False"
 ENCRYPTED: Final = "Iceberg table encryption is not offered"
 
 Row = dict[str, Any]
@@ -61,6 +62,16 @@ class ManifestFile:
     def live_files(self) -> int | None:
         added, existing = self.row.get("added_files_count"), self.row.get("existing_files_count")
         return None if added is None or existing is None else added + existing
+
+    def check(self, live: int, uri: str) -> None:
+        """Raises CorruptTableError for a manifest with fewer live entries than the manifest list counts."""
+        expected = self.live_files
+        if expected is not None and live < expected:
+            raise CorruptTableError(
+                f"the manifest has {live:,} live files, but the manifest list counts {expected:,}",
+                where=uri,
+                advice=ADVICE,
+            )
 
 
 def read_list(data: bytes, where: str) -> list[ManifestFile]:
@@ -107,17 +118,22 @@ def read_entries(
     check_content(container.text("content"), source.content, where)
     schema = avro.by_ids(container.schema, ENTRY_NAMES, where)
     check_schema(schema, ENTRY, where)
+    found = [entry for block in avro.records(container, schema, METRICS - metrics) for entry in block]
+    return inherited(found, source, where, live_only)
+
+
+def inherited(entries: Iterable[Entry], source: ManifestFile, where: str, live_only: bool) -> list[Entry]:
+    """The entries with the values inherited from the manifest list, checked. CorruptTableError."""
     found: list[Entry] = []
     try:
-        for block in avro.records(container, schema, METRICS - metrics):
-            for entry in block:
-                if live_only and entry["status"] == DELETED:
-                    continue
-                inherit(entry, source, where)
-                check_entry(entry, source.content, where)
-                if entry["data_file"].get("key_metadata"):
-                    raise UnsupportedFeatureError(ENCRYPTED, where=entry["data_file"]["file_path"])
-                found.append(entry)
+        for entry in entries:
+            if live_only and entry["status"] == DELETED:
+                continue
+            inherit(entry, source, where)
+            check_entry(entry, source.content, where)
+            if entry["data_file"].get("key_metadata"):
+                raise UnsupportedFeatureError(ENCRYPTED, where=entry["data_file"]["file_path"])
+            found.append(entry)
     except KeyError as error:
         raise CorruptTableError(f"a manifest entry lacks {error}", where=where) from None
     return found

@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from boathouse.bits.inflate import Budget
 from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError
 from boathouse.storage import Stores, absolute, basename, join, parent, relative
@@ -139,6 +142,16 @@ class Paths:
         raise CorruptTableError(
             f"the path {path!r:.200} is relative, but not below the table's {prefix!r:.200}", where=self.root
         )
+
+    def uris(self, paths: pa.Array) -> pa.Array:
+        """The URIs of many paths, which mostly begin with the table's location."""
+        beginning = self.recorded + "/"
+        below = pc.and_not(pc.starts_with(paths, beginning), pc.match_substring(paths, "\0"))
+        if not pc.all(below).as_py():
+            return pa.array([self.uri(p) for p in paths.to_pylist()], pa.string())
+        if self.root == self.recorded:
+            return paths
+        return pc.binary_replace_slice(paths, 0, len(self.recorded.encode()), self.root)
 
     def _folder_of(self, base: str, plain: str) -> str | None:
         """The folder that a relative path starts from, derived from the table's own location."""

@@ -125,6 +125,11 @@ class PartitionPruner:
     def useful(self) -> bool:
         return bool(self.layers or self.buckets)
 
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """The partition fields whose values are tested."""
+        return tuple(dict.fromkeys([f.id for f, _ in self.buckets] + [f.id for x in self.layers for f in x.fields]))
+
     def files(self, tuples: Sequence[Mapping[int, Physical]], rows: Sequence[int]) -> list[bool]:
         """Which files with these partition values may contain a matching row."""
         keep = [True] * len(tuples)

@@ -55,7 +55,7 @@ def plan(
     output = tuple(schema.names if columns is None else (schema.field(c).name for c in columns))
     check_offered(hidden, OF_EVERY_UNIT, "Iceberg", snapshot.location.uri)
     tally = Tally()
-    units, certain = _units(snapshot, where, tally, classify)
+    units, certain = _units(snapshot, where, tally, classify, map)
     _check_formats(units)
     units, deletes = resolve_deletes(snapshot, units, map)
     read = read_spec(snapshot, output, where, tuple(hidden))
@@ -63,14 +63,14 @@ def plan(
 
 
 def _units(
-    snapshot: IcebergSnapshot, where: Expr | None, tally: Tally, classify: bool
+    snapshot: IcebergSnapshot, where: Expr | None, tally: Tally, classify: bool, map: MapFunction | None
 ) -> tuple[pa.Table, pa.ChunkedArray | None]:
     """FILES without statistics, and if requested whether all rows of each certainly satisfy the predicate."""
     schema = snapshot.listing.schema_of_files()
     if not classify or where is None:
-        units = pa.Table.from_batches(list(snapshot.files(where=where, tally=tally)), schema)
+        units = pa.Table.from_batches(list(snapshot.files(where=where, map=map, tally=tally)), schema)
         return units, pa.chunked_array([pa.repeat(True, units.num_rows)]) if classify else None
-    return classified(snapshot.files(columns_of(where), where, tally=tally), schema, where)
+    return classified(snapshot.files(columns_of(where), where, map, tally), schema, where)
 
 
 def _check_formats(units: pa.Table) -> None:

@@ -103,7 +103,7 @@ class IcebergSnapshot:
         tally: Tally | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """FILES; `deleted` is null if the snapshot has delete files, until `plan` resolves them."""
-        return self.listing.files(columns, where, tally)
+        return self.listing.files(columns, where, tally, map)
 
     def detail(self) -> Mapping[str, Any]:
         metadata = self.metadata

@@ -4,14 +4,12 @@ reads without an error, with fewer files."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.manifests import DATA, ManifestFile
+from boathouse.iceberg.manifests import ADVICE, DATA, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.summaries import number
-
-ADVICE: Final = "restore the file from a copy; if the table's writer counts incorrectly, open it with verify=False"
 
 
 def recorded(metadata: TableMetadata, snapshot: Mapping[str, Any]) -> Mapping[int, int]:
@@ -47,15 +45,6 @@ def check_list(metadata: TableMetadata, snapshot: Mapping[str, Any], sources: Se
                 where=uri,
                 advice=ADVICE,
             )
-
-
-def check_manifest(source: ManifestFile, live: int, uri: str) -> None:
-    """Raises CorruptTableError for a manifest with fewer live entries than the manifest list counts."""
-    expected = source.live_files
-    if expected is not None and live < expected:
-        raise CorruptTableError(
-            f"the manifest has {live:,} live files, but the manifest list counts {expected:,}", where=uri, advice=ADVICE
-        )
 
 
 def check_plan(metadata: TableMetadata, snapshot: Mapping[str, Any], content: int, live: int, uri: str) -> None:

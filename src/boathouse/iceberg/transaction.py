@@ -245,6 +245,9 @@ class _Work:
         if self.head is None:
             return []
         listing = self.head.listing
+        planned = self.change.planned
+        if isinstance(planned, IcebergSnapshot):
+            listing.reader.adopt(planned.listing.reader)
         if self.change.edit(RemoveAll) is not None:
             return [self.rewrite(listing, m, None)[0] for m in listing.manifest_files if not m.empty]
         removed = self.change.removed
@@ -277,12 +280,12 @@ class _Work:
 
         It is unchanged if it has none of them.
         """
-        entries = listing.entries(source)
-        uris = [listing.paths.uri(e["data_file"]["file_path"]) for e in entries]
+        uris = listing.live_uris(source)
         found = {u for u in uris if gone is None or u in gone}
-        removed = [e for e, u in zip(entries, uris) if u in found]
-        if not removed:
+        if not found:
             return self.carried(listing, source), found
+        entries = listing.entries(source)
+        removed = [e for e, u in zip(entries, uris) if u in found]
         spec = listing.spec(source)
         carried.check_spec(spec, source.path)
         self.tallies.removed(removed, spec.id)

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
@@ -105,6 +107,37 @@ def decode(data: bytes | None, type: DataType) -> Physical:
         case BinaryType():
             return bytes(data)
     return None
+
+
+def bounds_array(found: pa.Array, type: DataType) -> pa.Array:
+    """Bounds in binary form, decoded, as an Arrow array of the column's type; each distinct one once."""
+    fast = _numbers(found, type)
+    if fast is not None:
+        return fast
+    encoded = found.cast(pa.binary()).dictionary_encode()
+    return arrow_array([decode(b, type) for b in encoded.dictionary.to_pylist()], type).take(encoded.indices)
+
+
+def _numbers(found: pa.Array, type: DataType) -> pa.Array | None:
+    """Bounds that are all numbers of the type's own width; None if they are not."""
+    match type:
+        case IntegerType(bits) | FloatType(bits):
+            kind = f"<{'f' if isinstance(type, FloatType) else 'i'}{bits // 8}"
+        case DateType():
+            kind = "<i4"
+        case TimeType() | TimestampType():
+            kind = "<i8"
+        case _:
+            return None
+    width = np.dtype(kind).itemsize
+    if found.null_count == len(found) or pc.any(pc.not_equal(pc.binary_length(found), width)).as_py():
+        return None
+    valid = found.is_valid().to_numpy(zero_copy_only=False)
+    numbers = np.zeros(len(found), kind)
+    numbers[valid] = np.frombuffer(b"".join(found.drop_null().to_pylist()), kind)
+    if isinstance(type, FloatType):
+        valid &= ~np.isnan(numbers)
+    return pa.array(numbers, mask=~valid).view(to_arrow_type(type))
 
 
 def arrow_array(values: Sequence[Physical], type: DataType) -> pa.Array:

@@ -130,8 +130,8 @@ class _UnitReader:
         arrays, names = list(batch.columns), list(batch.schema.names)
         for c in self.spec.columns:
             if c.name in self.values:
-                value, type = self.values[c.name], to_arrow_type(c.type)
-                arrays.append(constant(value if value.type == type else value.cast(type), type, batch.num_rows))
+                # Repeated as it is: Python has no dates after the year 9999.
+                arrays.append(pa.repeat(self.values[c.name], batch.num_rows).cast(to_arrow_type(c.type)))
                 names.append(c.name)
         return pa.RecordBatch.from_arrays(arrays, names=names) if arrays else batch
 

@@ -1,0 +1,194 @@
+"""The entries of a manifest as columns, with the values inherited from the manifest list (spec, "Manifests")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from boathouse.errors import CorruptTableError
+from boathouse.iceberg import avro, avro_columns, manifests
+from boathouse.iceberg.avro_columns import Columns
+from boathouse.iceberg.avro_cursors import BEYOND, Longs, Path, Schema, in_64_bits, present
+from boathouse.iceberg.avro_few import FewColumns
+from boathouse.iceberg.manifest_kinds import ENTRY, check_content, check_schema
+from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, METRICS, avro_name
+from boathouse.iceberg.manifests import ADDED, DELETED, Entry, ManifestFile
+from boathouse.iceberg.values import Physical, arrow_array, from_avro
+from boathouse.types import DataType, PartitionField, PartitionSpec
+
+FILE: Final = "data_file"
+FEW: Final = 64
+"""A manifest with more entries is decoded by columns, a smaller one entry by entry, which is faster."""
+_SWELL: Final = 20
+"""How much larger than its file such a manifest is in memory, at most."""
+PARTITION: Final = (FILE, "partition")
+_NUMBERS: Final = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+_OF_FILE: Final = (
+    "content", "file_path", "file_format", "record_count", "file_size_in_bytes", "key_metadata", "first_row_id",
+    "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds",
+)  # fmt: skip
+_REQUIRED: Final = (
+    ("status",), (FILE, "file_path"), (FILE, "file_format"), (FILE, "record_count"), (FILE, "file_size_in_bytes"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as its distinct values, and the number of that of each row."""
+
+    values: Sequence[Physical]
+    codes: Longs
+
+    def take(self, rows: npt.NDArray[Any]) -> Coded:
+        return Coded(self.values, self.codes[rows])
+
+    def array(self, type: DataType) -> pa.Array:
+        return arrow_array(self.values, type).take(pa.array(self.codes))
+
+
+@dataclass(frozen=True)
+class LiveFiles:
+    """The live files of a manifest, checked; numbers are those after inheritance."""
+
+    columns: Columns | FewColumns
+    snapshot_id: Longs
+    sequence: Longs
+    file_sequence: Longs
+    rows: Longs
+    sizes: Longs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: npt.NDArray[Any]) -> LiveFiles:
+        numbers = (self.snapshot_id, self.sequence, self.file_sequence, self.rows, self.sizes)
+        return LiveFiles(self.columns.take(rows), *(n[rows] for n in numbers))
+
+    def paths(self) -> pa.Array:
+        """As recorded."""
+        return self.columns.strings((FILE, "file_path"))
+
+    def formats(self) -> Coded:
+        return Coded(*self.columns.distinct((FILE, "file_format")))
+
+    def first_row_id(self) -> pa.Array:
+        numbers, valid = self.columns.longs((FILE, "first_row_id"))
+        return pa.array(numbers, mask=~valid)
+
+    def metric(self, name: str, ids: Sequence[int]) -> Mapping[int, pa.Array]:
+        """The values of these columns in a metric map; a missing map or key is null: unknown, not zero."""
+        return self.columns.pairs((FILE, name), ids)
+
+    def partition(self, spec: PartitionSpec) -> Mapping[int, Coded]:
+        """Partition values by field id, physical; those of an unknown transform as strings. Raises
+        CorruptTableError."""
+        return {f.id: self._partition(f) for f in spec}
+
+    def _partition(self, field: PartitionField) -> Coded:
+        nothing = Coded([None], np.zeros(len(self), np.int64))
+        if field.transform.name == "void" or not len(self):
+            return nothing
+        where = self.columns.where
+        names = (f"f{field.id}", field.name, avro_name(field.name))
+        path = next((p for n in names if self.columns.type(p := (*PARTITION, n)) is not None), None)
+        if path is None or not self.columns.known(PARTITION).all():
+            if field.transform.name == "unknown":
+                return nothing
+            raise CorruptTableError(f"a manifest entry lacks the value of partition field `{field.name}`", where=where)
+        values, codes = self.columns.distinct(path)
+        if field.transform.name == "unknown":
+            return Coded([None if v is None else str(v) for v in values], codes)
+        try:
+            return Coded([from_avro(v, field.type) for v in values], codes)
+        except ValueError as error:
+            raise CorruptTableError(f"partition field `{field.name}` has a value that {error}", where=where) from None
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A decoded manifest."""
+
+    columns: Columns | FewColumns
+    source: ManifestFile
+    where: str
+
+    @classmethod
+    def read(cls, data: bytes, source: ManifestFile, where: str) -> Entries:
+        """Raises CorruptTableError, UnsupportedFeatureError."""
+        container = avro.parse(data, where)
+        check_content(container.text("content"), source.content, where)
+        schema = avro.by_ids(container.schema, ENTRY_NAMES, where)
+        check_schema(schema, ENTRY, where)
+        count = sum(count for count, _ in container.blocks)
+        if count > FEW:
+            return cls(avro_columns.read(container, schema, _wanted(schema)), source, where)
+        rows = [row for block in avro.records(container, schema) for row in block]
+        return cls(FewColumns(rows, schema, len(data) * _SWELL, where), source, where)
+
+    def listed_as(self, source: ManifestFile) -> Entries:
+        """The same under another row of a manifest list. Raises CorruptTableError if its content is another."""
+        check_content(("data", "deletes")[self.source.content], source.content, self.where)
+        return Entries(self.columns, source, self.where)
+
+    def records(self, live_only: bool = True, metrics: frozenset[str] = METRICS) -> list[Entry]:
+        """The entries as dictionaries; metric maps that are not in `metrics` are None."""
+        columns = self.columns
+        if live_only and columns.type(("status",)) is not None:
+            columns = columns.take(columns.longs(("status",))[0] != DELETED)
+        found = columns.records(METRICS - metrics)
+        return manifests.inherited(found, self.source, self.where, live_only)
+
+    @cached_property
+    def live(self) -> LiveFiles:
+        """The live files. Raises CorruptTableError and UnsupportedFeatureError for entries that break the rules."""
+        columns, source = self.columns, self.source
+        status, known = columns.longs(("status",))
+        dead = known & (status == DELETED)
+        if dead.any():
+            columns, status = columns.take(~dead), status[~dead]
+        numbers = [columns.longs((name,)) for name in _NUMBERS[1:]]
+        inherits = (status == ADDED) | (source.sequence == 0)
+        # A manifest of version 1 has sequence number 0, and so have all its entries.
+        fit = (status >= 0) & (status <= DELETED) & (inherits | (numbers[1][1] & numbers[2][1]))
+        defaults = (in_64_bits(source.snapshot_id), source.sequence, source.sequence)
+        snapshot, sequence, file_sequence = (np.where(v, n, d) for (n, v), d in zip(numbers, defaults))
+        rows, sizes = (columns.longs((FILE, name))[0] for name in ("record_count", "file_size_in_bytes"))
+        for number in (sequence, file_sequence, rows, sizes):
+            fit &= number >= 0
+        if not source.content:
+            fit &= snapshot != BEYOND
+        found = LiveFiles(columns, snapshot, sequence, file_sequence, rows, sizes)
+        if not (fit & self._complete(columns)).all():
+            self.records()
+            raise CorruptTableError("an entry of the manifest breaks the rules of the specification", where=self.where)
+        return found
+
+    def _complete(self, columns: Columns | FewColumns) -> npt.NDArray[np.bool_]:
+        """Which entries have what is required, and a content that belongs into this manifest, not encrypted."""
+        fit = np.ones(len(columns), np.bool_)
+        for path in _REQUIRED:
+            fit &= columns.known(path)
+        content = columns.longs((FILE, "content"))[0]
+        fit &= (content == 1) | (content == 2) if self.source.content else content == 0
+        if columns.known((FILE, "key_metadata")).any():
+            fit &= np.array([not k for k in columns.values((FILE, "key_metadata"))], np.bool_)
+        return fit
+
+
+def _wanted(schema: Schema) -> frozenset[Path]:
+    """The fields whose places are noted: all that FILES are made from."""
+    fields = {f["name"]: f["type"] for f in schema["fields"]}
+    of_file = present(fields.get(FILE, "null"))
+    inside = {f["name"]: present(f["type"]) for f in of_file["fields"]} if isinstance(of_file, dict) else {}
+    partition = inside.get("partition")
+    names = [f["name"] for f in partition["fields"]] if isinstance(partition, dict) else []
+    paths: list[Path] = [(n,) for n in _NUMBERS if n in fields]
+    paths += [(FILE, n) for n in _OF_FILE if n in inside]
+    paths += [PARTITION] if partition is not None else []
+    return frozenset([*paths, *((*PARTITION, n) for n in names)])

@@ -1,0 +1,277 @@
+"""FILES of one manifest, on executors too: entries pruned by partition values, then by bounds, as Arrow columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.compute.prune import Pruner
+from boathouse.errors import BoathouseError, CorruptTableError
+from boathouse.expr.tree import Expr
+from boathouse.expr.tree import columns as columns_of
+from boathouse.iceberg import pruning
+from boathouse.iceberg.entries import Coded, LiveFiles
+from boathouse.iceberg.manifest_reader import ManifestReader
+from boathouse.iceberg.manifests import ManifestFile
+from boathouse.iceberg.paths import Paths
+from boathouse.iceberg.values import bounds_array
+from boathouse.table.units import (
+    AVRO,
+    LANCE,
+    ORC,
+    PARQUET,
+    PART,
+    column_stats_type,
+    files_schema,
+    partition_type,
+    stats_type,
+)
+from boathouse.types import BinaryType, DataType, Field, FloatType, Partitioning, PartitionSpec, Schema, StringType
+
+NATIVE: Final = pa.struct(
+    [
+        pa.field("manifest", pa.string(), False),
+        pa.field("snapshot_id", pa.int64(), False),
+        pa.field("file_sequence", pa.int64(), False),
+    ]
+)
+"""The manifest that lists the file, as recorded; the snapshot that added it; its file sequence number."""
+FORMATS: Final = {"PARQUET": PARQUET, "ORC": ORC, "AVRO": AVRO, "LANCE": LANCE}
+LIVE: Final = b"live"
+SKIPPED: Final = b"skipped"
+"""Keys of a batch's metadata: the number of the manifest's live files, and how many of them each test skipped."""
+_COUNTS: Final = ("null_value_counts", "nan_value_counts", "value_counts")
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FileRequest:
+    """What is asked of every manifest: statistics of `columns`, of the files that may contain rows where `where`."""
+
+    schema: Schema
+    partitioning: Partitioning
+    paths: Paths
+    columns: tuple[tuple[str, ...], ...]
+    where: Expr | None
+    deleted: int | None
+    verify: bool
+
+    @cached_property
+    def files_schema(self) -> pa.Schema:
+        types = [column_type(self.schema, c) for c in self.columns]
+        return files_schema(partition_type(self.partitioning), stats_type(types), NATIVE)
+
+    @cached_property
+    def fields(self) -> Mapping[tuple[str, ...], Field]:
+        return dict(self.schema.walk())
+
+    @cached_property
+    def tested(self) -> tuple[tuple[str, ...], ...]:
+        return () if self.where is None else tuple(columns_of(self.where))
+
+    @cached_property
+    def pruner(self) -> Pruner | None:
+        if self.where is None or not self.tested or any(p not in self.fields for p in self.tested):
+            return None
+        return Pruner(self.where, self.tested)
+
+    @cached_property
+    def by_partition(self) -> dict[int, pruning.PartitionPruner]:
+        """Spec id -> the test of its partition values, as far as they are made."""
+        return {}
+
+    def partition_pruner(self, spec: PartitionSpec) -> pruning.PartitionPruner | None:
+        """The test of partition values; None if they decide nothing."""
+        if self.where is None:
+            return None
+        if spec.id not in self.by_partition:
+            self.by_partition[spec.id] = pruning.PartitionPruner(self.where, spec, self.schema)
+        found = self.by_partition[spec.id]
+        return found if found.useful else None
+
+
+def spec_of(partitioning: Partitioning, source: ManifestFile) -> PartitionSpec:
+    """The partition spec of a manifest. Raises CorruptTableError if the table does not have it."""
+    for spec in partitioning.specs:
+        if spec.id == source.spec_id:
+            return spec
+    raise CorruptTableError(
+        f"the manifest is of partition spec {source.spec_id}, which the table does not have", where=source.path
+    )
+
+
+def column_type(schema: Schema, path: tuple[str, ...]) -> DataType:
+    """The type of a column. Raises BoathouseError if there is none."""
+    found = pruning.field_type(schema, path)
+    if found is None:
+        raise BoathouseError(f"no column `{'.'.join(path)}`")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestTask:
+    """One manifest to read; its files are numbered from `first`."""
+
+    request: FileRequest
+    reader: ManifestReader
+    source: ManifestFile
+    first: int
+
+
+def read_files(task: ManifestTask) -> Iterator[pa.RecordBatch]:
+    """One FILES batch, possibly empty, with the counts `LIVE` and `SKIPPED` in the metadata of its schema."""
+    source, request = task.source, task.request
+    entries = task.reader.entries(source, request.paths.uri(source.path), request.verify)
+    builder = _Builder(request, source, entries.live)
+    batch = builder.batch(task.first)
+    counts = {LIVE: str(len(entries.live)).encode(), SKIPPED: json.dumps(builder.skipped).encode()}
+    yield batch.replace_schema_metadata(counts)
+
+
+class _Builder:
+    """Makes the FILES of one manifest."""
+
+    def __init__(self, request: FileRequest, source: ManifestFile, live: LiveFiles) -> None:
+        self.request = request
+        self.source = source
+        self.spec = spec_of(request.partitioning, source)
+        self.live = live
+        self.partition = live.partition(self.spec)
+        self.skipped: dict[str, int] = {}
+
+    def batch(self, first: int) -> pa.RecordBatch:
+        kept: Rows = np.arange(len(self.live))
+        if self.request.where is not None:
+            kept = self._keep(kept, self._by_partition(), f"partition {self.request.where}")
+            if self.request.pruner is not None and len(kept):
+                stats = self._stats(self.request.tested)
+                keep = self.request.pruner.may_match(stats, pa.array(self.live.rows))
+                kept = self._keep(kept, keep.to_numpy(zero_copy_only=False), f"bounds {self.request.where}")
+        return self._files(pa.array(first + kept))
+
+    def _keep(self, kept: Rows, keep: npt.NDArray[np.bool_] | None, test: str) -> Rows:
+        """Goes on with some of the files."""
+        if keep is None or keep.all():
+            return kept
+        self.skipped[test] = len(keep) - int(np.count_nonzero(keep))
+        self.live = self.live.take(keep)
+        self.partition = {id: coded.take(keep) for id, coded in self.partition.items()}
+        return kept[keep]
+
+    def _by_partition(self) -> npt.NDArray[np.bool_] | None:
+        """Which files may match by their partition values: each combination of values is tested once."""
+        pruner = self.request.partition_pruner(self.spec)
+        if pruner is None or not len(self.live):
+            return None
+        tested = [self.partition[id] for id in pruner.field_ids]
+        first, which = _combinations([c.codes for c in tested])
+        tuples = [{id: c.values[c.codes[i]] for id, c in zip(pruner.field_ids, tested)} for i in first.tolist()]
+        keep = np.array(pruner.files(tuples, [1] * len(tuples)), np.bool_)[which]
+        return keep & (self.live.rows > 0) if pruner.layers else keep
+
+    def _stats(self, paths: Sequence[tuple[str, ...]]) -> pa.StructArray:
+        """The waist's `stats` for these columns; an identity partition column has its value as exact bounds."""
+        fields = [self.request.fields[p] for p in paths]
+        identities = [_identity(self.spec, p) for p in paths]
+        ids = [f.id for f, i in zip(fields, identities) if i is None and f.id is not None]
+        metrics = {name: self.live.metric(name, ids) for name in (*_COUNTS, "lower_bounds", "upper_bounds")}
+        done = []
+        for field, identity in zip(fields, identities):
+            if identity is not None:
+                done.append(_partition_stats(field, self.partition[identity], self.live.rows))
+            elif field.id is None:
+                done.append(pa.nulls(len(self.live), column_stats_type(to_arrow_type(field.type))))
+            else:
+                done.append(_column_stats(field.type, {name: found[field.id] for name, found in metrics.items()}))
+        if not done:
+            return pa.array([{}] * len(self.live), pa.struct([]))
+        return pa.StructArray.from_arrays(done, fields=[pa.field(str(i), a.type) for i, a in enumerate(done)])
+
+    def _files(self, units: pa.Array) -> pa.RecordBatch:
+        live, n, request = self.live, len(self.live), self.request
+        native = pa.StructArray.from_arrays(
+            [pa.repeat(self.source.path, n), pa.array(live.snapshot_id), pa.array(live.file_sequence)],
+            fields=list(NATIVE),
+        )
+        arrays = [
+            units,
+            request.paths.uris(live.paths()),
+            _formats(live, self.source),
+            pa.array(live.sizes),
+            pa.array(live.rows),
+            pa.repeat(pa.scalar(request.deleted, pa.int64()), n),
+            pa.repeat(pa.scalar(self.spec.id, pa.int32()), n),
+            self._partition_column(),
+            pa.array(live.sequence),
+            live.first_row_id(),
+            pa.nulls(n, pa.list_(PART)),
+            pa.nulls(n, pa.list_(pa.int32())),
+            self._stats(request.columns),
+            native,
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=request.files_schema)
+
+    def _partition_column(self) -> pa.StructArray:
+        """FILES `partition`: the union over all specs; fields that this spec lacks are null."""
+        type, n = self.request.files_schema.field("partition").type, len(self.live)
+        if type.num_fields == 0:
+            return pa.array([{}] * n, type)
+        types = {f.id: f.type for s in self.request.partitioning.specs for f in s}
+        nothing = Coded([None], np.zeros(n, np.int64))
+        found = [self.partition.get(int(f.name), nothing).array(types[int(f.name)]) for f in type]
+        return pa.StructArray.from_arrays(found, fields=list(type))
+
+
+def _combinations(codes: Sequence[Rows]) -> tuple[Rows, Rows]:
+    """The first row of each combination of codes, and the number of that of each row."""
+    which: Rows = np.zeros(len(codes[0]), np.int64)
+    first = which[:1]
+    for found in codes:
+        _, first, which = np.unique(which * (int(found.max()) + 1) + found, return_index=True, return_inverse=True)
+    return first, which
+
+
+def _formats(live: LiveFiles, source: ManifestFile) -> pa.Array:
+    coded = live.formats()
+    unknown = next((name for name in coded.values if str(name).upper() not in FORMATS), None)
+    if unknown is not None:
+        raise CorruptTableError(f"{str(unknown).upper()!r} is not an Iceberg data file format", where=source.path)
+    numbers = pa.array([FORMATS[str(name).upper()] for name in coded.values], pa.int8())
+    return numbers.take(pa.array(coded.codes))
+
+
+def _identity(spec: PartitionSpec, path: tuple[str, ...]) -> int | None:
+    """The partition field that holds the column's value, if there is one."""
+    return next((f.id for f in spec if f.source == path and f.transform.name == "identity"), None)
+
+
+def _partition_stats(field: Field, found: Coded, rows: Rows) -> pa.StructArray:
+    nan = [isinstance(v, float) and v != v for v in found.values]
+    bounds = Coded([None if x else v for v, x in zip(found.values, nan)], found.codes).array(field.type)
+    is_null = np.array([v is None for v in found.values], np.bool_)[found.codes]
+    is_nan = np.array(nan, np.bool_)[found.codes]
+    known = pa.array(~is_null & ~is_nan)
+    nans = pa.array(np.where(is_nan, rows, 0)) if isinstance(field.type, FloatType) else pa.nulls(len(rows), pa.int64())
+    return _stats(field.type, bounds, bounds, known, known, pa.array(np.where(is_null, rows, 0)), nans, pa.array(rows))
+
+
+def _column_stats(type: DataType, metrics: Mapping[str, pa.Array]) -> pa.StructArray:
+    """S of the waist from the metric maps; a missing map or key is unknown, not zero."""
+    lower, upper = (bounds_array(metrics[name], type) for name in ("lower_bounds", "upper_bounds"))
+    # Strings are truncated by default, and nothing shows which were.
+    exact = pa.scalar(not isinstance(type, StringType | BinaryType))
+    flags = [pc.if_else(b.is_valid(), exact, pa.scalar(None, pa.bool_())) for b in (lower, upper)]
+    return _stats(type, lower, upper, *flags, *(metrics[name].cast(pa.int64()) for name in _COUNTS))
+
+
+def _stats(type: DataType, *arrays: pa.Array) -> pa.StructArray:
+    return pa.StructArray.from_arrays(list(arrays), fields=list(column_stats_type(to_arrow_type(type))))

@@ -1,0 +1,85 @@
+"""Reads manifests and manifest lists, each once: they never change, so what is decoded is remembered."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from boathouse.arrow.filesystem import DataFiles, data_files
+from boathouse.errors import MissingFileError, NotFoundError
+from boathouse.iceberg import manifests
+from boathouse.iceberg.entries import Entries
+from boathouse.iceberg.manifests import ManifestFile
+
+if TYPE_CHECKING:
+    from boathouse.storage import Stores
+
+REMEMBERED: Final = 64 << 20
+"""Bytes of decoded manifests that are remembered for one snapshot; manifest lists always are."""
+
+
+class ManifestReader:
+    """Pickles as a reader through Arrow's file systems that remembers nothing, for executors.
+
+    What does not fit is not remembered, instead of what was read first: manifests are read in the same order each time.
+    """
+
+    def __init__(self, stores: Stores | None, files: DataFiles | None = None) -> None:
+        self._stores = stores
+        self._files = files
+        self._lists: dict[str, tuple[ManifestFile, ...]] = {}
+        self._kept: dict[str, Entries] = {}
+        self._room = REMEMBERED
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type[ManifestReader], tuple[None, DataFiles | None]]:
+        return ManifestReader, (None, self._files if self._stores is None else data_files(self._stores))
+
+    def adopt(self, other: ManifestReader) -> None:
+        """Remembers what the reader of another snapshot of the table has read."""
+        if other is not self:
+            self._lists.update(other._lists)
+            for uri, entries in list(other._kept.items()):
+                self._keep(uri, entries)
+
+    def holds(self, uri: str) -> bool:
+        """Whether reading this manifest makes no request."""
+        return uri in self._kept
+
+    def listed(self, uri: str) -> tuple[ManifestFile, ...]:
+        """The manifests that a manifest list names. Raises MissingFileError, CorruptTableError."""
+        found = self._lists.get(uri)
+        if found is None:
+            found = self._lists[uri] = tuple(manifests.read_list(self._bytes(uri), uri))
+        return found
+
+    def entries(self, source: ManifestFile, uri: str, verify: bool) -> Entries:
+        """A manifest, with `verify` as complete as the manifest list counts it. Raises MissingFileError,
+        CorruptTableError."""
+        found = self._kept.get(uri)
+        if found is None:
+            found = Entries.read(self._bytes(uri), source, uri)
+            self._keep(uri, found)
+        elif found.source != source:
+            found = found.listed_as(source)
+        if verify:
+            source.check(len(found.live), uri)
+        return found
+
+    def _keep(self, uri: str, entries: Entries) -> None:
+        size = entries.columns.nbytes
+        with self._lock:
+            if uri not in self._kept and size <= self._room:
+                self._kept[uri] = entries
+                self._room -= size
+
+    def _bytes(self, uri: str) -> bytes:
+        try:
+            if self._stores is not None:
+                storage, key = self._stores.resolve(uri)
+                return storage.get(key)
+            assert self._files is not None
+            with self._files.open_input(uri) as file:
+                return bytes(file.read())
+        except NotFoundError:
+            raise MissingFileError("a file that the table's metadata names is missing", where=uri) from None
