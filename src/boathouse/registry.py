@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
 
@@ -18,11 +20,29 @@ FORMATS: Final[dict[str, str]] = {
 }
 """Format name -> package. The package has an `adapter` module with FORMAT, and a `tasks` module for executors.
 
-External formats are listed in BOATHOUSE_FORMATS (`name=package,...`), in the environment of executors too.
+External formats are listed in BOATHOUSE_FORMATS (`name=package,...`), in the environment of executors too. A package
+may have MARK, a folder that each of its tables has, TITLE ("a Delta table"), and `is_remains(name, age_ms)`, which says
+whether a file below the mark belongs to a table.
 """
 
-MARKS: Final[dict[str, str]] = {"delta": "_delta_log", "iceberg": "metadata", "lance": "_versions"}
-"""Format name -> a folder that every table of it has: where it is missing, the format is not loaded."""
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """How tables of a format are recognised without loading it."""
+
+    mark: str | None
+    title: str
+    is_remains: Callable[[str, int], bool]
+
+
+def signs(name: str) -> Signs:
+    """What the package of a format says of itself."""
+    package = import_module(_package(name))
+    return Signs(
+        getattr(package, "MARK", None),
+        getattr(package, "TITLE", f"a {name} table"),
+        getattr(package, "is_remains", lambda name, age_ms: True),
+    )
 
 
 def load(name: str) -> TableFormat:

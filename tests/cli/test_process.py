@@ -57,7 +57,7 @@ def test_info_loads_no_parser_and_no_engine(process, lake, table):
         ("note.txt", [], 3, "single file"),
         ("deep/er/delta/_delta_log", [], 3, "is inside the delta table"),
         (".", [], 3, "there are tables below it: iceberg, lance"),
-        ("lance", ["--format", "delta"], 3, "this is a Lance table, not a Delta one"),
+        ("lance", ["--format", "delta"], 3, "this is a Lance table, not a Delta table"),
         ("lance", ["--version", "77"], 3, "77"),
         ("lance", ["--format", "hudi"], 2, "hudi"),
         ("lance", ["--timestamp", "yesterday"], 2, "yesterday"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from boathouse import registry
 from boathouse.bits import entropy
 from boathouse.errors import AmbiguousFormatError, BoathouseError, CorruptTableError, TableNotFoundError
@@ -11,11 +9,6 @@ from boathouse.storage import Stores, absolute, basename, join, parent
 from boathouse.table.context import TableContext
 from boathouse.table.format import TableFormat
 from boathouse.table.location import Location
-
-_COMMIT_MS = 3_600_000
-"""The longest assumed time between the first and the last file of a commit."""
-_ICEBERG = re.compile(r".*(\.metadata\.json.*|\.puffin|\.stats|\.crc)|version-hint.*")
-"""Other software uses the folder name `metadata` too."""
 
 
 def locate(uri: str) -> Location:
@@ -28,15 +21,14 @@ def locate(uri: str) -> Location:
 
 def formats_at(location: Location, stores: Stores) -> tuple[str, ...]:
     """The names of the formats that have a table at the location."""
-    if location.metadata is not None:
-        return ("iceberg",)
+    context = TableContext(location, stores)
     marked = [name for name in registry.FORMATS if _marked(name, location, stores)]
-    return tuple(name for name in marked if registry.load(name).detect(TableContext(location, stores)))
+    return tuple(name for name in marked if registry.load(name).detect(context))
 
 
 def _marked(name: str, location: Location, stores: Stores) -> bool:
-    mark = registry.MARKS.get(name)
-    if mark is None:
+    mark = registry.signs(name).mark
+    if mark is None or location.metadata is not None:
         return True
     storage, key = stores.resolve(join(location.uri, mark))
     return next(iter(storage.list(key)), None) is not None
@@ -47,28 +39,18 @@ def require_free(location: Location, stores: Stores) -> None:
 
     It may be an unfinished copy, or the remains of a table: a new table would be mixed with it.
     """
-    for name, mark in registry.MARKS.items():
-        storage, key = stores.resolve(join(location.uri, mark))
+    for signs in map(registry.signs, registry.FORMATS):
+        if signs.mark is None:
+            continue
+        storage, key = stores.resolve(join(location.uri, signs.mark))
         for info in storage.list(key):
-            if _is_remains(name, info.key[len(key) + 1 :], entropy.current().now_ms() - info.modified_ms):
+            if signs.is_remains(info.key[len(key) + 1 :], entropy.current().now_ms() - info.modified_ms):
                 raise CorruptTableError(
-                    f"part of {_a(name)} table already exists here: {mark}/ has files, but no version",
+                    f"part of {signs.title} already exists here: {signs.mark}/ has files, but no version",
                     where=storage.uri(info.key),
-                    advice=f"let the copy finish or restore what is missing; remove {mark}/ to create another table",
+                    advice=f"let the copy finish or restore what is missing; remove {signs.mark}/ to create another "
+                    "table",
                 )
-
-
-def _is_remains(format: str, name: str, age_ms: int) -> bool:
-    """Whether a file shows that a table existed, rather than that a commit was started."""
-    if name.endswith(".tmp") or "/.tmp/" in f"/{name}" or ".manifest-" in name:
-        return False
-    if format != "iceberg":
-        return True
-    if name.endswith(
-        ".avro"
-    ):  # manifests are written before the first version: another writer may be creating the table
-        return age_ms > _COMMIT_MS
-    return _ICEBERG.fullmatch(name) is not None
 
 
 def choose(location: Location, stores: Stores, format: str | None) -> TableFormat:
@@ -80,7 +62,7 @@ def choose(location: Location, stores: Stores, format: str | None) -> TableForma
         others = formats_at(location, stores)
         if others:
             raise TableNotFoundError(
-                f"this is {_a(others[0])} table, not {_a(chosen.name)} one",
+                f"this is {registry.signs(others[0]).title}, not {registry.signs(chosen.name).title}",
                 where=str(location),
                 advice=f"open it with format={others[0]!r}, or without format",
             )
@@ -123,7 +105,7 @@ def _describe(
         return "the path does not exist, or is an empty folder", "check the path, or create a table there"
     if ".hoodie" in folders:
         return "this is a Hudi table", "boathouse reads Delta, Iceberg and Lance"
-    marks = [f"{mark}/ exists but contains no version" for mark in registry.MARKS.values() if mark in folders]
+    marks = [f"{mark}/ exists but contains no version" for mark in _marks() if mark in folders]
     if marks:
         return "; ".join(marks), "the table may be incomplete, or its files were removed"
     if any(f.endswith(".parquet") for f in files) or any("=" in f for f in folders):
@@ -133,6 +115,10 @@ def _describe(
         return f"there are tables below it: {', '.join(below)}", "open one of them, or use `boathouse inventory`"
     advice = "check the path" + (", or search below it with `boathouse inventory`" if folders else "")
     return f"found {_some('folder', folders)}{' and ' if folders and files else ''}{_some('file', files)}", advice
+
+
+def _marks() -> list[str]:
+    return [mark for name in registry.FORMATS if (mark := registry.signs(name).mark) is not None]
 
 
 def _some(what: str, names: list[str]) -> str:
@@ -158,7 +144,3 @@ def _table_above(location: Location, stores: Stores) -> tuple[str, str] | None:
         if found:
             return found[0], uri
     return None
-
-
-def _a(name: str) -> str:
-    return {"delta": "a Delta", "iceberg": "an Iceberg", "lance": "a Lance"}.get(name, f"a {name}")

@@ -1,1 +1,21 @@
 """Apache Iceberg, format version 2, in a file-system table (apache/iceberg, format/spec.md)."""
+
+import re
+
+MARK = "metadata"
+"""A folder that every table has: where it is missing, the format is not loaded."""
+TITLE = "an Iceberg table"
+_COMMIT_MS = 3_600_000
+"""The longest assumed time between the first and the last file of a commit."""
+_OURS = re.compile(r".*(\.metadata\.json.*|\.puffin|\.stats|\.crc)|version-hint.*")
+"""Other software uses the name of the folder too."""
+
+
+def is_remains(name: str, age_ms: int) -> bool:
+    """Whether a file below the mark shows that a table existed, rather than that a commit was started.
+
+    Manifests are written before the first version: another writer may be creating the table.
+    """
+    if name.endswith(".avro"):
+        return age_ms > _COMMIT_MS
+    return not name.endswith(".tmp") and _OURS.fullmatch(name) is not None

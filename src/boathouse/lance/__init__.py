@@ -1,1 +1,10 @@
 """Lance tables: manifests, transactions, deletion files; the codec of the data files is in `file`."""
+
+MARK = "_versions"
+"""A folder that every table has: where it is missing, the format is not loaded."""
+TITLE = "a Lance table"
+
+
+def is_remains(name: str, age_ms: int) -> bool:
+    """Whether a file below the mark shows that a table existed, rather than that a commit was started."""
+    return not name.endswith(".tmp") and ".manifest-" not in name
