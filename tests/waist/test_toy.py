@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from toy_format import tasks as toy_tasks
 from toy_format.adapter import FORMAT, NewToy, ToySnapshot
 from toy_format.state import TABLES, Deletes, clean
 
 import boathouse as bh
 from boathouse import errors
 from boathouse.bits import entropy
+from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.ops import write as write_op
 from boathouse.table.format import TableFormat
 from boathouse.table.snapshot import Snapshot, Target
+from boathouse.table.units import EQUALITY
 
 
 @pytest.fixture
@@ -54,6 +57,40 @@ def test_equality_deletes_hit_older_rows_only(table, make_people):
     table.delete("id = 5")
     assert ids(table) == [i for i in range(30) if i not in (3, 4, 5)]
     assert table.count() == 27
+
+
+def test_planning_reads_no_data_file(table, monkeypatch):
+    """Equality deletes reach the reader of the rows as they are."""
+    head = table._handle.snapshot.document
+    foreign_commit(table, deletes=(*head.deletes, Deletes("equality", 10_000, key="id", values=(3, 4))))
+    snapshot = table.refresh()._handle.snapshot
+    real = toy_tasks.read
+    monkeypatch.setattr(toy_tasks, "read", None)
+    plan = snapshot.plan()
+    assert set(plan.deletes["kind"].to_pylist()) == {EQUALITY} and plan.rows is None
+    monkeypatch.setattr(toy_tasks, "read", real)
+    assert sum(b.num_rows for task in plan.tasks() for b in toy_tasks.read(task)) == 28
+
+
+def test_equality_deletes_match_null_and_nan(tmp_path):
+    uri = str(tmp_path / "keys")
+    rows = pa.table({"k": pa.array([None, float("nan"), 0.0, -0.0, 1.5]), "n": pa.array(range(5), pa.int64())})
+    bh.write(rows, uri, format="toy")
+    table = bh.open(uri, format="toy")
+    head = table._handle.snapshot.document
+    deletes = Deletes("equality", 10_000, key="k", values=(None, float("nan"), -0.0))
+    foreign_commit(table, deletes=(*head.deletes, deletes))
+    assert sorted(table.refresh().to_arrow()["n"].to_pylist()) == [2, 4]
+    assert table.scan(columns=["n"], where="n > 1").to_arrow()["n"].to_pylist() == [2, 4]
+
+
+def test_positions_of_a_unit_can_be_selected(table):
+    plan = table._handle.snapshot.plan(["id"], None, ("_pos",))
+    for task in plan.tasks(target_bytes=1):
+        batch = pa.Table.from_batches(toy_tasks.read(task))
+        some = replace(task, selected=(serialize64(Bitmap.of([1, 3])),))
+        found = pa.Table.from_batches(toy_tasks.read(some))
+        assert found["_pos"].to_pylist() == [1, 3] and found["id"].to_pylist() == batch["id"].take([1, 3]).to_pylist()
 
 
 def test_an_overwrite_counts_rows_that_live(table, make_people):

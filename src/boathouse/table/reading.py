@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap, deserialize64
@@ -31,7 +32,7 @@ _UNIT_COLUMNS = ("unit", "path", "format", "size", "rows", "spec", "sequence", "
 @dataclass(frozen=True, slots=True)
 class UnitRead:
     """What is read of one unit: `columns` that its files store, of the rows that are not `deleted` and for which
-    `where` is true; with the column `_pos` if `positions`. `selected` (None: all) are positions to read."""
+    `where` is true; with the column `_pos` if `positions`."""
 
     spec: ReadSpec
     unit: Mapping[str, Any]
@@ -65,6 +66,7 @@ def read_units(
                 {c.name: partitions.field(str(c.partition))[i] for c in constants(task.read, unit["spec"])},
                 _union([bitmaps[n] for n in numbers if n in bitmaps], unit["path"]),
                 equality.of(numbers),
+                _selected(task, i),
             )
             yield from found.batches(_reader(readers, unit))
 
@@ -85,6 +87,11 @@ def _reader(readers: Mapping[int, FileReader], unit: Mapping[str, Any]) -> FileR
     return found
 
 
+def _selected(task: ScanTask, unit: int) -> Bitmap | None:
+    positions = task.selected[unit] if task.selected else None
+    return None if positions is None else deserialize64(positions)
+
+
 def _union(bitmaps: list[bytes], where: str) -> Bitmap | None:
     found: Bitmap | None = None
     for inline in bitmaps:
@@ -102,13 +109,17 @@ class _UnitReader:
     values: Mapping[str, pa.Scalar]
     deleted: Bitmap | None
     equality: tuple[EqualityDeletes, ...]
+    selected: Bitmap | None = None
 
     def batches(self, reader: FileReader) -> Iterator[pa.RecordBatch]:
         stored = tuple(c for c in self.spec.columns if c.name not in self.values)
         inside, outside = self._split({c.name for c in stored})
-        positions = bool({M.POSITION, M.ROW_ID} & set(self.spec.hidden))
+        positions = self.selected is not None or bool({M.POSITION, M.ROW_ID} & set(self.spec.hidden))
         for batch in reader(UnitRead(self.spec, self.unit, stored, inside, self.deleted, positions)):
             rows = self._whole(batch)
+            if self.selected is not None:
+                wanted = pa.array(self.selected.positions())
+                rows = rows.filter(pc.is_in(rows.column(rows.schema.get_field_index(M.POSITION)), wanted))
             for deletes in self.equality:
                 rows = rows.filter(pa.array(~deletes.mask(rows)))
             if outside is not None:

@@ -91,11 +91,15 @@ def version_words(version: object, uri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """Some units of a plan: FILES rows (no statistics), and the DELETES rows that their `deletes` refer to."""
+    """Some units of a plan: FILES rows (no statistics), and the DELETES rows that their `deletes` refer to.
+
+    `selected` are, if given, the positions to read of each unit (portable 64-bit roaring bitmaps; None: every row).
+    """
 
     read: ReadSpec
     units: pa.Table
     deletes: pa.Table
+    selected: tuple[bytes | None, ...] = ()
 
     @property
     def cost(self) -> int:
