@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from boathouse.api.arguments import errors_at
+from boathouse.api.arguments import condition_text, errors_at
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops.merge import Action, Clause, Merge, When
@@ -81,7 +81,9 @@ class MergeBuilder:
     def _with(
         self, when: When, action: Action, values: Mapping[str, str] | None, where: str | Expr | None
     ) -> MergeBuilder:
-        clause = Clause(when, action, values, None if where is None else str(where))
+        with errors_at(self.uri):
+            text = None if where is None else condition_text(where)
+        clause = Clause(when, action, values, text)
         return replace(self, clauses=(*self.clauses, clause))
 
 

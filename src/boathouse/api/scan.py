@@ -8,12 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.api.arguments import errors_at, located, names
+from boathouse.api.arguments import condition, errors_at, located, names
 from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.api.explain import Explanation
 from boathouse.engines.local import read_table
 from boathouse.errors import MissingRequirementError
-from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
 from boathouse.ops.handle import Handle
@@ -39,7 +38,7 @@ class Scan:
         with errors_at(self.uri):
             wanted = None if columns is None else [schema.field(c).name for c in names("columns", columns)]
             self._columns = None if wanted is None else names("columns", wanted)
-            self._parsed = parse(where) if isinstance(where, str) else where
+            self._parsed = None if where is None else condition(where)
             self._where = self._bound(LOCAL)
 
     def _bound(self, engine: Engine) -> Expr | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.api.arguments import errors_at, flag, located, texts
+from boathouse.api.arguments import condition, condition_text, errors_at, flag, located, texts
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.later import Later
@@ -19,7 +19,6 @@ from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError, SchemaError
-from boathouse.expr.parse import parse
 from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
@@ -216,7 +215,7 @@ class Table(Later):
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         self._handle.check_open()
-        write = Update(value_texts(set), None if where is None else str(where))
+        write = Update(value_texts(set), None if where is None else condition_text(where))
         return self._run(self._engine(engine_for(None, self._spark)), write, options, True)
 
     def merge(
@@ -232,11 +231,12 @@ class Table(Later):
             self._handle.check_open()
             rows = Source.of(engine, engine.source(source))
             flag("merge_schema", merge_schema)
+            matches = condition_text(on)
 
         def run(merge: Merge, options: WriteOptions) -> WriteResult:
             return self._run(engine, merge, options, True)
 
-        return MergeBuilder(self.uri, run, lambda clauses: Merge(rows, str(on), clauses, sides, merge_schema))
+        return MergeBuilder(self.uri, run, lambda clauses: Merge(rows, matches, clauses, sides, merge_schema))
 
     @located
     def add_column(
@@ -331,8 +331,3 @@ def overwriting(
         return OverwriteWhere(source, condition(where), merge_schema)
     by = None if partition_by is None else partition_fields(partition_by, source.schema)
     return Overwrite(source, merge_schema, overwrite_schema, by)
-
-
-def condition(where: str | Expr) -> Expr:
-    """A condition as an expression. Raises ExpressionError."""
-    return parse(where) if isinstance(where, str) else where
