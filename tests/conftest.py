@@ -8,11 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 TOY = str(ROOT / "tests" / "waist")
 if TOY not in sys.path:
     sys.path.insert(0, TOY)
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("boathouse", deadline=None)
+settings.load_profile("boathouse")
 
 
 @pytest.fixture(scope="session")

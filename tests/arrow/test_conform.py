@@ -239,7 +239,7 @@ TARGET = ListType(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.none()

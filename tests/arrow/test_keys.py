@@ -67,7 +67,7 @@ def key(row, matches, signed):
     return tuple(out)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(sides(), st.lists(st.booleans(), min_size=3, max_size=3), st.booleans())
 def test_lookups_find_the_rows_with_equal_keys(data, matches, signed):
     types, (built, asked), size = data

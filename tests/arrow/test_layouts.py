@@ -36,7 +36,7 @@ def table_of(type: pa.DataType) -> Schema:
     return Schema((from_arrow_field(pa.field("c", type)),))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(samples(COMPARABLE))
 def test_every_layout_comes_out_plain(sample):
     schema = Schema((from_arrow_field(plain_field("c", sample.shape)),))

@@ -168,7 +168,7 @@ def test_agrees_with_pyiceberg_and_with_the_scalar_form(type, how, values):
     name, _, number = how.partition("[")
     ours = Transform(name, int(number[:-1]) if number else None)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(st.lists(st.none() | values, min_size=1, max_size=8))
     def check(given_values):
         array = pa.array(given_values, to_arrow_type(type))

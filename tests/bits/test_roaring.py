@@ -34,7 +34,7 @@ POSITIONS32 = _blocks(2**32)
 POSITIONS64 = st.one_of(_blocks(2**18), _blocks(2**40), _blocks(2**63))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(POSITIONS32, st.booleans())
 @example([], True)
 @example(list(range(65536)), True)
@@ -50,7 +50,7 @@ def test_32_bit_both_directions(positions: list[int], runs: bool) -> None:
     assert deserialize32(written) == ours
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(POSITIONS64, st.booleans())
 @example([0, 2**32 - 1, 2**32, 2**63 - 1], True)
 def test_64_bit_both_directions(positions: list[int], runs: bool) -> None:
@@ -64,7 +64,7 @@ def test_64_bit_both_directions(positions: list[int], runs: bool) -> None:
     assert deserialize64(written) == ours
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(POSITIONS32)
 def test_same_bytes_as_croaring(positions: list[int]) -> None:
     theirs = BitMap(positions)
@@ -72,7 +72,7 @@ def test_same_bytes_as_croaring(positions: list[int]) -> None:
     assert serialize32(Bitmap.of(positions)) == theirs.serialize()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(POSITIONS64, POSITIONS64)
 def test_algebra_is_that_of_sets(a: list[int], b: list[int]) -> None:
     x, y, s, t = Bitmap.of(a), Bitmap.of(b), set(a), set(b)
@@ -83,7 +83,7 @@ def test_algebra_is_that_of_sets(a: list[int], b: list[int]) -> None:
     assert all((v in x) == (v in s) for v in b[:50])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.sets(st.integers(0, 400)), st.integers(0, 300), st.integers(0, 200))
 def test_mask_and_words(values: set[int], start: int, length: int) -> None:
     bitmap = Bitmap.of(list(values))

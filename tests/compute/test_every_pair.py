@@ -53,7 +53,7 @@ def compared(op, a, b):
     return None if a is None or b is None else OPS[op](a, b)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.sampled_from(UNSIGNED), st.sampled_from(sorted(OPS)), LITERALS, LITERALS, st.booleans())
 def test_unsigned_beside_literals(data, name, op, first, second, flip):
     rows = data.draw(st.lists(numbers(name), min_size=1, max_size=6))
@@ -68,7 +68,7 @@ def test_unsigned_beside_literals(data, name, op, first, second, flip):
     assert asked(f"u <=> {first}", u=column) == [v == first for v in rows]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data(), st.sampled_from(UNSIGNED), st.sampled_from(sorted(WHOLE)), st.sampled_from(sorted(OPS)))
 def test_unsigned_beside_integers(data, left, right, op):
     rows = data.draw(st.lists(st.tuples(numbers(left), numbers(right)), min_size=1, max_size=6))
@@ -83,7 +83,7 @@ def test_unsigned_beside_integers(data, left, right, op):
     assert asked("coalesce(a, b)", **columns) == [b if a is None else a for a, b in rows]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data(), st.sampled_from(UNSIGNED), st.sampled_from(["+", "-", "*", "%"]), st.integers(-3, 300))
 def test_unsigned_arithmetic_is_exact_or_an_overflow(data, name, op, other):
     rows = data.draw(st.lists(numbers(name), min_size=1, max_size=6))
@@ -120,7 +120,7 @@ def test_unsigned_beside_text_and_fractions():
     assert asked("u > 1.5D", u=column) == [False, True, True, True, None]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data(), st.sampled_from(UNSIGNED), st.sampled_from(sorted(OPS)), LITERALS, LITERALS)
 def test_statistics_of_unsigned_lose_no_file(data, name, op, first, second):
     arrow = getattr(pa, name)()
@@ -149,7 +149,7 @@ def test_statistics_of_unsigned_lose_no_file(data, name, op, first, second):
 HALVES = st.none() | st.sampled_from([0.0, -0.0, 1.5, -2.0, 65504.0, 6e-8, math.inf, -math.inf, math.nan])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(HALVES, HALVES), min_size=1), st.sampled_from(sorted(OPS)))
 def test_half_floats(pairs, op):
     half = {

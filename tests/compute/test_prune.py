@@ -137,7 +137,7 @@ def stats_array(files, styles, names):
 
 
 @pytest.mark.spec("I-206")
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     sql=EXPRESSIONS,
     files=st.lists(a_file(), min_size=1, max_size=4),
@@ -281,7 +281,7 @@ def around_a_change(draw):
     return name, f"{left} {op} {right}", draw(st.lists(near, min_size=2, max_size=5))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(around_a_change())
 def test_in_any_time_zone(drawn):
     """Clocks that were set back or on turn no bound around."""

@@ -120,7 +120,7 @@ def duckdb_rows(target: pa.Table, source: pa.Table, on: str, how: str) -> pa.Tab
     return con.sql(f"SELECT {columns} FROM t target {how} JOIN s source ON {on}").to_arrow_table()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(targets(), sources(), st.sampled_from(ON), st.sampled_from(HOW), st.integers(1, 4), st.integers(1, 5))
 def test_joins_agree_with_duckdb(target, source, on, how, size, block):
     with pytest.MonkeyPatch.context() as patch:

@@ -101,7 +101,7 @@ def cases(draw):
 
 
 @pytest.mark.spec("I-129", "I-203")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(cases())
 def test_inclusive_never_loses_a_row_and_strict_never_claims_one(case):
     name, text, chosen = case

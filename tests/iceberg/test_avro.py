@@ -60,7 +60,7 @@ def listed(row):
     return {**row, **{k: v if v is not None and v != {} else ([] if row[k] == {} else None) for k, v in pairs.items()}}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(ROWS, max_size=4))
 @pytest.mark.spec("I-144", "I-145")
 def test_what_fastavro_writes_is_read(rows):
@@ -73,7 +73,7 @@ def test_what_fastavro_writes_is_read(rows):
     assert less == [{**r, "n": None, "m": None, "s": None} for r in rows]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(ROWS, max_size=4))
 def test_what_we_write_fastavro_reads(rows):
     schema = {
@@ -86,7 +86,7 @@ def test_what_we_write_fastavro_reads(rows):
     assert found.metadata["k"] == "v"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ROWS, st.integers(0, 400), st.binary(min_size=1, max_size=3))
 def test_damage_is_a_typed_error_or_other_values(row, at, patch):
     out = io.BytesIO()

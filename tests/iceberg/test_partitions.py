@@ -264,7 +264,7 @@ def cases(draw):
     return type, draw(st.sampled_from(options)), rows, draw(st.sampled_from(templates)).format(value)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(cases())
 @pytest.mark.spec("I-129", "I-203", "I-128")
 def test_partition_pruning_never_loses_a_row(case):

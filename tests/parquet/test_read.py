@@ -206,7 +206,7 @@ def test_positions_are_those_of_the_file(files: Any, groups: Path, batch_rows: i
     assert max(len(b) for b in got.to_batches()) <= batch_rows
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(gone=st.sets(st.integers(0, 1200)), batch_rows=st.sampled_from([7, 70, 256, 5000]))
 def test_deleted_rows_do_not_come_out(tmp_path_factory: Any, gone: set[int], batch_rows: int) -> None:
     path = _shared_groups(tmp_path_factory)
@@ -350,7 +350,7 @@ def test_a_condition_is_not_evaluated_on_deleted_rows(files: Any, tmp_path: Path
         scan(files, path, columns, row_filter=where)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     values=st.lists(st.none() | st.floats() | st.sampled_from([0.0, -0.0]), min_size=1, max_size=12),
     op=st.sampled_from(["=", "<", "<=", ">", ">=", "!="]),

@@ -399,7 +399,7 @@ NESTED_ROWS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(NESTED_ROWS, min_size=1, max_size=12), st.integers(0, 11), st.integers(1, 12), st.integers(1, 5))
 def test_slices_of_nested_rows_round_trip(
     tmp_path_factory: Any, rows: list[Any], start: int, length: int, group: int

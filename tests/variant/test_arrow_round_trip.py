@@ -13,7 +13,7 @@ from boathouse.testing.arrows import COMPARABLE, Leaf, Sample, plain, plain_type
 from boathouse.variant.columns.from_arrow import from_arrow
 from boathouse.variant.columns.to_arrow import to_arrow
 
-QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=80, suppress_health_check=list(HealthCheck))
 
 
 def check(found: Any, expected: pa.Array) -> None:
@@ -25,7 +25,7 @@ def check(found: Any, expected: pa.Array) -> None:
 @pytest.mark.spec("V-045", "V-046", "V-047", "V-050", "V-051", "V-053")
 @pytest.mark.parametrize("leaf", COMPARABLE, ids=lambda leaf: str(leaf.type))
 @given(data=st.data(), narrow=st.booleans())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_each_leaf_type_comes_back(leaf: Leaf, data: st.DataObject, narrow: bool) -> None:
     rows = data.draw(st.lists(values(leaf), max_size=6))
     check(to_arrow(from_arrow(pa.array(rows, leaf.type), narrow=narrow), plain_type(leaf)), plain(leaf, rows))

@@ -31,7 +31,7 @@ from boathouse.variant.columns.metadata_builder import dictionary, dictionary_ro
 from boathouse.variant.columns.nodes import roots
 from boathouse.variant.columns.rewrite import Rewriter
 
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=60)
 STRINGS = st.lists(st.binary(max_size=6), max_size=8)
 
 

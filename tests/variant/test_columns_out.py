@@ -78,7 +78,7 @@ rows_of = st.lists(st.one_of(st.none(), made.variants(6), made.loose_variants(6)
 
 @pytest.mark.spec("V-088")
 @given(rows_of)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_layout_gives_what_each_value_gives_by_itself(values):
     rows = pairs(values)
     readable = [row for row in rows if row is None or outcome(partial(python, row)) is not EvaluationError]
@@ -93,7 +93,7 @@ def test_every_layout_gives_what_each_value_gives_by_itself(values):
 
 
 @given(rows_of)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_batches_make_no_difference(values):
     array = column(pairs(values))
     whole = to_json(array, special="string")
@@ -277,7 +277,7 @@ def test_json_of_nan():
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20), st.lists(st.floats(width=32), max_size=20)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_numbers_as_text(doubles, floats):
     values = [struct.pack("<Bd", 7 << 2, number) for number in [*doubles, 1e9, 1e-4, 0.1, 1e16, 123456789.5, -0.0]]
     values += [struct.pack("<Bf", 14 << 2, number) for number in floats]
@@ -287,7 +287,7 @@ def test_numbers_as_text(doubles, floats):
 
 @pytest.mark.spec("V-065")
 @given(st.lists(st.tuples(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 38)), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_decimals_as_text(numbers):
     rows = []
     for unscaled, scale in numbers:

@@ -174,7 +174,7 @@ def same(a: Any, b: Any) -> bool:
     return a == b or (a != a and b != b)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.one_of(st.none(), gen.variants(8)), min_size=1, max_size=5),
     st.sampled_from(PATHS[:6]),
@@ -196,7 +196,7 @@ def _plain(array: pa.Array) -> list[Any]:
     return array.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64()).to_pylist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.one_of(st.none(), gen.variants(8)), min_size=1, max_size=4),
     st.sampled_from(PATHS[:6]),

@@ -23,7 +23,7 @@ from boathouse.testing.variants import Tree, columns, to_column, tree_of
 from boathouse.variant import Variant, VariantBuilder, build_metadata
 from boathouse.variant.columns.from_arrow import from_arrow
 
-QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=80, suppress_health_check=list(HealthCheck))
 NARROW = (("int8", 7), ("int16", 15), ("int32", 31), ("int64", 63))
 
 
@@ -67,7 +67,7 @@ def nested(values: pa.Array, name: str = "v", **marks: bytes) -> pa.StructArray:
 @pytest.mark.spec("V-019", "V-045", "V-046", "V-047", "V-049", "V-050", "V-051", "V-053")
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: str(leaf.type))
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_each_leaf_type_keeps_its_exact_type_and_bytes(leaf: Leaf, data: st.DataObject) -> None:
     rows = data.draw(st.lists(values(leaf), max_size=6))
     column = from_arrow(pa.array(rows, leaf.type))
@@ -86,7 +86,7 @@ def test_any_nested_array_agrees_with_the_one_value_code(sample: Sample, omit: b
 
 
 @given(sample=samples(max_rows=40), omit=st.booleans(), seed=st.integers(0, 1 << 32))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 def test_many_rows_take_the_paths_of_few_values(sample: Sample, omit: bool, seed: int) -> None:
     array = array_of(sample.shape, sample.rows * 3 + [None] * 7 * len(sample.rows), Random(seed))
     mode = "omit" if omit else "null"

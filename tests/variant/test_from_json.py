@@ -210,19 +210,19 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(text)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(TEXTS, max_size=8))
 def test_any_text_as_one_by_one(texts: list[str]) -> None:
     assert_as_one_by_one(texts)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.one_of(mutated(), TEXTS.map(lambda t: t.encode(errors="replace"))), min_size=1, max_size=6))
 def test_mutated_texts_as_one_by_one(texts: list[bytes]) -> None:
     assert_as_one_by_one(texts, pa.binary())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text('{}[]:,"\\01.e-tn u', max_size=12), min_size=1, max_size=20))
 def test_any_punctuation_as_one_by_one(texts: list[str]) -> None:
     assert_as_one_by_one(texts)
@@ -354,7 +354,7 @@ def test_as_parse_json_of_spark_but_for_listed_divergences(spark: Any) -> None:
 
 
 @pytest.mark.spark
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(texts=st.lists(TEXTS, min_size=40, max_size=60))
 def test_any_text_as_parse_json_of_spark(spark: Any, texts: list[str]) -> None:
     ours = from_json(pa.array(texts), lenient=Lenient()).to_pylist()

@@ -248,7 +248,7 @@ def test_groups_are_counted() -> None:
         annotated(thrift([("root", 1), *[("v", 1)] * 50_000, ("x", 0)]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_broken_footers_are_refused_and_never_crash(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -162,7 +162,7 @@ def test_typed_columns_have_the_types_of_the_table(tmp_path: Path, type: str) ->
     exact = gen.scalars((kind,)).map(gen.encode)
     values: list[Any] = [5, None, ...]
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(exact)
     def collect(v: Variant) -> None:
         values.append(v)
@@ -441,7 +441,7 @@ def conditions(draw: Any) -> str:
 
 
 @pytest.mark.spec("V-077")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 10**6), st.sampled_from(LAYOUTS), conditions())
 def test_pruning_loses_no_row(tmp_path_factory: Any, seed: int, shred: str, where: str) -> None:
     path = tmp_path_factory.getbasetemp() / "pruned.parquet"
@@ -587,7 +587,7 @@ NUMBERS = ("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16
 WIDER = ["tinyint", "smallint", "int", "bigint", "decimal(9,2)", "decimal(18,0)", "decimal(38,1)"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(gen.scalars(NUMBERS).map(gen.encode), max_size=8), st.sampled_from(WIDER))
 def test_widened_numbers_stay_equal(values: list[Variant], type: str) -> None:
     narrow = shredded_by(column(values), type, widen=True)

@@ -111,7 +111,7 @@ def columns_with_schemas(draw: Any) -> tuple[list[Variant | None], ShreddingSche
 
 
 @pytest.mark.spec("V-081", "V-067", "V-008")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(columns_with_schemas(), st.booleans())
 def test_any_column_goes_through_a_file_under_any_schema(
     tmp_path_factory: Any, drawn: tuple[list[Variant | None], ShreddingSchema], auto: bool

@@ -236,7 +236,7 @@ def values(kind):
 
 
 @pytest.mark.spec("L-104")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_nested_round_trips(tmp_path_factory, data):
     kind = data.draw(kinds)

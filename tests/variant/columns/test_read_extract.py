@@ -141,7 +141,7 @@ def paths(rows: list[Row]) -> list[tuple[str | int, ...]]:
 
 @pytest.mark.spec("V-088", "V-029", "V-037", "V-062")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=14, deadline=None)
+@settings(max_examples=14)
 @given(rows=columns())
 def test_every_layout_gives_what_one_value_gives(layout: str, rows: list[Row]) -> None:
     data = LAYOUTS[layout](rows)
@@ -151,7 +151,7 @@ def test_every_layout_gives_what_one_value_gives(layout: str, rows: list[Row]) -
         flat(found).validate(full=True)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(loose_variants(8), min_size=1, max_size=5), st.integers(1, 400))
 def test_many_rows_as_a_few(rows: list[Variant], times: int) -> None:
     """Enough rows that those of one shape are read together."""
@@ -194,7 +194,7 @@ def attempt(work: Callable[[], Any]) -> Any:
 
 @pytest.mark.spec("V-063")
 @pytest.mark.parametrize("type", ALL, ids=str)
-@settings(max_examples=18, deadline=None)
+@settings(max_examples=18)
 @given(rows=st.lists(st.one_of(st.none(), scalars().map(encode), variants(3)), max_size=12))
 def test_casts_are_those_of_one_value(type: Any, rows: list[Row]) -> None:
     data = to_column(rows)

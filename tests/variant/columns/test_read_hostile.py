@@ -81,7 +81,7 @@ def damaged(seed: int, value: Variant, count: int) -> list[Raw]:
 values = st.one_of(variants(8), loose_variants(8), scalars().map(encode), st.just(GOOD))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(values, st.integers(0, 2**32), st.sampled_from(PATHS))
 def test_paths_into_damaged_rows(value: Variant, seed: int, path: tuple[str | int, ...]) -> None:
     rows = damaged(seed, value, 12)
@@ -110,7 +110,7 @@ def one_cast(raw: Raw, path: tuple[str | int, ...], type: Any, safe: bool) -> An
     return None if found is None else cast_exact(found, type, safe=safe)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(values, st.integers(0, 2**32), st.sampled_from(PATHS), st.sampled_from(TYPES))
 def test_casts_of_damaged_rows(value: Variant, seed: int, path: tuple[str | int, ...], type: str) -> None:
     rows = damaged(seed, value, 8)
@@ -143,7 +143,7 @@ def one_schema(raw: Raw) -> str:
     return str(SchemaBuilder().add(Variant(*raw)).finish())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(values, st.integers(0, 2**32))
 def test_schemas_and_validity_of_damaged_rows(value: Variant, seed: int) -> None:
     rows = damaged(seed, value, 8)
@@ -161,7 +161,7 @@ def test_schemas_and_validity_of_damaged_rows(value: Variant, seed: int) -> None
 NESTED = "struct<a:array<struct<b:string>>,b:int,id:map<string,variant>>"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(values, st.integers(0, 2**32))
 def test_nested_types_of_damaged_rows(value: Variant, seed: int) -> None:
     rows = damaged(seed, value, 8)

@@ -57,7 +57,7 @@ def as_arrow(value: Any, type: Any) -> Any:
 
 @pytest.mark.spec("V-063")
 @pytest.mark.parametrize("text", TYPES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(rows=columns(8))
 def test_nested_types_are_those_of_one_value(text: str, rows: list[Row]) -> None:
     type = parse_type(text)
@@ -80,7 +80,7 @@ def sub_variants(rows: list[Row]) -> list[Row]:
     return [None if row is None else row.get(("a",)) for row in rows]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(columns(8))
 def test_nested_types_below_a_path(rows: list[Row]) -> None:
     type = parse_type("struct<a:string,b:array<variant>>")
@@ -88,7 +88,7 @@ def test_nested_types_below_a_path(rows: list[Row]) -> None:
     assert repr(extract(to_column(rows), "$.a", type, safe=True).to_pylist()) == repr(want)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(columns(8), st.integers(0, 7))
 def test_schemas_are_those_of_one_value(rows: list[Row], cut: int) -> None:
     builder = SchemaBuilder()
@@ -100,7 +100,7 @@ def test_schemas_are_those_of_one_value(rows: list[Row], cut: int) -> None:
     assert schema_of(parts) == builder.finish()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), variants(8), loose_variants(8)), max_size=6))
 def test_validity_is_that_of_one_value(rows: list[Row]) -> None:
     want = [None if row is None else all(f.kind != "error" for f in validate(row)) for row in rows]

@@ -174,7 +174,7 @@ def test_the_public_corpus_as_one_column(corpora: Path) -> None:
 
 
 @pytest.mark.spec("V-066")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(st.none(), python_values()), max_size=6))
 def test_any_python_values_make_a_column_as_they_make_variants(values: list[Any]) -> None:
     made = VariantArray.from_python(values)

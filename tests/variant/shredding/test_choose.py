@@ -80,7 +80,7 @@ def test_a_sample_is_spread_over_the_column():
 
 
 @pytest.mark.spec("V-081")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(columns())
 def test_whatever_is_chosen_loses_nothing(rows):
     source = to_column(rows)

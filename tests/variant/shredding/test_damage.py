@@ -69,7 +69,7 @@ def sources(draw):
 
 
 @pytest.mark.spec("V-086", "V-087")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(sources())
 def test_damaged_shredded_columns_are_refused_or_read_right(drawn):
     rows, schema, random = drawn
@@ -96,7 +96,7 @@ def test_damaged_shredded_columns_are_refused_or_read_right(drawn):
 
 
 @pytest.mark.spec("V-086", "V-087")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(sources())
 def test_damaged_variants_are_refused_or_shredded_without_another_value(drawn):
     rows, schema, random = drawn

@@ -80,7 +80,7 @@ def pruned(array, leaves, path=()):
 
 
 @pytest.mark.spec("V-078", "V-067", "V-074")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(questions())
 def test_a_path_answers_as_the_whole_value_does_from_the_named_leaves_alone(question):
     rows, schema, path, type = question

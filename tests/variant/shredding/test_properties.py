@@ -37,7 +37,7 @@ def trees_of(column):
 
 
 @pytest.mark.spec("V-081", "V-069", "V-067", "V-070")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(columns_with_schemas())
 def test_shredding_loses_nothing(drawn):
     rows, schema = drawn
@@ -56,7 +56,7 @@ def test_shredding_loses_nothing(drawn):
 
 
 @pytest.mark.spec("V-067", "V-071", "V-072", "V-073", "V-074")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(columns_with_schemas())
 def test_shredded_columns_are_those_of_the_reference(drawn):
     rows, schema = drawn
@@ -98,7 +98,7 @@ def stored(draw):
 
 
 @pytest.mark.spec("V-067", "V-068", "V-073", "V-076")
-@settings(max_examples=45, deadline=None)
+@settings(max_examples=45)
 @given(stored())
 def test_unshredding_agrees_with_the_reference_on_anything_stored(drawn):
     found, schema = drawn
@@ -113,7 +113,7 @@ def test_unshredding_agrees_with_the_reference_on_anything_stored(drawn):
 
 
 @pytest.mark.spec("V-087")
-@settings(max_examples=45, deadline=None)
+@settings(max_examples=45)
 @given(stored())
 def test_lenient_reading_loses_the_malformed_rows_alone(drawn):
     from boathouse.variant.columns.faults import Lenient

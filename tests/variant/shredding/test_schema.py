@@ -77,7 +77,7 @@ def test_all_four_timestamps_are_stored_with_their_unit_and_zone(tmp_path):
         assert f"isAdjustedToUTC={utc}, timeUnit={unit}" in str(schema.column(3 * i + 2).logical_type)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(schemas())
 def test_a_schema_comes_back_from_its_arrow_type_and_its_data_type(schema):
     assert shredding_schema(storage_type(schema)) == schema
