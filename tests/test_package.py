@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import boathouse as bh
+from boathouse.api.merge import MergeBuilder
+from boathouse.api.scan import Scan
 
 SRC = Path(bh.__file__).parent
 HEAVY = ("pyspark", "pyarrow", "numpy", "obstore", "sqlglot", "fastavro", "google.protobuf", "typer", "rich")
@@ -39,6 +42,15 @@ def test_the_front_door_is_small_and_lazy():
     with pytest.raises(AttributeError):
         bh.nonsense  # noqa: B018
     assert set(bh.__all__) <= set(dir(bh))
+
+
+def test_everything_public_says_what_it_raises():
+    functions = [f for name in bh.__all__ if inspect.isfunction(f := getattr(bh, name))]
+    for owner in (bh.Table, Scan, MergeBuilder):
+        functions += [f for name, f in inspect.getmembers(owner, inspect.isfunction) if not name.startswith("_")]
+    assert len(functions) > 40
+    silent = [f.__qualname__ for f in functions if "aises " not in (f.__doc__ or "")]
+    assert not silent
 
 
 def test_modules_stay_readable():

@@ -146,6 +146,8 @@ def test_a_comparison_of_values_is_no_condition(table, use, where):
 
 
 def test_errors_name_the_column(readable):
+    with pytest.raises(ExpressionError, match="3 is not the name"):
+        bh.col(3)
     with pytest.raises(ColumnNotFoundError, match="nope"):
         readable.scan(where=bh.col("nope") > 1)
     with pytest.raises(EvaluationError, match="Kiel"):

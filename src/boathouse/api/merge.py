@@ -28,35 +28,42 @@ class MergeBuilder:
     clauses: tuple[Clause, ...] = ()
 
     def when_matched_update(self, set: Mapping[str, str | Expr], where: str | Expr | None = None) -> MergeBuilder:
-        """Sets columns of target rows that match a source row, if `where` is true."""
+        """Sets columns of target rows that match a source row, if `where` is true. Raises InvalidArgumentError for
+        values that are not Spark SQL text, ExpressionError for a condition that is not."""
         return self._with("matched", "update", texts(set), where)
 
     def when_matched_update_all(self, where: str | Expr | None = None) -> MergeBuilder:
-        """Sets all columns of matching target rows to those of the source row."""
+        """Sets all columns of matching target rows to those of the source row. Raises ExpressionError."""
         return self._with("matched", "update", None, where)
 
     def when_matched_delete(self, where: str | Expr | None = None) -> MergeBuilder:
-        """Deletes target rows that match a source row, if `where` is true."""
+        """Deletes target rows that match a source row, if `where` is true. Raises ExpressionError."""
         return self._with("matched", "delete", None, where)
 
     def when_not_matched_insert(
         self, values: Mapping[str, str | Expr], where: str | Expr | None = None
     ) -> MergeBuilder:
-        """Inserts a row for each source row without a match; columns that are not given are null."""
+        """Inserts a row for each source row without a match; columns that are not given are null.
+
+        Raises InvalidArgumentError, ExpressionError.
+        """
         return self._with("not matched", "insert", texts(values), where)
 
     def when_not_matched_insert_all(self, where: str | Expr | None = None) -> MergeBuilder:
-        """Inserts each source row without a match."""
+        """Inserts each source row without a match. Raises ExpressionError."""
         return self._with("not matched", "insert", None, where)
 
     def when_not_matched_by_source_update(
         self, set: Mapping[str, str | Expr], where: str | Expr | None = None
     ) -> MergeBuilder:
-        """Sets columns of target rows that no source row matches, if `where` is true."""
+        """Sets columns of target rows that no source row matches, if `where` is true.
+
+        Raises InvalidArgumentError, ExpressionError.
+        """
         return self._with("not matched by source", "update", texts(set), where)
 
     def when_not_matched_by_source_delete(self, where: str | Expr | None = None) -> MergeBuilder:
-        """Deletes target rows that no source row matches, if `where` is true."""
+        """Deletes target rows that no source row matches, if `where` is true. Raises ExpressionError."""
         return self._with("not matched by source", "delete", None, where)
 
     def execute(

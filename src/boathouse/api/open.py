@@ -60,6 +60,9 @@ def open(
 
 
 def detect(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The formats that have a table at the path: none, one, or more than one."""
+    """The formats that have a table at the path: none, one, or more than one.
+
+    Raises InvalidArgumentError, MissingRequirementError, StorageError.
+    """
     with errors_at(path_text(uri)):
         return formats_at(locate(path_text(uri)), Stores(storage_options))

@@ -54,18 +54,23 @@ class Scan:
 
     @located
     def plan(self, engine: Engine = LOCAL) -> ScanPlan:
-        """Which units are read for this scan."""
+        """Which units are read for this scan. Raises CorruptTableError, UnsupportedFeatureError, ForeignPathError,
+        StorageError."""
         h = self._handle
         where = self._where if engine is LOCAL else self._bound(engine)
         return h.snapshot.plan(self._columns, where, (), engine.map)
 
     @located
     def to_arrow(self) -> pa.Table:
-        """All rows, in process."""
+        """All rows, in process.
+
+        Raises EvaluationError if the condition fails on a row, MissingFileError, CorruptTableError,
+        UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
         return read_table(LOCAL, self.plan())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows batch by batch, in bounded memory."""
+        """The rows batch by batch, in bounded memory. Raises what `to_arrow` raises, also between batches."""
         return self._batches(self.plan())
 
     def _batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
@@ -73,7 +78,7 @@ class Scan:
             yield from LOCAL.batches(plan)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow stream."""
+        """The rows as an Arrow stream. Raises what `to_arrow` raises; while the stream is read, as Arrow's errors."""
         plan = self.plan()
         return pa.RecordBatchReader.from_batches(plan.read.schema, self._batches(plan))
 
@@ -81,7 +86,8 @@ class Scan:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame. Raises MissingRequirementError if pandas is not installed."""
+        """All rows as a pandas DataFrame. Raises MissingRequirementError if pandas is not installed, and what
+        `to_arrow` raises."""
         if find_spec("pandas") is None:
             raise MissingRequirementError("pandas is not installed", advice="run pip install pandas, or use to_arrow()")
         return self.to_arrow().to_pandas()
@@ -89,13 +95,17 @@ class Scan:
     @located
     def to_spark(self, spark: Any = None) -> Any:
         """A Spark DataFrame, with native reads where that is safe; `explain()` names the scan strategy and the
-        reason."""
+        reason. Raises InvalidArgumentError without a session, and what `plan` raises; reading the rows raises Spark's
+        own errors."""
         engine = spark_engine(session(self._spark if spark is None else spark))
         return engine.scan(self.plan(engine))
 
     @located
     def count(self) -> int:
-        """The number of rows; from metadata alone if there is no predicate and every file records it."""
+        """The number of rows; from metadata alone if there is no predicate and every file records it.
+
+        Raises what `to_arrow` raises.
+        """
         h = self._handle
         if self._where is None:
             rows = h.snapshot.plan([], None, ("_pos",), LOCAL.map).rows
@@ -105,7 +115,7 @@ class Scan:
         return sum(batch.num_rows for batch in LOCAL.batches(plan))
 
     def files(self) -> list[str]:
-        """Paths of the data files that the scan would read."""
+        """Paths of the data files that the scan would read. Raises what `plan` raises."""
         return list(self.plan().units.column("path").to_pylist())
 
     def __repr__(self) -> str:
@@ -115,6 +125,9 @@ class Scan:
         return f"scan of {h.snapshot.format} table {h.location}, version {h.snapshot.version}: {columns}{where}"
 
     def explain(self) -> Explanation:
-        """Which units are read, and which are skipped by which filter; on Spark also the scan strategy."""
+        """Which units are read, and which are skipped by which filter; on Spark also the scan strategy.
+
+        Raises what `plan` raises.
+        """
         spark = self._spark
         return Explanation.of(self._handle.snapshot, self.plan(), None if spark is None else spark_engine(spark))

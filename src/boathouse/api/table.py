@@ -82,7 +82,10 @@ class Table(Later):
 
     @located
     def history(self, limit: int | None = None) -> History:
-        """Commits up to this version, newest first, as far as the table retains them."""
+        """Commits up to this version, newest first, as far as the table retains them.
+
+        Raises InvalidArgumentError, CorruptTableError, StorageError.
+        """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidArgumentError(
                 f"limit={limit!r} is not a number of commits", advice="pass for example limit=10"
@@ -91,32 +94,38 @@ class Table(Later):
 
     @located
     def files(self) -> pa.Table:
-        """The data files: path, size, rows, deleted, partition."""
+        """The data files: path, size, rows, deleted, partition. Raises CorruptTableError, StorageError."""
         return files_table(self._handle)
 
     @located
     def detail(self) -> dict[str, Any]:
-        """Format, version, size, rows, files, partitioning, protocol and features."""
+        """Format, version, size, rows, files, partitioning, protocol and features.
+
+        Raises CorruptTableError, StorageError.
+        """
         return detail(self._handle)
 
     def scan(self, columns: Sequence[str] | None = None, where: str | Expr | None = None) -> Scan:
-        """Some columns of the rows for which `where`, Spark SQL text, is true; lazy."""
+        """Some columns of the rows for which `where`, Spark SQL text or an expression, is true; lazy.
+
+        Raises ColumnNotFoundError, ExpressionError, InvalidArgumentError.
+        """
         return Scan(self._handle, columns, where, self._spark, self._timezone)
 
     def to_arrow(self) -> pa.Table:
-        """The whole table in process."""
+        """The whole table in process. Raises what `Scan.to_arrow` raises."""
         return self.scan().to_arrow()
 
     def to_pandas(self) -> Any:
-        """The whole table as a pandas DataFrame."""
+        """The whole table as a pandas DataFrame. Raises what `Scan.to_pandas` raises."""
         return self.scan().to_pandas()
 
     def to_spark(self, spark: Any = None) -> Any:
-        """The whole table as a Spark DataFrame."""
+        """The whole table as a Spark DataFrame. Raises what `Scan.to_spark` raises."""
         return self.scan().to_spark(spark)
 
     def count(self) -> int:
-        """How many rows."""
+        """How many rows. Raises what `Scan.count` raises."""
         return self.scan().count()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -225,6 +234,7 @@ class Table(Later):
 
         `source` is anything that `append` accepts; `on` is the condition under which rows match, in which columns are
         named by `sides`; with `merge_schema`, columns that only the source has are added. See MergeBuilder.
+        Raises InvalidArgumentError, ExpressionError.
         """
         with errors_at(self.uri):
             engine = self._engine(engine_for(source))
@@ -277,14 +287,20 @@ class Table(Later):
 
     @located
     def find_write(self, write_id: str) -> Version | None:
-        """The version that a write created, by its write id; resolves a CommitUnknownError."""
+        """The version that a write created, by its write id, or None; resolves a CommitUnknownError.
+
+        Raises InvalidArgumentError, CorruptTableError, StorageError.
+        """
         if not isinstance(write_id, str) or not write_id:
             raise InvalidArgumentError(f"{write_id!r} is not a write id", advice="pass WriteResult.write_id")
         return self._handle.snapshot.find_write(write_id)
 
     @located
     def refresh(self) -> Table:
-        """Moves to the newest version; returns itself."""
+        """Moves to the newest version, unless the table was opened at a version or time; returns itself.
+
+        Raises TableNotFoundError if the table is gone, CorruptTableError, UnsupportedFeatureError, StorageError.
+        """
         h = self._handle
         if not h.pinned:
             self._handle = replace(h, snapshot=h.snapshot.newest())

@@ -291,12 +291,20 @@ class Function(Expr):
 
 
 def col(name: str) -> Column:
-    """The column `name`; `a.b` is the field b of the struct a, and a name with dots of its own is in backticks."""
+    """The column `name`; `a.b` is the field b of the struct a, and a name with dots of its own is in backticks.
+
+    Raises ExpressionError for what is not a string.
+    """
+    if not isinstance(name, str):
+        raise ExpressionError(f"{name!r} is not the name of a column", advice="pass the name as a string")
     return Column(steps(name))
 
 
 def lit(value: object) -> Expr:
-    """A Python value as a constant; aware datetimes are TIMESTAMP, naive ones TIMESTAMP_NTZ. An expression stays."""
+    """A Python value as a constant; aware datetimes are TIMESTAMP, naive ones TIMESTAMP_NTZ. An expression stays.
+
+    Raises ExpressionError for values of other types.
+    """
     return value if isinstance(value, Expr) else Literal.of(value)
 
 
