@@ -23,6 +23,12 @@ Operators: `=`, `==`, `!=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `AND`, `OR`, `NOT
 `ILIKE`, `IS [NOT] NULL`, `IS [NOT] TRUE`, `+`, `-`, `*`, `/`, `%`, `DIV`, `||`, `CASE`, `CAST(x AS type)`, `TRY_CAST`,
 `DATE '2026-11-20'`, `TIMESTAMP '...'`, `a.b` for fields of structs.
 
+The same can be put together in Python, wherever text is accepted: `(bh.col("a") > 3) & bh.col("s").is_null()`.
+`bh.col("a.b")` is a field of a struct, ``bh.col("`a.b`")`` a column whose name has a dot; `bh.lit(x)` is a constant.
+There are `<`, `<=`, `>`, `>=`, `+`, `-`, `*`, `/`, `&`, `|`, `~`, and the methods `eq`, `ne`, `is_null`, `is_in` and
+`like`; functions are for text only. `==` compares expressions as values, so use `eq` and `ne`; `and`, `or` and `not`
+raise TypeError.
+
 ## Time zones
 
 A TIMESTAMP is an instant. Its date, its hour, its string, its comparison with a DATE or a TIMESTAMP_NTZ, and the

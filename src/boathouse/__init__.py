@@ -3,6 +3,9 @@
 import boathouse as bh
 t = bh.open("/data/flights")
 t.scan(columns=["carrier"], where="month = 6").to_arrow()
+
+Public are the names exported here and by `boathouse.variant`, `boathouse.errors` and `boathouse.types`, and the methods
+of what they return. All other modules are internal: they change without notice.
 """
 
 from importlib import import_module
