@@ -66,13 +66,13 @@ class PlanMaker:
         where: Any = None,
         output: Sequence[str] | None = None,
         format: str = "delta",
-        options: Mapping[str, Any] | None = None,
+        diverged: bool = True,
     ) -> ScanPlan:
         partition = pa.struct([pa.field(str(i), to_arrow_type(t)) for i, t in self.partition.items()])
         units = pa.Table.from_pylist(self.units, schema=files_schema(partition, pa.struct([]), pa.struct([])))
         deletes = pa.Table.from_pylist(self.deletes, schema=deletes_schema())
         names = tuple(c.name for c in columns) if output is None else tuple(output)
-        read = ReadSpec(format, data_files(Stores()), tuple(columns), names, tuple(hidden), where, dict(options or {}))
+        read = ReadSpec(format, data_files(Stores()), tuple(columns), names, tuple(hidden), where, diverged=diverged)
         return ScanPlan.of(read, units, deletes, where, Tally())
 
 

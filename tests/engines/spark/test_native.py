@@ -243,16 +243,14 @@ def test_swapped_names_under_a_filter(engine, make_plan):
         ReadColumn("a", T.INT64, physical=("a",), field_id=2),
     ]
     schema = T.Schema(tuple(T.Field(c.name, c.type) for c in columns))
-    plan = maker.plan(columns, format="iceberg", options={"names_diverged": True})
+    plan = maker.plan(columns, format="iceberg", diverged=True)
     assert engine.route(plan).via == "tasks"
     frame = engine.scan(plan)
     assert sorted(r["b"] for r in frame.where("b < 2").collect()) == [0, 1]
     assert frame.where("a < 102").count() == 2
     assert frame.where("a is null").count() == 0
     assert frame.agg({"a": "sum"}).collect()[0][0] == sum(range(100, 1100))
-    filtered = maker.plan(
-        columns, where=bind_predicate(parse("b < 2"), schema), format="iceberg", options={"names_diverged": True}
-    )
+    filtered = maker.plan(columns, where=bind_predicate(parse("b < 2"), schema), format="iceberg", diverged=True)
     assert engine.route(filtered).via == "tasks"
     assert engine.scan(filtered).count() == 2
 
