@@ -23,6 +23,7 @@ from boathouse.expr.parse import parse
 from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
+from boathouse.ops.compact import Compact
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
 from boathouse.ops.merge import Merge
@@ -237,6 +238,31 @@ class Table(Later):
             return self._run(engine, merge, options, True)
 
         return MergeBuilder(self.uri, run, lambda clauses: Merge(rows, str(on), clauses, sides, merge_schema))
+
+    @located
+    def optimize(
+        self,
+        where: str | Expr | None = None,
+        *,
+        target_file_bytes: int | None = None,
+        commit_bytes: int | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Rewrites small files of a partition as larger ones, without their deleted rows; no row changes.
+
+        `where` names partition columns only. More than `commit_bytes` of files are rewritten in several commits, which
+        `WriteResult.versions` lists. Raises InvalidArgumentError for another column, CommitConflictError,
+        CommitUnknownError, ReadOnlyError.
+        """
+        options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
+        if commit_bytes is not None and (isinstance(commit_bytes, bool) or not isinstance(commit_bytes, int)):
+            raise InvalidArgumentError(f"commit_bytes={commit_bytes!r} is not a number", advice="pass 100 << 30")
+        self._handle.check_open()
+        parsed = None if where is None else condition(where)
+        write = Compact(parsed) if commit_bytes is None else Compact(parsed, commit_bytes)
+        return self._run(engine_for(None, self._spark), write, options, where is not None)
 
     @located
     def add_column(
