@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, located, texts
+from boathouse.api.changes import Changes
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.later import Later
@@ -36,7 +38,7 @@ from boathouse.ops.update import Update
 from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
-from boathouse.table.location import Version
+from boathouse.table.location import At, Version
 from boathouse.table.snapshot import HistoryEntry
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.text import parse_type
@@ -104,6 +106,29 @@ class Table(Later):
     def scan(self, columns: Sequence[str] | None = None, where: str | Expr | None = None) -> Scan:
         """Some columns of the rows for which `where`, Spark SQL text, is true; lazy."""
         return Scan(self._handle, columns, where, self._spark, self._timezone)
+
+    @located
+    def changes(
+        self,
+        start: Version,
+        end: Version | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Expr | None = None,
+    ) -> Changes:
+        """The rows that the commits from version `start` to `end` inserted and deleted, both included; lazy.
+
+        `end` is by default this table's version. `start=0` is the first commit in every format. An updated row is a
+        delete and an insert. Rows are found by comparing the files of neighbouring versions, and read with the schema
+        of `end`: columns that a version lacks are null. When rows are requested, raises VersionNotFoundError if a
+        version is gone, UnsupportedFeatureError if a schema was replaced in between.
+        """
+        for name, version in (("start", start), ("end", end)):
+            if isinstance(version, bool) or not isinstance(version, int | None) or (version is None and name == "start"):
+                raise InvalidArgumentError(f"{name}={version!r} is not a version", advice="pass a number of history()")
+        snapshot = self._handle.snapshot
+        if end is not None and end != snapshot.version:
+            snapshot = registry.load(snapshot.format).open(snapshot.context, At(version=end))
+        return Changes(snapshot, start, columns, where, self._spark, self._timezone)
 
     def to_arrow(self) -> pa.Table:
         """The whole table in process."""

@@ -21,7 +21,8 @@ from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At
-from boathouse.table.metadata_columns import OF_EVERY_UNIT, ROW_ID, check_offered
+from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
+from boathouse.table.metadata_columns import ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import Capabilities, HistoryEntry
 from boathouse.table.tasks import ReadColumn, ReadSpec, WriteContext
@@ -36,7 +37,7 @@ from toy_format.state import TABLES, Deletes, Document, State, Unit
 MAIN = "main"
 
 
-OFFERED = OF_EVERY_UNIT | {ROW_ID}
+OFFERED = OF_EVERY_FORMAT | {ROW_ID}
 CAPABILITIES = Capabilities(deletes="vectors", partitions=True, transforms=True)
 
 
@@ -217,6 +218,8 @@ class ToySnapshot:
                 write_id=at.write_id,
                 message=at.message,
                 metadata=at.metadata,
+                parent=at.parent,
+                data_change=at.operation != "replace",
             )
             at = TABLES[self.location.uri].versions.get(at.parent)
 
