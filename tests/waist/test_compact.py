@@ -126,7 +126,7 @@ def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, local_only, tm
 
 def test_one_partition_is_chosen(table, make_people):
     if table.format == "lance":
-        with pytest.raises(errors.InvalidArgumentError, match="city.*is not a partition column"):
+        with pytest.raises(errors.InvalidArgumentError, match=r"city.*is not a partition column"):
             table.optimize("city = 'Oslo'")
         return
     with pytest.raises(errors.InvalidArgumentError, match=r"`id` is not a partition column.*[Nn]ame only city"):

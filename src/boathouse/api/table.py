@@ -123,7 +123,7 @@ class Table(Later):
         version is gone, UnsupportedFeatureError if a schema was replaced in between.
         """
         for name, version in (("start", start), ("end", end)):
-            if isinstance(version, bool) or not isinstance(version, int | None) or (version is None and name == "start"):
+            if isinstance(version, bool) or not isinstance(version, int if name == "start" else int | None):
                 raise InvalidArgumentError(f"{name}={version!r} is not a version", advice="pass a number of history()")
         snapshot = self._handle.snapshot
         if end is not None and end != snapshot.version:

@@ -47,7 +47,7 @@ class Compact:
     operation: ClassVar[Operation] = "replace"
 
     def plan(self, start: Start) -> WritePlan:
-        snapshot, context = start.snapshot, start.context()
+        context = start.context()
         scan = self._scan(start)
         groups = _groups(scan.units, context)
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
