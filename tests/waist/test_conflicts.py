@@ -230,7 +230,7 @@ MUST_WORK = {
     ("overwrite", "overwrite"),
 }
 """(ours, theirs) that may not fail: nobody would see why."""
-OVER_LANCE = {("append", "overwrite")}
+OVER_LANCE = {("append", "overwrite"), ("compact", "overwrite")}
 """An overwrite begins a Lance table anew: what was planned before it is refused, as its own library does."""
 
 
