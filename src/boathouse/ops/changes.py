@@ -50,7 +50,7 @@ class ChangesPlan:
     def rows(self, engine: Engine) -> Rel:
         """The changed rows with the columns of CHANGES, commit by commit, deletes first."""
         parts = [part for commit in self.commits for part in self._of(commit, engine)]
-        return engine.union(parts) if parts else engine.scan(replace(self.empty, read=self._read(self.output)))
+        return engine.union(parts) if parts else engine.scan(self._nothing())
 
     def _of(self, commit: CommitChanges, engine: Engine) -> Iterator[Rel]:
         lost, gained = commit.lost, commit.gained
@@ -73,7 +73,10 @@ class ChangesPlan:
         }
         keys = EQUALITY in rows.deletes.column("kind").to_pylist()
         read = replace(self._read(output, keys), constants=known, version=rows.version)
-        return ScanPlan(read, rows.units, rows.deletes, read.where, Tally())
+        return ScanPlan.of(read, rows.units, rows.deletes, read.where, Tally())
+
+    def _nothing(self) -> ScanPlan:
+        return self.empty.narrowed(self.empty.units, self._read(self.output))
 
     def _read(self, output: tuple[str, ...], keys: bool = False) -> ReadSpec:
         """With `keys`, the columns by which equality deletes find their rows are read too."""
@@ -118,7 +121,7 @@ def plan_changes(
                 _check_readable(plans.snapshot(version), end, rows)
         if lost.any or gained.any:
             commits.append(CommitChanges(entry, lost, gained))
-    return ChangesPlan(read, tuple(output), replace(last, units=last.units.slice(0, 0)), tuple(commits))
+    return ChangesPlan(read, tuple(output), last.narrowed(last.units.slice(0, 0), last.read), tuple(commits))
 
 
 def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:

@@ -17,9 +17,9 @@ from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.tasks.routing import same
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
 from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles
-from boathouse.table.plan import ScanPlan, compact
+from boathouse.table.plan import ScanPlan, compact, deletes_of
 from boathouse.table.snapshot import Snapshot
-from boathouse.table.tasks import WriteContext
+from boathouse.table.tasks import ScanTask, WriteContext
 
 NEAR: Final = 0.75
 """A file of at least this part of the target size stays as it is."""
@@ -79,12 +79,12 @@ class Compact:
         if where is not None:
             _check_partition_columns(where, snapshot)
         plan = snapshot.plan(None, where, (), start.engine.map, classify=where is not None)
-        units = plan.units
-        if where is not None and plan.certain is not None:
-            units = units.filter(plan.certain)
+        units, certain = plan.units, plan.whole.certain
+        if where is not None and certain is not None:
+            units = units.filter(certain)
         if self.own:
             units = units.filter(pc.invert(pc.is_in(units.column("path"), pa.array(sorted(self.own)))))
-        return replace(plan, units=units, read=replace(plan.read, where=None), where=None, certain=None)
+        return plan.narrowed(units, replace(plan.read, where=None))
 
 
 def _check_partition_columns(where: Expr, snapshot: Snapshot) -> None:
@@ -160,4 +160,4 @@ def _first_commit(groups: Sequence[list[int]], sizes: Sequence[int], commit_byte
 
 def _task(scan: ScanPlan, group: Sequence[int], context: WriteContext) -> CopyTask:
     units = compact(scan.units.take(pa.array(group, pa.int64())))
-    return CopyTask(replace(scan, units=units).task(range(len(group))), (None,) * len(group), context)
+    return CopyTask(ScanTask(scan.read, units, deletes_of(units, scan.deletes)), (None,) * len(group), context)
