@@ -103,6 +103,7 @@ WRITES: dict[str, Write] = {
     "overwrite": Write(lambda t: t.overwrite(rows(200)), _overwrite(200)),
     "overwrite where": Write(lambda t: t.overwrite(rows(1, 1), where="id < 4"), _replace(lambda i: i >= 4, 1, 1)),
     "overwrite schema": Write(lambda t: t.overwrite(pa.table({"other": ["x"]}), overwrite_schema=True), _schema),
+    "compact": Write(lambda t: t.optimize(), lambda s: s),
     "add column": Write(lambda t: t.add_column("extra", "int"), _column("extra")),
     "add other column": Write(lambda t: t.add_column("second", "int"), _column("second")),
     "set properties": Write(lambda t: t.set_properties({"a": "1"}), _properties(a="1")),
@@ -212,11 +213,14 @@ def test_two_writes_are_serial(format_name, tmp_path, monkeypatch, ours, theirs)
 
 MUST_WORK = {
     *itertools.product(
-        ["append"], ["append", "delete", "delete all", "overwrite", "set properties", "overwrite where"]
+        ["append"], ["append", "compact", "delete", "delete all", "overwrite", "set properties", "overwrite where"]
     ),
     *itertools.product(
         ["delete", "delete the same file", "delete all", "overwrite", "overwrite where"],
-        ["append", "delete", "delete the same file", "set properties", "overwrite where"],
+        ["append", "compact", "delete", "delete the same file", "set properties", "overwrite where"],
+    ),
+    *itertools.product(
+        ["compact"], ["append", "compact", "delete", "delete all", "set properties", "overwrite", "overwrite where"]
     ),
     ("set properties", "append"),
     ("add column", "append"),
@@ -226,7 +230,7 @@ MUST_WORK = {
     ("overwrite", "overwrite"),
 }
 """(ours, theirs) that may not fail: nobody would see why."""
-OVER_LANCE = {("append", "overwrite")}
+OVER_LANCE = {("append", "overwrite"), ("compact", "overwrite")}
 """An overwrite begins a Lance table anew: what was planned before it is refused, as its own library does."""
 
 

@@ -181,6 +181,11 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return Counter(map(canonical, rows))
 
 
+def zeroless(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """A bag in which the two zeros are one."""
+    return bag([{k: v + 0.0 if isinstance(v, float) else v for k, v in r.items()} for r in rows])
+
+
 @dataclass(frozen=True)
 class State:
     columns: tuple[str, ...]
@@ -295,6 +300,13 @@ class Life(RuleBasedStateMachine):
         if done.version is not None:
             self.set_rows(stay, done.version)
 
+    @rule(who=WHO, size=st.sampled_from([None, 4000]), most=st.sampled_from([None, 1]))
+    def optimize(self, who: int, size: int | None, most: int | None) -> None:
+        done = self.handles[who].optimize(target_file_bytes=size, commit_bytes=most)
+        assert (done.rows_added, done.rows_deleted, done.version is None) == (0, 0, not done.versions)
+        for version in done.versions:
+            self.landed(version)
+
     @rule(who=WHO)
     def add_column(self, who: int) -> None:
         name = next((c for c in EXTRA if c not in self.now.columns), None)
@@ -337,6 +349,23 @@ class Life(RuleBasedStateMachine):
         assert table.schema.names == then.columns
         assert bag(table.to_arrow().to_pylist()) == bag(list(then.rows))
         assert table.count() == len(then.rows)
+
+    @rule(data=st.data())
+    def changes(self, data: Any) -> None:
+        if not self.order:
+            return
+        first = data.draw(st.integers(0, len(self.order) - 1))
+        last = data.draw(st.integers(first, len(self.order) - 1))
+        table = bh.open(self.uri, format=self.format)
+        found = table.changes(self.order[first], self.order[last]).to_arrow().to_pylist()
+        columns = self.past[self.order[last]].columns
+        rows = self.past[self.order[first - 1]].rows if first else ()
+        left = zeroless([{c: r.get(c) for c in columns} for r in rows])
+        for r in found:
+            assert r["_commit_version"] in self.order[first : last + 1]
+            one = zeroless([{c: r[c] for c in columns}])
+            left = left + one if r["_change_type"] == "insert" else left - one
+        assert left == zeroless(list(self.past[self.order[last]].rows))
 
     @invariant()
     def agrees(self) -> None:

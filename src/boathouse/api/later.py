@@ -26,16 +26,6 @@ class Later:
         raise _not_yet("drop_column", "overwrite(rows, overwrite_schema=True) rewrites the table with other columns")
 
     @located
-    def changes(self, *args: Any, **options: Any) -> NoReturn:
-        """Not offered yet: raises UnsupportedFeatureError."""
-        raise _not_yet("changes", "history() lists the commits, and open(version=...) reads each of them")
-
-    @located
-    def optimize(self, *args: Any, **options: Any) -> NoReturn:
-        """Not offered yet: raises UnsupportedFeatureError."""
-        raise _not_yet("optimize", "run it with the format's own library")
-
-    @located
     def vacuum(self, *args: Any, **options: Any) -> NoReturn:
         """Not offered yet: raises UnsupportedFeatureError."""
         raise _not_yet("vacuum", "run it with the format's own library")

@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from boathouse import registry
 from boathouse.api.arguments import condition, condition_text, errors_at, flag, located, texts
+from boathouse.api.changes import Changes
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.later import Later
@@ -22,6 +24,7 @@ from boathouse.errors import InvalidArgumentError, SchemaError
 from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
+from boathouse.ops.compact import Compact
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
 from boathouse.ops.merge import Merge
@@ -34,7 +37,7 @@ from boathouse.ops.update import Update
 from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
-from boathouse.table.location import Version
+from boathouse.table.location import At, Version
 from boathouse.table.snapshot import HistoryEntry
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.text import parse_type
@@ -111,6 +114,29 @@ class Table(Later):
         Raises ColumnNotFoundError, ExpressionError, InvalidArgumentError.
         """
         return Scan(self._handle, columns, where, self._spark, self._timezone)
+
+    @located
+    def changes(
+        self,
+        start: Version,
+        end: Version | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Expr | None = None,
+    ) -> Changes:
+        """The rows that the commits from version `start` to `end` inserted and deleted, both included; lazy.
+
+        `end` is by default this table's version. `start=0` is the first commit in every format. An updated row is a
+        delete and an insert. Rows are found by comparing the files of neighbouring versions, and read with the schema
+        of `end`: columns that a version lacks are null. When rows are requested, raises VersionNotFoundError if a
+        version is gone, UnsupportedFeatureError if a schema was replaced in between.
+        """
+        for name, version in (("start", start), ("end", end)):
+            if isinstance(version, bool) or not isinstance(version, int if name == "start" else int | None):
+                raise InvalidArgumentError(f"{name}={version!r} is not a version", advice="pass a number of history()")
+        snapshot = self._handle.snapshot
+        if end is not None and end != snapshot.version:
+            snapshot = registry.load(snapshot.format).open(snapshot.context, At(version=end))
+        return Changes(snapshot, start, columns, where, self._spark, self._timezone)
 
     def to_arrow(self) -> pa.Table:
         """The whole table in process. Raises what `Scan.to_arrow` raises."""
@@ -247,6 +273,31 @@ class Table(Later):
             return self._run(engine, merge, options, True)
 
         return MergeBuilder(self.uri, run, lambda clauses: Merge(rows, matches, clauses, sides, merge_schema))
+
+    @located
+    def optimize(
+        self,
+        where: str | Expr | None = None,
+        *,
+        target_file_bytes: int | None = None,
+        commit_bytes: int | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Rewrites small files of a partition as larger ones, without their deleted rows; no row changes.
+
+        `where` names partition columns only. More than `commit_bytes` of files are rewritten in several commits, which
+        `WriteResult.versions` lists. Raises InvalidArgumentError for another column, CommitConflictError,
+        CommitUnknownError, ReadOnlyError.
+        """
+        options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
+        if commit_bytes is not None and (isinstance(commit_bytes, bool) or not isinstance(commit_bytes, int)):
+            raise InvalidArgumentError(f"commit_bytes={commit_bytes!r} is not a number", advice="pass 100 << 30")
+        self._handle.check_open()
+        parsed = None if where is None else condition(where)
+        write = Compact(parsed) if commit_bytes is None else Compact(parsed, commit_bytes)
+        return self._run(engine_for(None, self._spark), write, options, where is not None)
 
     @located
     def add_column(

@@ -19,6 +19,8 @@ from boathouse.table.location import Version
 from boathouse.table.snapshot import HistoryEntry
 
 _FIRST_BYTES: Final = 1 << 16
+_REWRITES: Final = ("OPTIMIZE", "REORG")
+"""Operations of the reference implementation that change no row."""
 
 
 def history(snapshot: DeltaSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
@@ -61,6 +63,8 @@ def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
         write_id if isinstance(write_id, str) else None,
         message if message is None or isinstance(message, str) else json.dumps(message),
         metadata if isinstance(metadata, dict) else {},
+        version - 1 if version else None,
+        operation not in _REWRITES,
     )
 
 

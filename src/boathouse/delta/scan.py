@@ -19,13 +19,12 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.parquet.resolve import Matching
 from boathouse.table.classify import classified
-from boathouse.table.metadata_columns import OF_EVERY_UNIT, check_offered
+from boathouse.table.metadata_columns import OFFERED, check_offered
 from boathouse.table.plan import PlannedUnits, ScanPlan, Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
 from boathouse.types import Field
 
-OFFERED: Final = OF_EVERY_UNIT
 _MATCHING: Final = Matching(physical_name=physical_name)
 
 

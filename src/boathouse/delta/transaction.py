@@ -114,7 +114,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
     removed = [{"remove": r} for r in _removes(change, newest, now)]
     added = [{"add": a} for a in _adds(change)]
-    if removed and newest is not None and newest.metadata.flag("delta.appendOnly"):
+    if removed and change.data_change and newest is not None and newest.metadata.flag("delta.appendOnly"):
         raise ConstraintViolationError(
             "the table is append-only (delta.appendOnly=true): nothing may be changed or deleted",
             where=change.location.uri,
@@ -250,11 +250,12 @@ def _commit_info(
     change: Change, newest: DeltaSnapshot | None, now: int, added: list[Action], removed: list[Action]
 ) -> Action:
     operation, parameters = _operation(change, newest)
+    snapshot_isolation = change.isolation == "snapshot" or not change.data_change
     info: Action = {
         "timestamp": now,
         "operation": operation,
         "operationParameters": parameters,
-        "isolationLevel": "SnapshotIsolation" if change.isolation == "snapshot" else "Serializable",
+        "isolationLevel": "SnapshotIsolation" if snapshot_isolation else "Serializable",
         "isBlindAppend": bool(added) and not removed and change.reads.blind,
         "operationMetrics": _metrics(change, operation, added, removed),
         "engineInfo": engine_info(),
@@ -301,6 +302,9 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "add-columns":
             columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
             return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
+        case "replace":
+            predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
+            return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}
     return change.operation.upper().replace("-", " "), parameters
 
 
@@ -318,11 +322,28 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
         metrics = {"numAddedFiles": len(added), "numRemovedFiles": len(removed), "numCopiedRows": rows}
         if "rows_deleted" in change.metrics:
             metrics["numDeletedRows"] = change.metrics["rows_deleted"]
+    elif operation == "OPTIMIZE":
+        metrics = _optimize_metrics([a["add"]["size"] for a in added], [r["remove"] for r in removed])
     elif added or removed:
         metrics = {"numFiles": len(added), "numOutputRows": rows, "numOutputBytes": size}
         if removed:
             metrics["numRemovedFiles"] = len(removed)
     return {k: str(v) for k, v in {**metrics, **change.metrics}.items()}
+
+
+def _optimize_metrics(added: list[int], removed: list[Action]) -> dict[str, int]:
+    metrics = {
+        "numRemovedFiles": len(removed),
+        "numRemovedBytes": sum(r["size"] or 0 for r in removed),
+        "numAddedFiles": len(added),
+        "numAddedBytes": sum(added),
+        "numDeletionVectorsRemoved": sum("deletionVector" in r for r in removed),
+    }
+    if added:
+        sizes = sorted(added)
+        parts = {"minFileSize": 0, "p25FileSize": 1, "p50FileSize": 2, "p75FileSize": 3, "maxFileSize": 4}
+        metrics |= {name: sizes[(len(sizes) - 1) * quarter // 4] for name, quarter in parts.items()}
+    return metrics
 
 
 def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
+from boathouse.arrow.rows import subtract
 from boathouse.arrow.schema import from_arrow, to_arrow_field
 from boathouse.compute.evaluate import evaluate, mask
 from boathouse.engines.join import join
@@ -87,6 +88,13 @@ class LocalEngine:
         self, left: Batches, right: Batches, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
     ) -> Batches:
         return join(left, right, on, how, sides)
+
+    def union(self, rels: Sequence[Batches]) -> Batches:
+        return Batches(rels[0].schema, lambda: (b for rel in rels for b in rel.open()), zone=self._zone)
+
+    def subtract(self, left: Batches, right: Batches, columns: Sequence[str]) -> Batches:
+        schema = pa.schema([left.schema.field(n) for n in columns])
+        return Batches(schema, lambda: subtract(left.open(), right.table(), columns), zone=self._zone)
 
     def summary(self, rel: Batches, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:
         return summarize(rel, aggregates)

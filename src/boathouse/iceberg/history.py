@@ -49,6 +49,8 @@ def _entry(document: Mapping[str, Any], where: str) -> HistoryEntry:
         write_id=summary.get(WRITE_ID),
         message=summary.get(MESSAGE),
         metadata=user_metadata(summary),
+        parent=document.get("parent-snapshot-id"),
+        data_change=summary.get("operation") != "replace",
     )
 
 

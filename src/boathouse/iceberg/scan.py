@@ -23,7 +23,7 @@ from boathouse.iceberg.tasks import MappedIds
 from boathouse.iceberg.values import Physical, initial_default, physical_list
 from boathouse.parquet.resolve import Matching
 from boathouse.table.classify import classified
-from boathouse.table.metadata_columns import OF_EVERY_UNIT, check_offered
+from boathouse.table.metadata_columns import OFFERED, check_offered
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
@@ -53,7 +53,7 @@ def plan(
     deletes."""
     schema = snapshot.schema
     output = tuple(schema.names if columns is None else (schema.field(c).name for c in columns))
-    check_offered(hidden, OF_EVERY_UNIT, "Iceberg", snapshot.location.uri)
+    check_offered(hidden, OFFERED, "Iceberg", snapshot.location.uri)
     tally = Tally()
     units, certain = _units(snapshot, where, tally, classify, map)
     _check_formats(units)

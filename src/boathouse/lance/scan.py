@@ -19,7 +19,7 @@ from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.classify import classified
-from boathouse.table.metadata_columns import OF_EVERY_UNIT, check_offered
+from boathouse.table.metadata_columns import OFFERED, check_offered
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
@@ -41,7 +41,7 @@ def plan(
 
     Without statistics only a constant `where` is certain.
     """
-    check_offered(hidden, OF_EVERY_UNIT, "Lance", snapshot.location.uri)
+    check_offered(hidden, OFFERED, "Lance", snapshot.location.uri)
     tally = Tally()
     schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
     certain = None

@@ -25,11 +25,12 @@ def _edits(table: Sequence[Field], data: Sequence[Field], parent: tuple[str, ...
             have = table[hits[0]]
             if isinstance(have.type, StructType) and isinstance(f.type, StructType):
                 yield from _edits(have.type.fields, f.type.fields, (*parent, have.name))
-            elif _wider(have.type, f.type):
+            elif wider(have.type, f.type):
                 yield SetType((*parent, have.name), f.type)
 
 
-def _wider(have: DataType, given: DataType) -> bool:
+def wider(have: DataType, given: DataType) -> bool:
+    """Whether every value of the first type is one of the second, of the same kind."""
     match have, given:
         case (IntegerType(a, True), IntegerType(b, True)) | (FloatType(a), FloatType(b)):
             return b > a

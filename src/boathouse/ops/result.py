@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from html import escape
 
 import pyarrow as pa
@@ -15,7 +15,10 @@ from boathouse.table.location import Version
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """`version` is None for a dry run, and for a write that had nothing to do (`skipped` says why)."""
+    """`version` is None for a dry run, and for a write that had nothing to do (`skipped` says why).
+
+    `versions` are those of all commits of the operation in order; `version` is the last, `write_id` is its own.
+    """
 
     operation: str
     version: Version | None
@@ -31,12 +34,15 @@ class WriteResult:
     write_id: str | None = None
     dry_run: bool = False
     skipped: str | None = None
+    versions: tuple[Version, ...] = ()
 
     def __repr__(self) -> str:
         if self.dry_run:
             head = f"{self.operation} (dry run, nothing written)"
         elif self.version is None:
             head = f"{self.operation}: nothing to do" + (f", {self.skipped}" if self.skipped else "")
+        elif len(self.versions) > 1:
+            head = f"{self.operation} -> versions {', '.join(map(str, self.versions))}"
         else:
             head = f"{self.operation} -> version {self.version}"
         return ": ".join(part for part in (head, ", ".join(self._parts())) if part)
@@ -58,7 +64,7 @@ class WriteResult:
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(f.name)}</th><td>{escape(str(getattr(self, f.name)))}</td></tr>"
             for f in fields(self)
-            if getattr(self, f.name) not in (None, 0, 0.0, False)
+            if getattr(self, f.name) not in (None, 0, 0.0, False, ())
         )
         return f"<table>{rows}</table>"
 
@@ -82,7 +88,16 @@ def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], ve
         rows_copied=sum(total(o, "copied") for o in outcomes),
         bytes_added=sum(total(a, "size") for a in added),
         write_id=None if change is None else change.write_id,
+        versions=() if version is None else (version,),
     )
+
+
+def joined(first: WriteResult, then: WriteResult) -> WriteResult:
+    """The result of two commits of one operation."""
+    summed = (*FIGURES, "bytes_added", "seconds", "retries")
+    total = {name: getattr(first, name) + getattr(then, name) for name in summed}
+    last = first if then.version is None else then
+    return replace(last, **total, versions=(*first.versions, *then.versions))
 
 
 def metrics_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from boathouse.bits import entropy
 from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.result import WriteResult, metrics_of, result_of
+from boathouse.ops.result import WriteResult, joined, metrics_of, result_of
 from boathouse.ops.write import Done, LaterWork, Planned, RowWork, Start, TaskWork, Work, Write
 from boathouse.table.change import Change
 from boathouse.table.commit import SLOW_SECONDS, CommitOutcome, Committed, Conflicted, commit
@@ -31,8 +31,24 @@ def run(
 
     `written` are the files of its rows, if the host has written them. Returns the snapshot after the write. Raises
     CommitConflictError, CommitUnknownError, and what planning and writing raise; then no file is left behind, unless
-    the commit may have succeeded.
+    the commit may have succeeded. An operation of several commits raises after those that succeeded, and names them.
     """
+    snapshot, result, then = _one_commit(handle, engine, write, options, written)
+    while then is not None:
+        try:
+            snapshot, more, then = _one_commit(replace(handle, snapshot=snapshot), engine, then, options)
+        except BoathouseError as error:
+            done = ", ".join(map(str, result.versions))
+            error.message = f"{error.message} (after version{'s' if len(result.versions) > 1 else ''} {done})"
+            raise
+        result = joined(result, more)
+    return snapshot, result
+
+
+def _one_commit(
+    handle: Handle, engine: Engine, write: Write, options: WriteOptions, written: Done | None = None
+) -> tuple[Snapshot, WriteResult, Write | None]:
+    """The snapshot after one commit, its result, and what is left to do in another one."""
     started = entropy.current().monotonic()
     done = _Work(engine, [] if written is None else [written])
     try:
@@ -48,7 +64,7 @@ def run(
         skipped = already_applied(snapshot, options)
         if skipped is not None:
             done.discard()
-            return snapshot, WriteResult(write.operation, None, skipped=skipped)
+            return snapshot, WriteResult(write.operation, None, skipped=skipped), None
         planned = _plan(write, Start(snapshot, engine, options, write_id, handle.zone), done)
         if planned is None:
             error = error or _layout_changed(handle)
@@ -56,13 +72,14 @@ def run(
         if planned.change is None or options.dry_run:
             done.discard()
             result = result_of(write.operation, planned, done.outcomes, None)
-            return snapshot, replace(result, dry_run=options.dry_run, write_id=None)
+            return snapshot, replace(result, dry_run=options.dry_run, write_id=None), None
         change = replace(planned.change, metrics=metrics_of(write.operation, planned, done.outcomes))
         outcome = _commit(snapshot, change, done, entropy.current().monotonic() - loaded < SLOW_SECONDS)
         if isinstance(outcome, Committed):
             result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.version)
             seconds = entropy.current().monotonic() - started
-            return _after(handle, outcome), replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
+            result = replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
+            return _after(handle, outcome), result, planned.then
         if not isinstance(outcome, Conflicted):
             raise unknown_error(change)
         error = conflict_error(change, outcome)
@@ -74,7 +91,7 @@ def run(
             if skipped is None:
                 break
             done.discard()
-            return snapshot, WriteResult(write.operation, None, skipped=skipped)
+            return snapshot, WriteResult(write.operation, None, skipped=skipped), None
     done.discard()
     assert error is not None  # a plan either ends the loop or loses
     raise error

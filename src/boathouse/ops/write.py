@@ -103,13 +103,15 @@ def _layout(context: WriteContext) -> tuple[object, ...]:
 class Planned:
     """A change to commit, and metrics to report; `change` None: there is nothing to commit.
 
-    `recount` gives the removed files and rows if the change follows another snapshot than the planned one.
+    `recount` gives the removed files and rows if the change follows another snapshot than the planned one. `then` is
+    the rest of the operation, for another commit.
     """
 
     change: Change | None
     files_removed: int = 0
     rows_removed: int = 0
     recount: Callable[[Snapshot], tuple[int, int]] | None = None
+    then: Write | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Spread:
 
 
 class Engine(Protocol):
-    """Nine methods; `name` is `local` or `spark`."""
+    """Eleven methods; `name` is `local` or `spark`."""
 
     name: str
 
@@ -62,6 +62,16 @@ class Engine(Protocol):
 
         `on` names columns as `target.id`; without a side if only one side has such a column.
         In process, `right` is held in memory and `left` streams.
+        """
+
+    def union(self, rels: Sequence[Rel]) -> Rel:
+        """All rows of relations with the same columns, at least one relation; in process one after the other."""
+
+    def subtract(self, left: Rel, right: Rel, columns: Sequence[str]) -> Rel:
+        """The rows of `left` but for as many equal ones as `right` has, of which these columns are returned.
+
+        Rows are compared in all columns, which are the same in both: nulls are equal, NaN is NaN, 0.0 is -0.0. In
+        process, the distinct rows of `right` are held in memory and `left` streams.
         """
 
     def summary(self, rel: Rel, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:

@@ -46,6 +46,10 @@ METADATA_COLUMNS: Final = {
     )
 }
 OF_EVERY_UNIT: Final = frozenset({UNIT, POSITION, FILE, SPEC, SEQUENCE})
+"""Those that describe a row's place, in every format."""
+CHANGES: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+"""Those of the rows of `changes`, in their order: whoever plans gives their values (`ReadSpec.constants`)."""
+OFFERED: Final = OF_EVERY_UNIT | frozenset(CHANGES)
 """Those that every format offers."""
 
 

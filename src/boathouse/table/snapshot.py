@@ -34,7 +34,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One commit, newest first in a history."""
+    """One commit, newest first in a history.
+
+    `parent` is the version that it followed, whether that is retained or not; None for the table's first. `data_change`
+    is false if the commit is known to leave every row as it was.
+    """
 
     version: Version
     timestamp_ms: int
@@ -45,6 +49,8 @@ class HistoryEntry:
     write_id: str | None = None
     message: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    parent: Version | None = None
+    data_change: bool = True
 
 
 class Target(Protocol):

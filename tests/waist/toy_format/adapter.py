@@ -21,7 +21,8 @@ from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At
-from boathouse.table.metadata_columns import OF_EVERY_UNIT, ROW_ID, check_offered
+from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
+from boathouse.table.metadata_columns import ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan, Tally
 from boathouse.table.snapshot import Capabilities, HistoryEntry
 from boathouse.table.tasks import ReadColumn, ReadSpec, WriteContext
@@ -36,7 +37,7 @@ from toy_format.state import TABLES, Deletes, Document, State, Unit
 MAIN = "main"
 
 
-OFFERED = OF_EVERY_UNIT | {ROW_ID}
+OFFERED = OF_EVERY_FORMAT | {ROW_ID}
 CAPABILITIES = Capabilities(deletes="vectors", partitions=True, transforms=True)
 
 
@@ -217,6 +218,8 @@ class ToySnapshot:
                 write_id=at.write_id,
                 message=at.message,
                 metadata=at.metadata,
+                parent=at.parent,
+                data_change=at.operation != "replace",
             )
             at = TABLES[self.location.uri].versions.get(at.parent)
 
@@ -307,7 +310,7 @@ def _next(change: ch.Change, head: Document | None, version: int) -> Document:
                   message=change.message, metadata=change.metadata)  # fmt: skip
     for edit in change.edits:
         doc = _apply(doc, edit)
-    return doc
+    return doc if change.data_change else replace(doc, added=False)
 
 
 def _apply(doc: Document, edit: ch.Edit) -> Document:
@@ -323,7 +326,7 @@ def _apply(doc: Document, edit: ch.Edit) -> Document:
             new = Deletes("position", doc.version, rows)
             return replace(doc, deletes=(*doc.deletes, new), touched=doc.touched | frozenset(ids))
         case ch.AddFiles(outcomes):
-            return _add(doc, outcomes)
+            return _add(doc, outcomes, doc.version if edit.sequence is None else edit.sequence)
         case ch.ReplaceSchema(schema, fields):
             spec = PartitionSpec(len(doc.partitioning.specs), fields or ())
             specs = Partitioning((*doc.partitioning.specs, spec), spec.id)
@@ -341,14 +344,14 @@ def _apply(doc: Document, edit: ch.Edit) -> Document:
     return doc
 
 
-def _add(doc: Document, outcomes: pa.Table) -> Document:
+def _add(doc: Document, outcomes: pa.Table, sequence: int) -> Document:
     units = list(doc.units)
     next_row = doc.next_row_id
     for i, o in enumerate(outcomes.to_pylist()):
         stats = {f.name: (s["lower"], s["upper"], s["nulls"]) for f, s in zip(doc.schema, o["stats"].values())}
         partition = {int(k): v for k, v in o["partition"].items()}
         paths, sizes = tuple(p["path"] for p in o["parts"]), tuple(p["size"] for p in o["parts"])
-        unit = Unit(doc.version * 1000 + i, paths, sizes, o["rows"], doc.version, next_row, o["spec"], partition, stats)
+        unit = Unit(doc.version * 1000 + i, paths, sizes, o["rows"], sequence, next_row, o["spec"], partition, stats)
         units.append(unit)
         next_row += o["rows"]
     return replace(doc, units=tuple(units), next_row_id=next_row, added=True)

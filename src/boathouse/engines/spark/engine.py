@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from boathouse.engines.spark.native import native_frame
 from boathouse.engines.spark.route import Route, route
 from boathouse.engines.spark.schema import from_spark
 from boathouse.engines.spark.sources import to_frame
+from boathouse.engines.spark.subtract import subtract
 from boathouse.engines.spark.task_frames import run_tasks, scan_frame
 from boathouse.table.engine import Agg, JoinType, Spread, Sql
 from boathouse.table.plan import ScanPlan
@@ -77,6 +79,12 @@ class SparkEngine:
         self, left: DataFrame, right: DataFrame, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
     ) -> DataFrame:
         return join(left, right, on, how, sides)
+
+    def union(self, rels: Sequence[DataFrame]) -> DataFrame:
+        return reduce(DataFrame.unionAll, rels)
+
+    def subtract(self, left: DataFrame, right: DataFrame, columns: Sequence[str]) -> DataFrame:
+        return subtract(left, right, columns)
 
     def summary(self, rel: DataFrame, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:
         rows = with_columns(rel)

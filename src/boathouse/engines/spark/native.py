@@ -33,7 +33,7 @@ from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.route import as_spark_reads
 from boathouse.errors import CorruptTableError
-from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.table.metadata_columns import METADATA_COLUMNS, POSITION, UNIT
 from boathouse.table.plan import ScanPlan, deletes_of
 from boathouse.table.tasks import ReadColumn, ReadSpec, missing_data_file
 
@@ -148,7 +148,11 @@ def _named(read: ReadSpec, group: Group) -> list[Column]:
     for i, c in enumerate(read.columns):
         out.append(_value(i, c, group).alias(c.name))
     for h in read.hidden:
-        out.append(F.col(f"{_FILE}.u" if h == UNIT else _ROW).alias(h))
+        if h in read.constants:
+            type = METADATA_COLUMNS[h].type
+            out.append(restored(F.lit(read.constants[h]), type, h).alias(h))
+        else:
+            out.append(F.col(f"{_FILE}.u" if h == UNIT else _ROW).alias(h))
     return out
 
 

@@ -91,7 +91,7 @@ def _of_path(uri: str, version: tuple[int, int]) -> str | None:
 
 
 def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
-    if others := [h for h in read.hidden if h not in (UNIT, POSITION)]:
+    if others := [h for h in read.hidden if h not in (UNIT, POSITION) and h not in read.constants]:
         return f"metadata columns {', '.join(others)}"
     found = next((o for c in read.columns if (o := _of_column(c))), None)
     if found is not None:

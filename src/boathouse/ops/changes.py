@@ -1,0 +1,224 @@
+"""Changes between versions: the rows that each commit inserted or deleted, from the files of neighbouring versions.
+
+Rows that a commit only carried over to another file are an insert and a delete of the same row in one commit: they
+cancel out. A commit that is known to change no row, such as a compaction, is not read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from boathouse import registry
+from boathouse.bits.names import Names
+from boathouse.errors import UnsupportedFeatureError, VersionNotFoundError
+from boathouse.expr.tree import Expr
+from boathouse.expr.tree import columns as columns_of
+from boathouse.ops.evolve import wider
+from boathouse.ops.unit_changes import Rows, compare
+from boathouse.table.engine import Engine, Rel
+from boathouse.table.location import At, Version
+from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES, COMMIT_TIMESTAMP, COMMIT_VERSION
+from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.snapshot import HistoryEntry, MapFunction, Snapshot
+from boathouse.table.tasks import ReadSpec
+from boathouse.table.units import EQUALITY
+from boathouse.types import DataType, FixedSizeListType, ListType, MapType, StructType
+
+DELETE, INSERT = "delete", "insert"
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChanges:
+    """The rows that one commit removed and added, before those that are in both cancel out."""
+
+    entry: HistoryEntry
+    lost: Rows
+    gained: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPlan:
+    """The changes of some commits, oldest first. `read` reads all columns; `output` are those to return."""
+
+    read: ReadSpec
+    output: tuple[str, ...]
+    empty: ScanPlan
+    commits: tuple[CommitChanges, ...]
+
+    def rows(self, engine: Engine) -> Rel:
+        """The changed rows with the columns of CHANGES, commit by commit, deletes first."""
+        parts = [part for commit in self.commits for part in self._of(commit, engine)]
+        return engine.union(parts) if parts else engine.scan(self._nothing())
+
+    def _of(self, commit: CommitChanges, engine: Engine) -> Iterator[Rel]:
+        lost, gained = commit.lost, commit.gained
+        if lost.any and gained.any:
+            whole = tuple(c.name for c in self.read.columns if c.name in self.read.output)
+            for kind, rows, others in ((DELETE, lost, gained), (INSERT, gained, lost)):
+                left, right = (engine.scan(self._plan(commit, kind, found, whole)) for found in (rows, others))
+                yield engine.subtract(left, right, (*self.output, *CHANGES))
+        else:
+            for kind, rows in ((DELETE, lost), (INSERT, gained)):
+                if rows.any:
+                    yield engine.scan(self._plan(commit, kind, rows, self.output))
+
+    def _plan(self, commit: CommitChanges, kind: str, rows: Rows, output: tuple[str, ...]) -> ScanPlan:
+        entry = commit.entry
+        known = {
+            CHANGE_TYPE: kind,
+            COMMIT_VERSION: entry.version,
+            COMMIT_TIMESTAMP: entry.timestamp_ms * 1000,
+        }
+        keys = EQUALITY in rows.deletes.column("kind").to_pylist()
+        read = replace(self._read(output, keys), constants=known, version=rows.version)
+        return ScanPlan.of(read, rows.units, rows.deletes, read.where, Tally())
+
+    def _nothing(self) -> ScanPlan:
+        return self.empty.narrowed(self.empty.units, self._read(self.output))
+
+    def _read(self, output: tuple[str, ...], keys: bool = False) -> ReadSpec:
+        """With `keys`, the columns by which equality deletes find their rows are read too."""
+        where = self.read.where
+        needed = {*output, *(path[0] for path in (columns_of(where) if where is not None else ()))}
+        found = self.read.columns if keys else tuple(c for c in self.read.columns if c.name in needed)
+        return replace(self.read, columns=found, output=output)
+
+
+def plan_changes(
+    end: Snapshot,
+    start: Version,
+    columns: Sequence[str] | None = None,
+    where: Expr | None = None,
+    map: MapFunction | None = None,
+) -> ChangesPlan:
+    """The changes of the commits from `start` to the snapshot `end`, both included; `where` is bound to its schema.
+
+    Every version is read with the schema of `end`: columns that it lacks are null. Raises VersionNotFoundError if one
+    of the versions, or the one before `start`, is gone, and UnsupportedFeatureError if its files cannot be read so.
+    """
+    taken = Names(end.schema.names)
+    for name in CHANGES:
+        if taken.at(name):
+            raise UnsupportedFeatureError(
+                f"the table has a column `{name}`, which is a name of changes",
+                where=str(end.context.location),
+                advice="rename the column",
+            )
+    last = end.plan(None, None, CHANGES, map)
+    output = end.schema.names if columns is None else tuple(columns)
+    read = replace(last.read, where=where)
+    plans = _Plans(end, last, map)
+    commits = []
+    for entry in _entries(end, start):
+        if not entry.data_change:
+            continue
+        before = None if entry.parent is None else plans.at(entry.parent)
+        lost, gained = compare(before, plans.at(entry.version))
+        for version, rows in ((entry.parent, lost), (entry.version, gained)):
+            if rows.any and version is not None:
+                _check_readable(plans.snapshot(version), end, rows)
+        if lost.any or gained.any:
+            commits.append(CommitChanges(entry, lost, gained))
+    return ChangesPlan(read, tuple(output), last.narrowed(last.units.slice(0, 0), last.read), tuple(commits))
+
+
+def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
+    """The commits from `start` on, oldest first; all of them if it is 0, the version before the first."""
+    found: list[HistoryEntry] = []
+    for entry in end.history():
+        found.append(entry)
+        if entry.version == start:
+            return found[::-1]
+    if start == 0 and (not found or found[-1].parent is None):
+        return found[::-1]
+    raise VersionNotFoundError(
+        f"version {start} is not among those up to version {end.version}",
+        where=str(end.context.location),
+        advice=_retained(found),
+    )
+
+
+def _retained(entries: Sequence[HistoryEntry]) -> str:
+    versions = [str(e.version) for e in reversed(entries)]
+    if not versions:
+        return "no version with rows is retained"
+    shown = versions if len(versions) <= _SHOWN else [*versions[:2], "...", *versions[-2:]]
+    return f"the retained versions are {', '.join(shown)}"
+
+
+class _Plans:
+    """The plans of the versions of a table, of which the last two are kept."""
+
+    def __init__(self, end: Snapshot, last: ScanPlan, map: MapFunction | None) -> None:
+        self._end, self._last, self._map = end, last, map
+        self._found: dict[Version, tuple[Snapshot, ScanPlan]] = {}
+
+    def at(self, version: Version) -> ScanPlan:
+        return self._of(version)[1]
+
+    def snapshot(self, version: Version) -> Snapshot:
+        return self._of(version)[0]
+
+    def _of(self, version: Version) -> tuple[Snapshot, ScanPlan]:
+        if version == self._end.version:
+            return self._end, self._last
+        if version not in self._found:
+            if len(self._found) > 1:
+                del self._found[next(iter(self._found))]
+            snapshot = self._open(version)
+            self._found[version] = snapshot, snapshot.plan((), None, (), self._map)
+        return self._found[version]
+
+    def _open(self, version: Version) -> Snapshot:
+        end = self._end
+        try:
+            return registry.load(end.format).open(end.context, At(version=version))
+        except VersionNotFoundError as error:
+            raise VersionNotFoundError(
+                f"version {version}, which the changes start from, is gone: {error.message}",
+                where=error.where or str(end.context.location),
+                advice=f"{_retained(list(end.history()))}: start after the first of them",
+            ) from error
+
+
+def _check_readable(snapshot: Snapshot, end: Snapshot, rows: Rows) -> None:
+    """Raises UnsupportedFeatureError if the units cannot be read with the schema of `end`.
+
+    Names and ids of columns stay together, and types only become wider: where a schema was replaced, formats give ids
+    and names to other columns.
+    """
+    if snapshot.version == end.version:
+        return
+    problem = None
+    names, ids = {f.name: f for f in snapshot.schema}, {f.id: f for f in snapshot.schema if f.id is not None}
+    for f in end.schema:
+        same = ids.get(f.id) if f.id is not None else names.get(f.name)
+        if same is not None and same.name != f.name:
+            problem = f"column `{f.name}` is `{same.name}` there"
+        elif same is not None and not _fits(same.type, f.type):
+            problem = f"column `{f.name}` is {same.type} there, and {f.type} in version {end.version}"
+    for spec in set(rows.units.column("spec").to_pylist()):
+        now = {s.id: s.fields for s in end.partitioning.specs}
+        then = {s.id: s.fields for s in snapshot.partitioning.specs}
+        if now.get(spec) != then.get(spec):
+            problem = "the table is partitioned in another way there"
+    if problem is not None:
+        raise UnsupportedFeatureError(
+            f"version {snapshot.version} cannot be read with the schema of version {end.version}: {problem}",
+            where=str(end.context.location),
+            advice="ask for the changes before and after that one by one, with end=",
+        )
+
+
+def _fits(old: DataType, new: DataType) -> bool:
+    match old, new:
+        case StructType(a), StructType(b):
+            then = {f.name: f.type for f in a}
+            return all(f.name not in then or _fits(then[f.name], f.type) for f in b)
+        case (ListType(a), ListType(b)) | (FixedSizeListType(a, _), FixedSizeListType(b, _)):
+            return _fits(a.type, b.type)
+        case MapType(k, v), MapType(m, w):
+            return _fits(k.type, m.type) and _fits(v.type, w.type)
+    return old == new or wider(old, new)

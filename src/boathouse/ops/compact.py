@@ -1,0 +1,163 @@
+"""Compaction: small files of a partition become larger ones, and deleted rows are dropped; no row changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.resolve import bind_predicate
+from boathouse.expr.tree import Expr, columns
+from boathouse.ops.outcomes import data_files
+from boathouse.ops.tasks.copy import CopyTask, copy_rows
+from boathouse.ops.tasks.routing import same
+from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
+from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles
+from boathouse.table.plan import ScanPlan, compact, deletes_of
+from boathouse.table.snapshot import Snapshot
+from boathouse.table.tasks import ScanTask, WriteContext
+
+NEAR: Final = 0.75
+"""A file of at least this part of the target size stays as it is."""
+WORTH_PURGING: Final = 0.05
+"""A file of which more than this part is deleted is rewritten, whatever its size."""
+COMMIT_BYTES: Final = 256 << 30
+"""The bytes to rewrite in one commit: work that a conflict loses."""
+_UNKNOWN_SIZE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Rewrites small files, and files with many deleted rows, in groups of up to the target size.
+
+    A group has files of one partition, in the order of the plan; files that are large enough are passed over. `where`
+    names partition columns only, and selects files all of whose rows satisfy it. Every commit rewrites about
+    `commit_bytes`, at least one group; `own` are files that earlier commits of this compaction wrote. Deletes that are
+    committed after the plan and before the compaction apply to the new files, since these have the sequence number of
+    the rows' newest file. Raises InvalidArgumentError for another column in `where`.
+    """
+
+    where: Expr | None = None
+    commit_bytes: int = COMMIT_BYTES
+    own: frozenset[str] = frozenset()
+    operation: ClassVar[Operation] = "replace"
+
+    def plan(self, start: Start) -> WritePlan:
+        context = start.context()
+        scan = self._scan(start)
+        groups = _groups(scan.units, context)
+        chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
+        tasks = [_task(scan, group, context) for group in chosen]
+        work = TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], context)
+
+        def finish(outcomes: Sequence[pa.Table]) -> Planned:
+            if not chosen:
+                return Planned(None)
+            units = pa.concat_tables([t.scan.units for t in tasks])
+            added = data_files(outcomes[0])
+            edits: list[Edit] = [RemoveFiles(units)]
+            if added.num_rows:
+                edits.append(AddFiles(added, pc.max(units.column("sequence")).as_py()))
+            reads = ReadSet(units=frozenset(units.column("path").to_pylist()))
+            parameters = {} if self.where is None else {"predicate": str(self.where)}
+            change = start.change("replace", edits, reads, parameters, data_change=False)
+            own = self.own | frozenset(added.column("path").to_pylist())
+            then = replace(self, own=own) if len(chosen) < len(groups) else None
+            return Planned(change, units.num_rows, then=then)
+
+        dry = Planned(None, files_removed=sum(map(len, groups)))
+        return WritePlan((work,), finish, dry)
+
+    def _scan(self, start: Start) -> ScanPlan:
+        """The live rows of the units to choose from."""
+        snapshot = start.snapshot
+        where = None if self.where is None else bind_predicate(self.where, snapshot.schema, start.zone)
+        if where is not None:
+            _check_partition_columns(where, snapshot)
+        plan = snapshot.plan(None, where, (), start.engine.map, classify=where is not None)
+        units, certain = plan.units, plan.whole.certain
+        if where is not None and certain is not None:
+            units = units.filter(certain)
+        if self.own:
+            units = units.filter(pc.invert(pc.is_in(units.column("path"), pa.array(sorted(self.own)))))
+        return plan.narrowed(units, replace(plan.read, where=None))
+
+
+def _check_partition_columns(where: Expr, snapshot: Snapshot) -> None:
+    offered = {f.source[0] for f in snapshot.partitioning.current if f.source}
+    for path in columns(where):
+        if path[0] not in offered:
+            raise InvalidArgumentError(
+                f"`{path[0]}` is not a partition column, so it does not select whole files",
+                where=str(snapshot.context.location),
+                advice=f"name only {', '.join(sorted(offered))}" if offered else "leave where= out",
+            )
+
+
+def _groups(units: pa.Table, context: WriteContext) -> list[list[int]]:
+    """The rows of `units` that are rewritten together: of one partition, in their order, up to the target size.
+
+    A group has at least two files, or one with many deleted rows.
+    """
+    open_groups: dict[object, tuple[list[int], float]] = {}
+    found: list[list[int]] = []
+    shares, purge = _shares(units, context), _worth_purging(units)
+    for i, key in enumerate(_partitions(units)):
+        if shares[i] >= NEAR and not purge[i]:
+            continue
+        group, share = open_groups.get(key, ([], 0.0))
+        if group and share + shares[i] > 1:
+            found.append(group)
+            group, share = [], 0.0
+        group.append(i)
+        open_groups[key] = (group, share + shares[i])
+    found += [group for group, _ in open_groups.values()]
+    return sorted(g for g in found if len(g) > 1 or purge[g[0]])
+
+
+def _partitions(units: pa.Table) -> list[object]:
+    """A key for each unit, equal for units of one spec and partition."""
+    values = [tuple(p.values()) for p in units.column("partition").to_pylist()]
+    return [(spec, same(v)) for spec, v in zip(units.column("spec").to_pylist(), values, strict=True)]
+
+
+def _sizes(units: pa.Table) -> list[int]:
+    return [_UNKNOWN_SIZE if size is None else size for size in units.column("size").to_pylist()]
+
+
+def _shares(units: pa.Table, context: WriteContext) -> list[float]:
+    """The part of a full file that each unit's live rows fill, in bytes or in rows."""
+    found = []
+    counts = zip(_sizes(units), units.column("rows").to_pylist(), units.column("deleted").to_pylist(), strict=True)
+    for size, rows, deleted in counts:
+        live = rows - (deleted or 0) if rows is not None else 0
+        part = live / rows if rows else 1.0
+        by_rows = live / context.target_rows if context.target_rows else 0.0
+        found.append(max(part * size / context.target_bytes, by_rows))
+    return found
+
+
+def _worth_purging(units: pa.Table) -> list[bool]:
+    counts = zip(units.column("rows").to_pylist(), units.column("deleted").to_pylist(), strict=True)
+    return [bool(rows and deleted and deleted / rows > WORTH_PURGING) for rows, deleted in counts]
+
+
+def _first_commit(groups: Sequence[list[int]], sizes: Sequence[int], commit_bytes: int) -> list[list[int]]:
+    """The first groups of about this size together, at least one."""
+    chosen: list[list[int]] = []
+    total = 0
+    for group in groups:
+        total += sum(sizes[i] for i in group)
+        if chosen and total > commit_bytes:
+            break
+        chosen.append(group)
+    return chosen
+
+
+def _task(scan: ScanPlan, group: Sequence[int], context: WriteContext) -> CopyTask:
+    units = compact(scan.units.take(pa.array(group, pa.int64())))
+    return CopyTask(ScanTask(scan.read, units, deletes_of(units, scan.deletes)), (None,) * len(group), context)
