@@ -7,7 +7,7 @@ once; where the table cannot mark rows as deleted, the other rows of their units
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,13 +15,17 @@ import pyarrow.compute as pc
 
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import ConstraintViolationError
+from boathouse.expr.tree import TRUE, Expr, quote
 from boathouse.ops.outcomes import data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
-from boathouse.ops.write import RowWork, Source, Start, TaskWork, spread_of
-from boathouse.table.change import AddFiles, Edit, RemoveFiles, SetDeletes
-from boathouse.table.engine import Rel
+from boathouse.ops.tasks.sink import ACTION
+from boathouse.ops.write import Planned, RowWork, Source, Start, TaskWork, spread_of
+from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles, SchemaEdit, SetDeletes
+from boathouse.table.engine import Rel, Sql
+from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
+from boathouse.types import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,25 @@ class RowChanges:
         edits += [AddFiles(files) for files in added]
         return tuple(edits)
 
+    def planned(
+        self,
+        operation: Operation,
+        outcomes: Sequence[pa.Table],
+        bound: Expr | None,
+        parameters: Mapping[str, str],
+        schema: Sequence[SchemaEdit] = (),
+    ) -> Planned:
+        """The change, with the edits of the schema that its rows need; nothing to commit if there are no edits.
+
+        `bound` is what every changed row satisfies, None if only the engine knows.
+        """
+        edits = (*schema, *self.edits(outcomes))
+        if not edits:
+            return Planned(None)
+        reads = ReadSet(predicates=(TRUE if bound is None else bound,), units=self.paths(outcomes))
+        removed = sum(e.units.num_rows for e in edits if isinstance(e, RemoveFiles))
+        return Planned(self.start.change(operation, edits, reads, parameters), removed)
+
     def paths(self, outcomes: Sequence[pa.Table]) -> frozenset[str]:
         """The paths of the units that lost rows."""
         return frozenset(self._touched(outcomes[0])[0].column("path").to_pylist())
@@ -95,9 +118,10 @@ class RowChanges:
         return pa.array([n is not None and b is not None and n - b == g for n, b, g in counts], pa.bool_())
 
 
-def files_removed(edits: Sequence[Edit]) -> int:
-    """How many files the edits remove."""
-    return sum(e.units.num_rows for e in edits if isinstance(e, RemoveFiles))
+def marked(schema: Schema, action: str, values: Mapping[str, str] = {}) -> list[tuple[str, Sql]]:
+    """The columns of a program in which the same happens to every row: the table's, and the marks of the sink."""
+    columns = [(f.name, values.get(f.name, quote(f.name))) for f in schema]
+    return [*columns, (ACTION, f"'{action}'"), (UNIT, UNIT), (POSITION, POSITION)]
 
 
 def matched_twice(where: object) -> ConstraintViolationError:
