@@ -14,6 +14,7 @@ from pyiceberg.table import StaticTable
 import boathouse as bh
 import lance
 from boathouse import errors
+from boathouse.api.engines import engine_for
 
 NAN = float("nan")
 ON = "target.id = source.id"
@@ -486,7 +487,7 @@ def test_what_only_spark_knows(people, to_data, make_people, session):
 
 def test_only_touched_files_are_written_again(people, to_data, make_people, monkeypatch):
     plans = []
-    engine = type(bh.api.engines.engine_for(to_data(make_people(0, 1))))
+    engine = type(engine_for(to_data(make_people(0, 1))))
     real = engine.scan
     monkeypatch.setattr(engine, "scan", lambda self, plan: (plans.append(plan.units.num_rows), real(self, plan))[1])
     source = to_data(changed(make_people, 22, 35))
@@ -501,3 +502,78 @@ def test_only_touched_files_are_written_again(people, to_data, make_people, monk
     source = to_data(changed(make_people, 22, 19))
     people.merge(source, ON + " and target.city = '東京'").when_matched_delete().execute()
     assert plans[1] < people.files().num_rows
+
+
+def test_a_condition_names_a_side_as_a_whole(people, to_data, make_people):
+    merge = people.merge(to_data(changed(make_people, 3, 33)), ON + " and target is not null and source is not null")
+    assert merge.when_matched_delete().execute().rows_deleted == 1
+
+
+def test_what_can_fail_is_shielded(people, to_data):
+    source = to_data(pa.table({"id": [1, 2, 9], "n": [0, 50, 7]}))
+    on = "source.n <> 0 and target.id = cast(100 / source.n as bigint)"
+    assert people.merge(source, on).when_matched_update({"name": "'x'"}).execute().rows_updated == 2
+    assert {i for i, r in by_id(people).items() if r["name"] == "x"} == {2, 14}
+
+
+def test_columns_with_the_names_of_the_waist(make, to_data):
+    t = make(pa.table({"id": [1, 2], "_action": ["insert", "x"], "_kind": [1, 2]}))
+    source = to_data(pa.table({"id": [2, 3], "_action": ["delete", "y"], "_unit": [7, 7], "_pos": [0, 0]}))
+    merge = t.merge(source, ON).when_matched_update({"_action": "source._action", "_kind": "source._unit"})
+    merge.when_not_matched_insert_all().execute()
+    assert [tuple(r.values()) for r in rows_of(t)] == [(1, "insert", 1), (2, "delete", 7), (3, "y", None)]
+    odd = make(pa.table({"id": [1, 2], "_pos": [5, 6]}), name="odd")
+    for write in (lambda: odd.update({"id": "7"}), odd.merge(source, ON).when_matched_delete().execute):
+        with pytest.raises(errors.UnsupportedFeatureError, match="_pos"):
+            write()
+
+
+def test_nanoseconds_are_keys(make, engine_name, format_name):
+    if engine_name == "spark" or format_name != "lance":
+        pytest.skip("Lance in process has nanoseconds")
+    type = pa.timestamp("ns")
+    t = make(pa.table({"t": pa.array([1001, 1002, 2001], type), "id": [1, 2, 3]}))
+    t.merge(pa.table({"t": pa.array([1002], type)}), "target.t = source.t").when_matched_delete().execute()
+    assert t.to_arrow()["id"].to_pylist() == [1, 3]
+
+
+def test_only_files_that_can_match_are_read(make, to_data, monkeypatch):
+    """Six files, sorted by every column."""
+    day = dt.date(2024, 1, 1)
+
+    def piece(first: int) -> pa.Table:
+        ids = range(first * 10, first * 10 + 10)
+        return pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "s": [f"k{i:03}" for i in ids],
+                "d": [day + dt.timedelta(i) for i in ids],
+                "n": pa.array([Decimal(i) / 4 for i in ids], pa.decimal128(10, 2)),
+            }
+        )
+
+    pieces = [piece(i) for i in range(6)]
+    t = make(*pieces)
+    source = to_data(pa.concat_tables([pieces[2].slice(3, 2), pieces[3].slice(0, 1)]))
+    engine = type(engine_for(source))
+    units, real = [], engine.scan
+    unknown = t.format == "lance"  # no statistics of fragments
+    monkeypatch.setattr(engine, "scan", lambda self, plan: (units.append(plan.units.num_rows), real(self, plan))[1])
+    for on, most in (
+        ("target.id = source.id", 2),
+        ("source.s = target.s", 2),
+        ("target.d = source.d", 2),
+        ("target.n = source.n", 2),
+        ("target.id = source.id and target.s >= 'k030'", 1),
+        ("target.id <=> source.id and target.d < date '2024-01-01'", 0),
+        ("target.id > source.id and target.n between 1 and 2", 1),
+    ):
+        units.clear()
+        t.merge(source, on).when_matched_update({"s": "null"}, "1 = 0").when_not_matched_insert_all("1 = 0").execute()
+        assert units == [6 if unknown else most], on
+    units.clear()
+    merge = t.merge(source, ON).when_not_matched_by_source_update({"s": "null"}, "target.id = 59")
+    assert merge.execute().rows_updated == 1 and units == [6]
+    units.clear()
+    assert t.merge(source, ON).when_matched_delete().execute().rows_deleted == 3
+    assert units == [6 if unknown else 2] and t.count() == 57

@@ -11,11 +11,10 @@ import pyarrow as pa
 from boathouse.expr.tree import TRUE
 from boathouse.ops.predicate import bound_or_none
 from boathouse.ops.rewrite import removal
-from boathouse.ops.row_changes import RowChanges, marked
+from boathouse.ops.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import DELETE
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
-from boathouse.table.metadata_columns import POSITION, UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,7 @@ class Delete:
     def _by_rows(self, start: Start) -> WritePlan:
         """With a predicate that only the engine evaluates: it sees every row."""
         snapshot, engine = start.snapshot, start.engine
-        plan = snapshot.plan(None, None, (UNIT, POSITION), engine.map)
-        if snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows:
-            snapshot.check_rewritable("delete")
+        plan = target_rows(start, None, "delete")
         rel = engine.project(engine.scan(plan), marked(snapshot.schema, DELETE), self.where)
         changes = RowChanges(start, plan, rel, start.context())
 

@@ -14,7 +14,7 @@ from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.assign import assigned, cast
 from boathouse.ops.evolve import evolution
 from boathouse.ops.merge_bounds import target_predicate
-from boathouse.ops.row_changes import RowChanges, marked
+from boathouse.ops.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import ACTION, DELETE, INSERT, UPDATE
 from boathouse.ops.write import Planned, Source, Start, WritePlan
 from boathouse.table.change import Operation
@@ -68,9 +68,7 @@ class Merge:
         if not self._any("not matched by source"):
             schemas = (snapshot.schema, self.source.schema)
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
-        plan = snapshot.plan(None, bound, (UNIT, POSITION), engine.map)
-        if snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows and self._marks:
-            snapshot.check_rewritable("merge")
+        plan = target_rows(start, bound, "merge", self._marks)
         context = start.context(edits)
         changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context.schema), context)
 

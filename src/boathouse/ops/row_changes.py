@@ -1,7 +1,7 @@
 """Row programs: a relation of rows with their action becomes deleted positions, new files, and the copies that a table
 without deletion vectors needs.
 
-The relation has the table's columns and `_action`, `_unit`, `_pos` (see `ops.tasks.sink`). Every matched row is found
+The relation has the table's columns, ACTION, `_unit` and `_pos` (see `ops.tasks.sink`). Every matched row is found
 once; where the table cannot mark rows as deleted, the other rows of their units are then copied by position.
 """
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
-from boathouse.errors import ConstraintViolationError
+from boathouse.errors import ConstraintViolationError, UnsupportedFeatureError
 from boathouse.expr.tree import TRUE, Expr, quote
 from boathouse.ops.outcomes import data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
@@ -24,6 +24,7 @@ from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFil
 from boathouse.table.engine import Rel, Sql
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
+from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
 
@@ -116,6 +117,30 @@ class RowChanges:
         gone = [len(deserialize64(v)) for v in vectors]
         counts = zip(rows, before, gone, strict=True)
         return pa.array([n is not None and b is not None and n - b == g for n, b, g in counts], pa.bool_())
+
+
+def target_rows(start: Start, bound: Expr | None, operation: Operation, rewrites: bool = True) -> ScanPlan:
+    """The scan of the rows that may change, with their places.
+
+    Raises UnsupportedFeatureError if units must be rewritten (`rewrites`) and the table forbids that.
+    """
+    snapshot = start.snapshot
+    check_names(snapshot)
+    plan = snapshot.plan(None, bound, (UNIT, POSITION), start.engine.map)
+    if rewrites and snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows:
+        snapshot.check_rewritable(operation)
+    return plan
+
+
+def check_names(snapshot: Snapshot) -> None:
+    """Raises UnsupportedFeatureError for a table whose columns have the names by which the places of rows are read."""
+    for name in (UNIT, POSITION):
+        if name in snapshot.schema.names:
+            raise UnsupportedFeatureError(
+                f"a column `{name}`: rows of such a table cannot be changed",
+                where=snapshot.context.location.uri,
+                advice="rename the column",
+            )
 
 
 def marked(schema: Schema, action: str, values: Mapping[str, str] = {}) -> list[tuple[str, Sql]]:

@@ -11,11 +11,10 @@ import pyarrow as pa
 from boathouse.expr.tree import TRUE
 from boathouse.ops.assign import assigned
 from boathouse.ops.predicate import bound_or_none
-from boathouse.ops.row_changes import RowChanges, marked
+from boathouse.ops.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import UPDATE
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
-from boathouse.table.metadata_columns import POSITION, UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +32,7 @@ class Update:
     def plan(self, start: Start) -> WritePlan:
         snapshot, engine = start.snapshot, start.engine
         bound = TRUE if self.where is None else bound_or_none(start, self.where)
-        plan = snapshot.plan(None, bound, (UNIT, POSITION), engine.map)
-        if snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows:
-            snapshot.check_rewritable("update")
+        plan = target_rows(start, bound, "update")
         values = assigned(self.values, snapshot.schema)
         where = self.where if bound is None else None
         rel = engine.project(engine.scan(plan), marked(snapshot.schema, UPDATE, values), where)
