@@ -34,7 +34,7 @@ from boathouse.types import Field, Schema
 TASK_BYTES = 64 << 20
 SINK_BYTES = 128 << 20
 """Arrow memory worth a separate sink: below it, a second file costs readers more than the threads gain."""
-PROGRAM_AHEAD = 32 << 20
+PROGRAM_AHEAD = 16 << 20
 """Bytes read ahead of a row program: it is slower than the readers, so that any limit is reached."""
 _WORKERS = max(2, os.cpu_count() or 2)
 
