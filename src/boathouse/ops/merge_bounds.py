@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from boathouse.arrow.evaluate import can_raise
+from boathouse.compute.evaluate import can_raise
 from boathouse.errors import ExpressionError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind, bind_predicate

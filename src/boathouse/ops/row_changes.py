@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import ConstraintViolationError, UnsupportedFeatureError
-from boathouse.expr.tree import TRUE, Expr, quote
+from boathouse.expr.identifiers import quote
+from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.outcomes import data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.tasks.sink import ACTION
