@@ -257,3 +257,22 @@ def test_explain_counts_what_is_skipped(table):
 def test_repr_names_the_table(table):
     assert table.uri in repr(table) and "id: bigint" in repr(table)
     assert "<table>" in table._repr_html_()
+
+
+def test_a_delete_by_a_condition_that_only_spark_knows(table, make_people, session, read):
+    where = "name rlike '^n.me [0-9]$' and bit_count(id) >= 1"
+    if session is None:
+        with pytest.raises(errors.ExpressionError):
+            table.delete(where)
+        assert table.refresh().count() == 30
+        return
+    version = table.version
+    assert table.delete(where, dry_run=True).rows_deleted == 8 and table.refresh().version == version
+    assert table.delete(where).rows_deleted == 8  # 0 has no bit, 3 has no name
+    assert read(table) == expected(make_people, lambda r: r["id"] in (0, 3) or r["id"] > 9)
+    assert table.delete(where).version is None
+    assert table.delete("name rlike 'n.me'").files_removed > 0
+    with pytest.raises(errors.ColumnNotFoundError):
+        table.delete("nobody rlike 'x'")
+    with pytest.raises(errors.ExpressionError):
+        table.delete("bit_count(id)")

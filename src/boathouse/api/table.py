@@ -21,7 +21,7 @@ from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError, SchemaError
-from boathouse.expr.tree import TRUE, Expr
+from boathouse.expr.tree import Expr
 from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
 from boathouse.ops.compact import Compact
@@ -228,7 +228,7 @@ class Table(Later):
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(None, self._spark)
         self._handle.check_open()
-        return self._run(engine, Delete(TRUE if where is None else condition(where)), options, where is not None)
+        return self._run(engine, Delete(None if where is None else condition_text(where)), options, where is not None)
 
     @located
     def update(

@@ -35,6 +35,8 @@ from boathouse.types import Field, Schema
 TASK_BYTES = 64 << 20
 SINK_BYTES = 128 << 20
 """Arrow memory worth a separate sink: below it, a second file costs readers more than the threads gain."""
+PROGRAM_AHEAD = 16 << 20
+"""Bytes read ahead of a row program: it is slower than the readers, so that any limit is reached."""
 _WORKERS = max(2, os.cpu_count() or 2)
 
 
@@ -64,7 +66,7 @@ class LocalEngine:
         return rel if rel.whole is not None else replace(Batches.of(rel.table()), sides=rel.sides, zone=rel.zone)
 
     def scan(self, plan: ScanPlan) -> Batches:
-        return Batches(plan.read.schema, lambda: self.batches(plan), zone=self._zone)
+        return Batches(plan.read.schema, lambda: self.batches(plan, bytes_ahead=PROGRAM_AHEAD), zone=self._zone)
 
     def batches(
         self, plan: ScanPlan, task_bytes: int = TASK_BYTES, bytes_ahead: int = BYTES_AHEAD

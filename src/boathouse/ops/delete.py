@@ -8,26 +8,31 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from boathouse.expr.resolve import bind_predicate
-from boathouse.expr.tree import TRUE, Expr
+from boathouse.expr.tree import TRUE
+from boathouse.ops.predicate import bound_or_none
 from boathouse.ops.rewrite import removal
+from boathouse.ops.row_changes import RowChanges, marked, target_rows
+from boathouse.ops.tasks.sink import DELETE
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Deletes the rows for which `where` is true (by default all rows); nothing is committed if there are none.
+    """Deletes the rows for which `where` (Spark SQL text) is true, None: all; nothing is committed if there are none.
 
     Raises ExpressionError, and EvaluationError if the predicate fails on a row.
     """
 
-    where: Expr = TRUE
+    where: str | None = None
     operation: ClassVar[Operation] = "delete"
 
     def plan(self, start: Start) -> WritePlan:
-        bound = bind_predicate(self.where, start.snapshot.schema, start.zone)
+        bound = TRUE if self.where is None else bound_or_none(start, self.where)
+        if bound is None:
+            return self._by_rows(start)
         rows = removal(start, bound, start.context(), "delete")
+        parameters = {"predicate": "true" if self.where is None else self.where}
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             taken = rows.taken(outcomes[0])
@@ -35,9 +40,20 @@ class Delete:
             edits = taken.edits()
             if not edits:
                 return done
-            parameters = {"predicate": str(self.where)}
             return Planned(
                 start.change("delete", edits, taken.reads, parameters), done.files_removed, done.rows_removed
             )
 
         return WritePlan((rows.work,), finish)
+
+    def _by_rows(self, start: Start) -> WritePlan:
+        """With a predicate that only the engine evaluates: it sees every row."""
+        snapshot, engine = start.snapshot, start.engine
+        plan = target_rows(start, None, "delete")
+        rel = engine.project(engine.scan(plan), marked(snapshot.schema, DELETE), self.where)
+        changes = RowChanges(start, plan, rel, start.context())
+
+        def finish(outcomes: Sequence[pa.Table]) -> Planned:
+            return changes.planned("delete", outcomes, None, {"predicate": self.where or "true"})
+
+        return WritePlan((changes.rows(), changes.copies), finish)

@@ -14,10 +14,10 @@ from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.assign import assigned, cast
 from boathouse.ops.evolve import evolution
 from boathouse.ops.merge_bounds import target_predicate
-from boathouse.ops.row_changes import RowChanges, files_removed
+from boathouse.ops.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import ACTION, DELETE, INSERT, UPDATE
 from boathouse.ops.write import Planned, Source, Start, WritePlan
-from boathouse.table.change import Operation, ReadSet
+from boathouse.table.change import Operation
 from boathouse.table.engine import JoinType, Rel
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.types import Field, Schema
@@ -68,19 +68,12 @@ class Merge:
         if not self._any("not matched by source"):
             schemas = (snapshot.schema, self.source.schema)
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
-        plan = snapshot.plan(None, bound, (UNIT, POSITION), engine.map)
-        if snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows and self._marks:
-            snapshot.check_rewritable("merge")
+        plan = target_rows(start, bound, "merge", self._marks)
         context = start.context(edits)
         changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context.schema), context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            found = (*edits, *changes.edits(outcomes))
-            if not found:
-                return Planned(None)
-            reads = ReadSet(predicates=(bound,), units=changes.paths(outcomes))
-            change = start.change("merge", found, reads, {"predicate": self.on})
-            return Planned(change, files_removed(found))
+            return changes.planned("merge", outcomes, bound, {"predicate": self.on}, edits)
 
         return WritePlan((changes.rows(), changes.copies), finish)
 
@@ -103,8 +96,7 @@ class Merge:
         if [(c.when, c.action, c.where) for c in self.clauses] == [("matched", "delete", None)]:
             # A row that several source rows match is deleted once.
             rows = engine.join(target, source, self.on, "semi", self.sides)
-            columns = [(f.name, quote(f.name)) for f in start.snapshot.schema]
-            return engine.project(rows, [*columns, (ACTION, f"'{DELETE}'"), (UNIT, UNIT), (POSITION, POSITION)])
+            return engine.project(rows, marked(start.snapshot.schema, DELETE))
         pairs = engine.join(target, source, self.on, self._join, self.sides)
         fires = [self._fires(c, names) for c in self.clauses]
         values = [self._values(c, start.snapshot.schema, schema) for c in self.clauses]

@@ -6,13 +6,14 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
+from boathouse.compute.evaluate import can_raise
 from boathouse.errors import ExpressionError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind, bind_predicate
 from boathouse.expr.sides import Sides
 from boathouse.expr.tree import FALSE, TRUE, Column, Comparison, Expr, Literal, all_of, columns, conjuncts, rebuild
 from boathouse.table.engine import Agg, Engine, Rel
-from boathouse.types import Field, IntegerType, Schema, StructType
+from boathouse.types import DurationType, Field, IntegerType, Schema, StructType, TimestampType
 
 _BOUNDED = (int, str, bytes, Decimal, dt.date, dt.datetime)
 
@@ -25,9 +26,11 @@ def target_predicate(
     both = Schema(tuple(Field(name, StructType(s.fields)) for name, s in zip(sides, schemas, strict=True)))
     try:
         parts = list(conjuncts(Sides(both).qualified(parse(on))))
-        known = [p for p in parts if {c[0].lower() for c in columns(p)} == {sides[0].lower()}]
+        known = [p for p in parts if {c[0].lower() for c in columns(p)} == {sides[0].lower()} and _of_columns(p)]
         alone = [bind_predicate(_without_side(p), target, zone) for p in known]
-        keys = list(_keys(parts, sides, schemas, zone))
+        keys = [k for k in _keys(parts, sides, schemas, zone) if len(parts) == 1 or not can_raise(k[1])]
+        # What can raise stays behind the other parts, which may shield it.
+        alone = [p for p in alone if len(parts) == 1 or not can_raise(p)]
     except ExpressionError:  # the engine knows the condition; nothing is excluded
         return TRUE
     return all_of([*alone, *_bounds(engine, source, keys, target, zone)]) if alone or keys else TRUE
@@ -42,10 +45,14 @@ def _keys(
             continue
         for left, right in ((part.left, part.right), (part.right, part.left)):
             used = {c[0].lower() for c in columns(right)}
+            if not (_of_columns(left) and _of_columns(right)):
+                continue
             if isinstance(left, Column) and left.path[0].lower() == sides[0].lower() and used == {sides[1].lower()}:
                 ours, theirs = bind(_without_side(left), schemas[0], zone), bind(_without_side(right), schemas[1], zone)
                 integers = isinstance(ours.type, IntegerType) and isinstance(theirs.type, IntegerType)
-                if isinstance(ours, Column) and (ours.type == theirs.type or integers):
+                nanos = isinstance(ours.type, TimestampType | DurationType) and ours.type.unit == "ns"
+                # Values of Python have microseconds.
+                if isinstance(ours, Column) and (ours.type == theirs.type or integers) and not nanos:
                     yield ours, theirs
 
 
@@ -67,6 +74,11 @@ def _bounds(
             name = Column(column.path)
             yield bind_predicate(Comparison(">=", name, Literal.of(lower)), target, zone)
             yield bind_predicate(Comparison("<=", name, Literal.of(upper)), target, zone)
+
+
+def _of_columns(e: Expr) -> bool:
+    """Whether every name is that of a column, none of a side as a whole."""
+    return all(len(path) > 1 for path in columns(e))
 
 
 def _without_side(e: Expr) -> Expr:

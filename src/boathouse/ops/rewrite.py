@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import data_files, deletions
+from boathouse.ops.row_changes import check_names
 from boathouse.ops.tasks.delete import DeleteTask, delete_rows
 from boathouse.ops.write import Start, TaskWork
 from boathouse.table.change import AddFiles, Edit, ReadSet, RemoveFiles, SetDeletes
@@ -81,6 +82,7 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
     rewrite = snapshot.capabilities.deletes == "copy-on-write"
     if rest.units.num_rows and rewrite:
+        check_names(snapshot)
         snapshot.check_rewritable(operation)
     tasks = [DeleteTask(task, where, context, rewrite) for task in rest.tasks()]
     work = TaskWork(delete_rows, tasks, [t.scan.cost for t in tasks], context)

@@ -1,27 +1,33 @@
 """Row programs: a relation of rows with their action becomes deleted positions, new files, and the copies that a table
 without deletion vectors needs.
 
-The relation has the table's columns and `_action`, `_unit`, `_pos` (see `ops.tasks.sink`). Every matched row is found
+The relation has the table's columns, ACTION, `_unit` and `_pos` (see `ops.tasks.sink`). Every matched row is found
 once; where the table cannot mark rows as deleted, the other rows of their units are then copied by position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
-from boathouse.errors import ConstraintViolationError
+from boathouse.errors import ConstraintViolationError, UnsupportedFeatureError
+from boathouse.expr.identifiers import quote
+from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.outcomes import data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
-from boathouse.ops.write import RowWork, Source, Start, TaskWork, spread_of
-from boathouse.table.change import AddFiles, Edit, RemoveFiles, SetDeletes
-from boathouse.table.engine import Rel
+from boathouse.ops.tasks.sink import ACTION
+from boathouse.ops.write import Planned, RowWork, Source, Start, TaskWork, spread_of
+from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles, SchemaEdit, SetDeletes
+from boathouse.table.engine import Rel, Sql
+from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
+from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import WriteContext
+from boathouse.types import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,25 @@ class RowChanges:
         edits += [AddFiles(files) for files in added]
         return tuple(edits)
 
+    def planned(
+        self,
+        operation: Operation,
+        outcomes: Sequence[pa.Table],
+        bound: Expr | None,
+        parameters: Mapping[str, str],
+        schema: Sequence[SchemaEdit] = (),
+    ) -> Planned:
+        """The change, with the edits of the schema that its rows need; nothing to commit if there are no edits.
+
+        `bound` is what every changed row satisfies, None if only the engine knows.
+        """
+        edits = (*schema, *self.edits(outcomes))
+        if not edits:
+            return Planned(None)
+        reads = ReadSet(predicates=(TRUE if bound is None else bound,), units=self.paths(outcomes))
+        removed = sum(e.units.num_rows for e in edits if isinstance(e, RemoveFiles))
+        return Planned(self.start.change(operation, edits, reads, parameters), removed)
+
     def paths(self, outcomes: Sequence[pa.Table]) -> frozenset[str]:
         """The paths of the units that lost rows."""
         return frozenset(self._touched(outcomes[0])[0].column("path").to_pylist())
@@ -95,9 +120,34 @@ class RowChanges:
         return pa.array([n is not None and b is not None and n - b == g for n, b, g in counts], pa.bool_())
 
 
-def files_removed(edits: Sequence[Edit]) -> int:
-    """How many files the edits remove."""
-    return sum(e.units.num_rows for e in edits if isinstance(e, RemoveFiles))
+def target_rows(start: Start, bound: Expr | None, operation: Operation, rewrites: bool = True) -> ScanPlan:
+    """The scan of the rows that may change, with their places.
+
+    Raises UnsupportedFeatureError if units must be rewritten (`rewrites`) and the table forbids that.
+    """
+    snapshot = start.snapshot
+    check_names(snapshot)
+    plan = snapshot.plan(None, bound, (UNIT, POSITION), start.engine.map)
+    if rewrites and snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows:
+        snapshot.check_rewritable(operation)
+    return plan
+
+
+def check_names(snapshot: Snapshot) -> None:
+    """Raises UnsupportedFeatureError for a table whose columns have the names by which the places of rows are read."""
+    for name in (UNIT, POSITION):
+        if name in snapshot.schema.names:
+            raise UnsupportedFeatureError(
+                f"a column `{name}`: rows of such a table cannot be changed",
+                where=snapshot.context.location.uri,
+                advice="rename the column",
+            )
+
+
+def marked(schema: Schema, action: str, values: Mapping[str, str] = {}) -> list[tuple[str, Sql]]:
+    """The columns of a program in which the same happens to every row: the table's, and the marks of the sink."""
+    columns = [(f.name, values.get(f.name, quote(f.name))) for f in schema]
+    return [*columns, (ACTION, f"'{action}'"), (UNIT, UNIT), (POSITION, POSITION)]
 
 
 def matched_twice(where: object) -> ConstraintViolationError:

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from boathouse.engines.spark import sink as sinks
+from boathouse.engines.spark.errors import typed_errors
 from boathouse.engines.spark.join import join, resolved, with_columns
 from boathouse.engines.spark.native import native_frame
 from boathouse.engines.spark.route import Route, route
@@ -59,7 +60,8 @@ class SparkEngine:
 
     def pin(self, rel: DataFrame) -> DataFrame:
         """A local checkpoint: lost blocks fail the query, where a cache would silently compute other rows."""
-        return rel.localCheckpoint(eager=True)
+        with typed_errors():
+            return rel.localCheckpoint(eager=True)
 
     def route(self, plan: ScanPlan) -> Route:
         """The scan strategy for this plan, and the reason."""
@@ -72,8 +74,12 @@ class SparkEngine:
 
     def project(self, rel: DataFrame, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> DataFrame:
         rows = with_columns(rel)
-        found = [F.expr(sql).alias(name) for name, sql in columns]
-        return resolved(lambda: (rows if where is None else rows.where(F.expr(where))).select(*found))
+
+        def projected() -> DataFrame:
+            found = [F.expr(sql).alias(name) for name, sql in columns]
+            return (rows if where is None else rows.where(F.expr(where))).select(*found)
+
+        return resolved(projected)
 
     def join(
         self, left: DataFrame, right: DataFrame, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
@@ -88,8 +94,9 @@ class SparkEngine:
 
     def summary(self, rel: DataFrame, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:
         rows = with_columns(rel)
-        found = [_aggregate(kind, sql).alias(name) for name, kind, sql in aggregates]
-        return resolved(lambda: rows.agg(*found)).toArrow()
+        found = resolved(lambda: rows.agg(*(_aggregate(kind, sql).alias(name) for name, kind, sql in aggregates)))
+        with typed_errors():
+            return found.toArrow()
 
     def sink(self, rel: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
         return sinks.write(rel, context, spread)

@@ -8,13 +8,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from boathouse.engines.spark.errors import expression_error
 from boathouse.engines.spark.read_schema import quoted
-from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
+from boathouse.errors import InvalidArgumentError
 from boathouse.table.engine import JoinType
 
 _SIDE = "boathouse:side"
 _PRESENT = "_present"
-_UNKNOWN = ("AMBIGUOUS_REFERENCE", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 
 
 def join(left: DataFrame, right: DataFrame, on: str, how: JoinType, sides: tuple[str, str]) -> DataFrame:
@@ -25,8 +25,10 @@ def join(left: DataFrame, right: DataFrame, on: str, how: JoinType, sides: tuple
     if sides[0].lower() == sides[1].lower():
         raise InvalidArgumentError(f"both sides of a join are named {sides[0]!r}", advice="name them differently")
     if how in ("semi", "anti"):
-        found = left.alias(sides[0]).join(right.alias(sides[1]), F.expr(on), f"left_{how}")
-        return resolved(lambda: found.select(*(_column(sides[0], name) for name in left.columns)))
+        kept = [_column(sides[0], name) for name in left.columns]
+        return resolved(
+            lambda: left.alias(sides[0]).join(right.alias(sides[1]), F.expr(on), f"left_{how}").select(*kept)
+        )
     missing = (how in ("right", "full"), how in ("left", "full"))
     packed = [_packed(side, frame.columns, may) for side, frame, may in zip(sides, (left, right), missing, strict=True)]
     marked = [
@@ -52,16 +54,12 @@ def with_columns(rel: DataFrame) -> DataFrame:
 
 
 def resolved(make: Callable[[], DataFrame]) -> DataFrame:
-    """The frame, its names resolved now, also on Connect. Raises ColumnNotFoundError."""
+    """The frame, its names resolved now, also on Connect. Raises ExpressionError."""
     try:
         frame = make()
         _ = frame.schema
     except AnalysisException as error:
-        if (error.getCondition() or "").split(".")[0] not in _UNKNOWN:
-            raise
-        raise ColumnNotFoundError(
-            str(error).splitlines()[0], advice="write a column as target.name or source.name in a join"
-        ) from error
+        raise expression_error(error) from error
     return frame
 
 

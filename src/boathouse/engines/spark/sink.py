@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from boathouse import registry
 from boathouse.bits.names import Names
 from boathouse.engines.spark.artifacts import ship
-from boathouse.engines.spark.errors import typed
+from boathouse.engines.spark.errors import typed_errors
 from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.session import settings
 from boathouse.engines.spark.task_frames import in_order
@@ -32,11 +31,8 @@ def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
     names = tuple(frame.columns)
     rows = spread_rows(frame, context, spread)
     schema = registry.tasks(context.format).outcomes_schema(context)
-    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}):
-        try:
-            results = rows.mapInArrow(SinkRows(context, names), RESULT_DDL).toArrow()
-        except PySparkException as error:
-            raise typed(error) from error
+    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}), typed_errors():
+        results = rows.mapInArrow(SinkRows(context, names), RESULT_DDL).toArrow()
     return settle(in_order(results), schema, context)
 
 

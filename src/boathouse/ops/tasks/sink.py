@@ -1,6 +1,6 @@
 """The sink: the one function through which rows become data files, in process and on executors.
 
-It does everything that is not relational: routing by `_action`, a bitmap per unit, double matches; PartitionedWriter
+It does everything that is not relational: routing by ACTION, a bitmap per unit, double matches; PartitionedWriter
 writes the files.
 """
 
@@ -23,7 +23,7 @@ from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.tasks import Rule, WriteContext
 from boathouse.table.units import DELETE_FILE
 
-ACTION = "_action"
+ACTION = "boathouse:action"
 INSERT, UPDATE, DELETE, COPY = "insert", "update", "delete", "copy"
 """The values of ACTION: insert, update (a new image) and copy go to data files; update and delete mark (`_unit`,
 `_pos`) as deleted, unless `_unit` is null, as where a whole unit is rewritten."""
