@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-import boathouse
 from boathouse.engines.spark.session import facts
 from boathouse.engines.spark.workers import check_workers
 
@@ -35,7 +34,7 @@ def ship(spark: SparkSession) -> None:
 def archive() -> str:
     """A zip of the package's sources, created once per process; its name contains a digest, as Spark accepts a name
     only once."""
-    root = Path(boathouse.__file__).parent
+    root = Path(__file__).parents[2]
     files = sorted(p for p in root.rglob("*.py"))
     files += sorted((root.parent / "pyspark_boathouse").glob("*.py"))
     content = {str(p.relative_to(root.parent)): p.read_bytes() for p in files}
