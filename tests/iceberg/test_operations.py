@@ -372,5 +372,5 @@ def test_delete_files_are_read_through_the_engines_map(make):
     snap = opened(eyes.root)
     found = snap.plan(map=run)
     assert len(sent) == 3 and sorted(read(found)["id"].to_pylist()) == [3, 4, 5, 6, 7]
-    task = pickle.loads(pickle.dumps(found.tasks()))
+    task = pickle.loads(pickle.dumps(list(found.tasks())))
     assert sum(b.num_rows for t in task for b in tasks.read(t)) == 5
