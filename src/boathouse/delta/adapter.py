@@ -70,7 +70,7 @@ class DeltaTable(DeltaSnapshot):
         return FileCommitter(self.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
-        return landed.look_back(attempt, self.context, self.newest)
+        return landed.look_back(attempt, self.context, lambda: newest(self, attempt))
 
     def published(self, attempt: Attempt, change: Change) -> None:
         transaction.published(attempt, self.context, self)

@@ -20,6 +20,7 @@ from boathouse.delta.tail import Tail, replay
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.storage import ObjectInfo, Stores
+from boathouse.table.attempt import Attempt
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
@@ -188,16 +189,17 @@ def load_from(log: Log, context: TableContext, listing: Listing, version: int | 
         return _assemble(log, context, listing, found, checkpoint, kind)
 
 
-def newest(snapshot: S) -> S:
+def newest(snapshot: S, put: Attempt | None = None) -> S:
     """The newest version: one listing and the entries since, as long as readers still begin at the same checkpoint."""
-    return follow(snapshot) or load(snapshot.context, kind=type(snapshot))
+    return follow(snapshot, put) or load(snapshot.context, kind=type(snapshot))
 
 
-def follow(planned: S) -> S | None:
+def follow(planned: S, put: Attempt | None = None) -> S | None:
     """The newest version, continued from `planned`; None if it must be loaded.
 
     It must if the planned entry is not the one that was read, if entries are missing, or if there is a newer
-    checkpoint: readers begin at that one, and entries below it are not necessarily part of the table.
+    checkpoint: readers begin at that one, and entries below it are not necessarily part of the table. The entry of
+    `put`, an attempt that was prepared on `planned` and put, is not read again.
     """
     log = planned.log
     known = planned.checkpoint.version if planned.checkpoint is not None else -1
@@ -213,7 +215,7 @@ def follow(planned: S) -> S | None:
         return planned
     versions = range(planned.version + 1, newest + 1)
     try:
-        new = tuple(read_entry(log, v, listing.commits[v].modified_ms) for v in versions)
+        new = tuple(_entry(log, v, listing.commits[v], put) for v in versions)
     except NotFoundError:
         return None
     found = Segment(newest, None, tuple((v, listing.commits[v]) for v in versions))
@@ -221,6 +223,12 @@ def follow(planned: S) -> S | None:
     base = OpenCheckpoint(planned.version, planned.metadata.where, before, ())
     made = _assemble_from(log, planned.context, listing, found, new, base, type(planned))
     return replace(made, entries=(*planned.entries, *new), checkpoint=planned.checkpoint)
+
+
+def _entry(log: Log, version: int, info: ObjectInfo, put: Attempt | None) -> Entry:
+    if put is not None and put.shown_as(log.commit_uri(version), info.size):
+        return parse_entry(version, put.uri, put.body, info.modified_ms)
+    return read_entry(log, version, info.modified_ms)
 
 
 def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:

@@ -78,7 +78,7 @@ class IcebergTable(IcebergSnapshot):
         return FileCommitter(self.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, IcebergTable | None]:
-        return look_back(attempt, self.newest())
+        return look_back(attempt, snapshot.newest(self, attempt))
 
     def published(self, attempt: Attempt, change: Change) -> None:
         write_hint(attempt, self.context)

@@ -15,6 +15,7 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.checks import check_document
 from boathouse.iceberg.partitions import parse_specs
 from boathouse.iceberg.schemas import parse_schema
+from boathouse.storage import ObjectInfo
 from boathouse.types import Partitioning, Schema
 
 Json = dict[str, Any]
@@ -22,14 +23,18 @@ MAIN = "main"
 
 
 class TableMetadata:
-    """A metadata document of version 2 or 3, immutable. `uri` is the file it came from."""
+    """A metadata document of version 2 or 3, immutable.
 
-    def __init__(self, document: Json, uri: str) -> None:
+    `uri` is the file that it came from, `file` that file as the listing showed it, if it was found by one.
+    """
+
+    def __init__(self, document: Json, uri: str, file: ObjectInfo | None = None) -> None:
         self.document = document
         self.uri = uri
+        self.file = file
 
     @classmethod
-    def parse(cls, data: bytes, uri: str) -> TableMetadata:
+    def parse(cls, data: bytes, uri: str, file: ObjectInfo | None = None) -> TableMetadata:
         """Raises CorruptTableError, and UnsupportedFeatureError naming a version that is not offered."""
         try:
             document = orjson.loads(data)
@@ -39,7 +44,7 @@ class TableMetadata:
             raise CorruptTableError("the table metadata is not a JSON object", where=uri)
         _check_version(document, uri)
         check_document(document, uri)
-        return cls(document, uri)
+        return cls(document, uri, file)
 
     @property
     def version(self) -> int:

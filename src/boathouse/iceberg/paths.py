@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from boathouse.bits.inflate import Budget
 from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError
-from boathouse.storage import Stores, absolute, basename, join, parent, relative
+from boathouse.storage import ObjectInfo, Stores, absolute, basename, join, parent, relative
 from boathouse.table.context import TableContext
 
 METADATA_FOLDER: Final = "metadata"
@@ -32,6 +33,8 @@ class MetadataFiles:
 
     file_system: tuple[tuple[int, str], ...]
     catalog: tuple[tuple[int, str], ...]
+    infos: Mapping[str, ObjectInfo] = field(default_factory=dict)
+    """The listed objects by URI."""
 
     def newest(self) -> tuple[int, str] | None:
         """The head of a file-system table: by listing, regardless of version-hint.text."""
@@ -53,13 +56,15 @@ def list_metadata(context: TableContext) -> MetadataFiles:
     storage, key = context.stores.resolve(join(context.location.uri, METADATA_FOLDER))
     file_system: list[tuple[int, str]] = []
     catalog: list[tuple[int, str]] = []
+    infos: dict[str, ObjectInfo] = {}
     for info in storage.list_dir(key)[1]:
         name = info.key.rpartition("/")[2]
-        if m := _FILE_SYSTEM.fullmatch(name):
-            file_system.append((int(m[1] or m[2]), storage.uri(info.key)))
-        elif m := _CATALOG.fullmatch(name):
-            catalog.append((int(m[1]), storage.uri(info.key)))
-    return MetadataFiles(tuple(sorted(file_system)), tuple(sorted(catalog)))
+        if m := _FILE_SYSTEM.fullmatch(name) or _CATALOG.fullmatch(name):
+            uri = storage.uri(info.key)
+            number = int(m[1] or m[2]) if m.re is _FILE_SYSTEM else int(m[1])
+            (file_system if m.re is _FILE_SYSTEM else catalog).append((number, uri))
+            infos[uri] = info
+    return MetadataFiles(tuple(sorted(file_system)), tuple(sorted(catalog)), infos)
 
 
 def version_of(uri: str) -> int | None:

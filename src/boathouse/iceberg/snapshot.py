@@ -20,8 +20,9 @@ from boathouse.errors import (
 from boathouse.expr.tree import Expr
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.metadata import MAIN, TableMetadata
-from boathouse.iceberg.paths import MetadataFiles, Paths, list_metadata, read_bytes
-from boathouse.storage import Stores, basename
+from boathouse.iceberg.paths import MetadataFiles, Paths, decompressed, list_metadata, read_bytes
+from boathouse.storage import ObjectInfo, Stores, basename
+from boathouse.table.attempt import Attempt
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 from boathouse.table.plan import Tally
@@ -139,15 +140,26 @@ def load(context: TableContext, at: At, cls: type[S]) -> S:
     return at_point(context, head_metadata(context), at, cls)
 
 
-def newest(snapshot: S) -> S:
-    """The newest snapshot of the same ref. It is `snapshot` itself, with what that has read, if nothing changed."""
-    found = load(snapshot.context, At(ref=snapshot.ref), type(snapshot))
-    same = found.token == snapshot.token and found.metadata.document == snapshot.metadata.document
+def newest(snapshot: S, put: Attempt | None = None) -> S:
+    """The newest snapshot of the same ref. It is `snapshot` itself, with what that has read, if nothing changed.
+
+    `put` is an attempt that was prepared on `snapshot` and put.
+    """
+    metadata = head_metadata(snapshot.context, snapshot.metadata, put)
+    found = at_point(snapshot.context, metadata, At(ref=snapshot.ref), type(snapshot))
+    same = found.token == snapshot.token and (
+        metadata is snapshot.metadata or metadata.document == snapshot.metadata.document
+    )
     return snapshot if same and (found.version, found.schema) == (snapshot.version, snapshot.schema) else found
 
 
-def head_metadata(context: TableContext) -> TableMetadata:
-    """The named metadata document, or the newest of the table's folder."""
+def head_metadata(
+    context: TableContext, known: TableMetadata | None = None, put: Attempt | None = None
+) -> TableMetadata:
+    """The named metadata document, or the newest of the table's folder.
+
+    It is not read if a listing shows that it is `known`, or the attempt `put` on top of it.
+    """
     named = context.location.metadata
     if named is not None:
         try:
@@ -158,7 +170,7 @@ def head_metadata(context: TableContext) -> TableMetadata:
     for _ in range(3):
         found = list_metadata(context)
         try:
-            return _newest(found, context)
+            return _newest(found, context, known, put)
         except TableNotFoundError:
             raise
         except NotFoundError:
@@ -166,7 +178,9 @@ def head_metadata(context: TableContext) -> TableMetadata:
     raise TableNotFoundError("metadata files keep disappearing while they are read", where=context.location.uri)
 
 
-def _newest(found: MetadataFiles, context: TableContext) -> TableMetadata:
+def _newest(
+    found: MetadataFiles, context: TableContext, known: TableMetadata | None, put: Attempt | None
+) -> TableMetadata:
     head = found.newest()
     if head is not None and found.catalog:
         raise AmbiguousFormatError(
@@ -176,7 +190,7 @@ def _newest(found: MetadataFiles, context: TableContext) -> TableMetadata:
             advice="open the intended *.metadata.json",
         )
     if head is not None:
-        return read_metadata(head[1], context.stores)
+        return _unread(found, head[1], known, put) or read_metadata(head[1], context.stores, found.infos.get(head[1]))
     if not found.catalog:
         raise TableNotFoundError("there is no Iceberg metadata", where=context.location.uri)
     number = found.catalog[-1][0]
@@ -190,9 +204,23 @@ def _newest(found: MetadataFiles, context: TableContext) -> TableMetadata:
     return newest
 
 
-def read_metadata(uri: str, stores: Stores) -> TableMetadata:
+def _unread(
+    found: MetadataFiles, uri: str, known: TableMetadata | None, put: Attempt | None
+) -> TableMetadata | None:
+    """The document of the head if the listing shows that its content is known."""
+    if known is None or known.file is None or not known.file.certainly(found.infos.get(known.uri)):
+        return None
+    if known.uri == uri:
+        return known
+    info = found.infos.get(uri)
+    if info is None or put is None or put.replaces != known.uri or not put.shown_as(uri, info.size):
+        return None
+    return TableMetadata.parse(decompressed(put.body, uri), uri, info)
+
+
+def read_metadata(uri: str, stores: Stores, file: ObjectInfo | None = None) -> TableMetadata:
     """One metadata document. NotFoundError, CorruptTableError, UnsupportedFeatureError."""
-    return TableMetadata.parse(read_bytes(stores, uri), uri)
+    return TableMetadata.parse(read_bytes(stores, uri), uri, file)
 
 
 def at_point(context: TableContext, metadata: TableMetadata, at: At, cls: type[S]) -> S:

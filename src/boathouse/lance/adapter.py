@@ -77,7 +77,7 @@ class LanceTable(LanceSnapshot):
         return transaction.prepare(change, self.context, self)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, LanceTable]:
-        return landed.look_back(attempt, change, self.newest())
+        return landed.look_back(attempt, change, snapshot.refreshed(self, attempt))
 
     def published(self, attempt: Attempt, change: Change) -> None:
         """Nothing to do: the newest manifest is found by listing, never by the hint."""

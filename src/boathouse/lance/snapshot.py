@@ -30,6 +30,7 @@ from boathouse.lance.rows import count_rows
 from boathouse.lance.schema import to_schema
 from boathouse.lance.versions import VersionFile, list_versions, missing_version, recent
 from boathouse.storage import Stores, join
+from boathouse.table.attempt import Attempt
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
@@ -199,11 +200,12 @@ def load(context: TableContext, at: At, cls: type[S]) -> S:
     return open_version(context, found, cls, ref)
 
 
-def refreshed(snapshot: S) -> S:
+def refreshed(snapshot: S, put: Attempt | None = None) -> S:
     """The newest version; the snapshot itself if its manifest is certainly still the newest. Of a tag, its version.
 
     A manifest has no id of its table: a different manifest at the snapshot's version, or no version as high, shows that
-    the table was recreated, and then the `identity` is another one.
+    the table was recreated, and then the `identity` is another one. `put`, an attempt that was prepared on the snapshot
+    and put, is not read if it is the next manifest in the listing.
     """
     context = snapshot.context
     if snapshot.ref is not None:
@@ -213,12 +215,27 @@ def refreshed(snapshot: S) -> S:
         raise _no_table(context.location)
     if same_file(listed[0], snapshot.file):
         return snapshot
+    made = _put_on(snapshot, put, listed)
+    if made is not None:
+        return made
     try:
         found = open_version(context, listed[0], type(snapshot))
     except VersionNotFoundError:  # cleaned up since the listing
         found = load(context, NEWEST, type(snapshot))
     anew = f"#{found.manifest.transaction_file}" if _recreated(snapshot, found, listed) else ""
     return replace(found, replaced=snapshot.replaced + anew)
+
+
+def _put_on(snapshot: S, put: Attempt | None, listed: Sequence[VersionFile]) -> S | None:
+    """The snapshot of an attempt that the listing shows directly above the unchanged manifest it was prepared on."""
+    if put is None or len(listed) < 2 or not same_file(listed[1], snapshot.file):
+        return None
+    context, newest = snapshot.context, listed[0]
+    uri = context.stores.resolve(context.location.uri)[0].uri(newest.key)
+    if not put.shown_as(uri, newest.size):
+        return None
+    made = checked(context, newest, parse(put.body, where=uri), type(snapshot))
+    return replace(made, replaced=snapshot.replaced)
 
 
 def _recreated(before: LanceSnapshot, found: LanceSnapshot, listed: Sequence[VersionFile]) -> bool:
@@ -266,7 +283,11 @@ def _at_time(context: TableContext, timestamp_ms: int, kept: Sequence[VersionFil
 
 def open_version(context: TableContext, file: VersionFile, cls: type[S], ref: str | None = None) -> S:
     """Reads one manifest, and refuses unsupported features."""
-    document = read_manifest(context, file)
+    return checked(context, file, read_manifest(context, file), cls, ref)
+
+
+def checked(context: TableContext, file: VersionFile, document: ManifestFile, cls: type[S], ref: str | None = None) -> S:
+    """The snapshot of a manifest, if this version of the library can read it."""
     where = context.location.uri
     features.check_readable(document.manifest, where)
     check(document.manifest, context.stores.resolve(where)[0].uri(file.key))

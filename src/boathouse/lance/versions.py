@@ -36,6 +36,7 @@ class VersionFile:
     scheme: Scheme
     key: str
     etag: str | None = None
+    size: int | None = None
 
 
 def manifest_name(version: int, scheme: Scheme) -> str:
@@ -46,7 +47,7 @@ def manifest_uri(location: Location, version: int, scheme: Scheme) -> str:
     return join(location.uri, VERSIONS, manifest_name(version, scheme))
 
 
-def parse_name(key: str, etag: str | None = None) -> VersionFile | None:
+def parse_name(key: str, etag: str | None = None, size: int | None = None) -> VersionFile | None:
     """The version that a key of `_versions` names; None if it is not of the main line."""
     found = _NAME.fullmatch(key.rpartition("/")[2])
     if found is None:
@@ -54,8 +55,8 @@ def parse_name(key: str, etag: str | None = None) -> VersionFile | None:
     digits = found[1]
     if len(digits) == _V2_DIGITS:
         version = _MAX - int(digits)
-        return VersionFile(version, "V2", key, etag) if version >= 0 else None
-    return VersionFile(int(digits), "V1", key, etag)
+        return VersionFile(version, "V2", key, etag, size) if version >= 0 else None
+    return VersionFile(int(digits), "V1", key, etag, size)
 
 
 def list_versions(context: TableContext) -> tuple[VersionFile, ...]:
@@ -97,7 +98,7 @@ def _folder(context: TableContext) -> tuple[Storage, str]:
 
 
 def _parsed(infos: Iterable[ObjectInfo]) -> list[VersionFile]:
-    return [v for v in (parse_name(info.key, info.etag) for info in infos) if v is not None]
+    return [v for v in (parse_name(info.key, info.etag, info.size) for info in infos) if v is not None]
 
 
 def _one_scheme(found: list[VersionFile], location: Location) -> None:

@@ -32,6 +32,10 @@ class ObjectInfo:
     modified_ms: int
     etag: str | None = None
 
+    def certainly(self, other: ObjectInfo | None) -> bool:
+        """Whether the other one is certainly the same object with the same bytes."""
+        return self == other and self.etag is not None
+
 
 class Writer(ABC):
     """A file-like sink whose object appears, whole, when `close` returns, and never otherwise.

@@ -31,6 +31,14 @@ class Attempt:
     side: tuple[str, ...] = ()
     replaces: str | None = None
 
+    def shown_as(self, uri: str, size: int | None) -> bool:
+        """Whether a listed object of this URI and size is the body that was put, so that it need not be read.
+
+        Only where the same listing shows that the snapshot on which it was prepared is unchanged: it could be a version
+        of a table that was recreated.
+        """
+        return uri == self.uri and size == len(self.body)
+
 
 Published = Literal["won", "lost", "unknown"]
 

@@ -107,7 +107,8 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
 def _attempt(target: Target, head: Snapshot | None, change: Change, started: float, turn: int) -> CommitOutcome | None:
     """One attempt on exactly this head; None if it is certainly lost."""
     stores = target.context.stores
-    attempt = (target if head is None else head).prepare(change)
+    follows = target if head is None else head
+    attempt = follows.prepare(change)
     try:
         published = target.committer().publish(attempt)
     except StorageError:
@@ -116,7 +117,7 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, started: flo
     after = None
     if published == "won":
         slow = entropy.current().monotonic() - started > SLOW_SECONDS
-        published, after = _look_back(target, change, attempt, slow)
+        published, after = _look_back(follows, change, attempt, slow)
     if published == "won":
         _published(target, change, attempt, turn)
         return Committed(attempt.version, turn, onto=head, after=after)

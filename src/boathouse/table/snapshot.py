@@ -96,6 +96,9 @@ class Target(Protocol):
 
         Put-if-absent also succeeds below a history that was cleaned. `lost` is definite; `unknown` means undecidable;
         None: the listings do not show the attempt yet. May raise anything that reading a table raises.
+
+        It is asked of what the attempt was prepared on. Where one listing shows that snapshot's own document unchanged
+        and the attempt after it as the newest, the attempt's bytes are the new snapshot, and nothing is read.
         """
 
     def published(self, attempt: Attempt, change: Change) -> None:
