@@ -35,7 +35,6 @@ from boathouse.table.commit import FileCommitter, commit
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 from boathouse.table.verdict import Rebase
-from boathouse.testing.faults import FaultyStorage, Plan
 
 FORMATS = ["delta", "iceberg", "lance"]
 
@@ -364,34 +363,3 @@ def test_a_table_that_was_created_is_said_to_exist_though_the_store_fails_after_
         assert bh.write(one(1), str(tmp_path / "b")).rows_added == 1
     monkeypatch.undo()
     assert bh.open(str(tmp_path / "a")).count() == 0 and ids(tmp_path / "b") == [1]
-
-
-@pytest.fixture
-def requests(monkeypatch) -> list[FaultyStorage]:
-    """Every storage that is opened from now on, each with its log of requests."""
-    made: list[FaultyStorage] = []
-    real = Stores.__init__
-
-    def init(self: Stores, *args: Any, **kwargs: Any) -> None:
-        def wrap(inner: Any) -> FaultyStorage:
-            made.append(FaultyStorage(inner, Plan()))
-            return made[-1]
-
-        real(self, *args, **{**kwargs, "wrap": wrap})
-
-    monkeypatch.setattr(Stores, "__init__", init)
-    return made
-
-
-@pytest.mark.parametrize("commits", [2, 8])
-@pytest.mark.parametrize(("format", "most"), [("delta", 6), ("iceberg", 8), ("lance", 8)])
-def test_what_an_append_asks_of_the_store(tmp_path, requests, format, most, commits):
-    """However many commits there are since the checkpoint: nothing that is known is read again."""
-    t = bh.create(str(tmp_path / "t"), one(0).schema, format=format)
-    for i in range(commits):
-        t.append(one(i))
-    for storage in requests:
-        storage.log.clear()
-    t.append(one(100))
-    asked = [(o.name, o.key) for storage in requests for o in storage.log]
-    assert len(asked) <= most, asked

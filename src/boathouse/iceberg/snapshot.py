@@ -204,9 +204,7 @@ def _newest(
     return newest
 
 
-def _unread(
-    found: MetadataFiles, uri: str, known: TableMetadata | None, put: Attempt | None
-) -> TableMetadata | None:
+def _unread(found: MetadataFiles, uri: str, known: TableMetadata | None, put: Attempt | None) -> TableMetadata | None:
     """The document of the head if the listing shows that its content is known."""
     if known is None or known.file is None or not known.file.certainly(found.infos.get(known.uri)):
         return None

@@ -286,7 +286,9 @@ def open_version(context: TableContext, file: VersionFile, cls: type[S], ref: st
     return checked(context, file, read_manifest(context, file), cls, ref)
 
 
-def checked(context: TableContext, file: VersionFile, document: ManifestFile, cls: type[S], ref: str | None = None) -> S:
+def checked(
+    context: TableContext, file: VersionFile, document: ManifestFile, cls: type[S], ref: str | None = None
+) -> S:
     """The snapshot of a manifest, if this version of the library can read it."""
     where = context.location.uri
     features.check_readable(document.manifest, where)

@@ -183,8 +183,8 @@ def _look_back(target: Target, change: Change, attempt: Attempt, slow: bool) -> 
             log.warning(
                 "%s was put, and is %s", attempt.uri, "not part of the table" if landed == "lost" else "undecided"
             )
-            if landed == "lost":
-                # Readers ignore it, but a search for our write would find it.
+            if landed == "lost" and _read_back(target.context.stores, attempt.uri) == attempt.body:
+                # Readers ignore it, but a search for our write would find it. Another's, of a recreated table, stays.
                 discard(target.context.stores, (attempt.uri,))
             return landed, None
         clock.sleep(clock.random() * 0.02 * 2**i)

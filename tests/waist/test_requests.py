@@ -1,0 +1,252 @@
+"""What an operation costs: requests to the store, and row groups that are read."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import boathouse as bh
+from boathouse import registry
+from boathouse.errors import CommitConflictError, CommitUnknownError
+from boathouse.parquet.source import ParquetSource
+from boathouse.parquet.write import ParquetOptions
+from boathouse.storage import Stores
+from boathouse.table.attempt import Attempt
+from boathouse.table.commit import FileCommitter
+from boathouse.testing.faults import FaultyStorage, Plan
+
+FORMATS = ["delta", "iceberg", "lance"]
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "v": pa.array(["x"] * len(ids), pa.string())})
+
+
+class Asked:
+    """The requests since the last call of `clear`, as (name, key), reads of ranges of one file counted as they are."""
+
+    def __init__(self) -> None:
+        self.storages: list[FaultyStorage] = []
+
+    def clear(self) -> None:
+        for storage in self.storages:
+            storage.log.clear()
+
+    @property
+    def all(self) -> list[tuple[str, str]]:
+        return [(o.name, o.key) for storage in self.storages for o in storage.log]
+
+    def of_table(self) -> Counter[str]:
+        """By name, those of the table's metadata: everything but reads and writes of data files."""
+        return Counter(name for name, key in self.all if not key.endswith((".parquet", ".lance")))
+
+    def of_data(self) -> Counter[str]:
+        return Counter(name for name, key in self.all if key.endswith((".parquet", ".lance")))
+
+
+@pytest.fixture
+def asked(monkeypatch) -> Asked:
+    """The requests to every storage that is opened from now on."""
+    made = Asked()
+    real = Stores.__init__
+
+    def init(self: Stores, *args: Any, **kwargs: Any) -> None:
+        def wrap(inner: Any) -> FaultyStorage:
+            made.storages.append(FaultyStorage(inner, Plan()))
+            return made.storages[-1]
+
+        real(self, *args, **{**kwargs, "wrap": wrap})
+
+    monkeypatch.setattr(Stores, "__init__", init)
+    return made
+
+
+APPEND = {
+    # The listing of the log, of its folder of commits that others stage, the entry, and the listing that shows it.
+    "delta": {"list_dir": 3, "put": 1},
+    # The two listings; the head's manifest list, whose manifests the new one carries; the manifest, the list, the
+    # document, and the hint.
+    "iceberg": {"list_dir": 2, "get": 1, "put": 4},
+    # A third listing directly before the put (LanceCommitter); the transaction file and the manifest.
+    "lance": {"list": 3, "put": 2},
+}
+
+
+@pytest.mark.parametrize("commits", [2, 8])
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_an_append_asks_of_the_store(tmp_path, asked, format, commits):
+    """However many commits there are since the checkpoint: nothing that is known is read again."""
+    t = bh.create(str(tmp_path / "t"), rows().schema, format=format)
+    for i in range(commits):
+        t.append(rows(i))
+    asked.clear()
+    t.append(rows(100))
+    assert asked.of_table() == APPEND[format], asked.all
+    assert asked.of_data() == {"close": 1}
+    assert len(asked.all) <= (6 if format == "delta" else 8)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_a_change_of_properties_asks_of_the_store(tmp_path, asked, format):
+    t = bh.create(str(tmp_path / "t"), rows().schema, format=format)
+    t.append(rows(1))
+    asked.clear()
+    t.set_properties({"owner": "us"})
+    wanted = {"delta": APPEND["delta"], "iceberg": {"list_dir": 2, "put": 2}, "lance": APPEND["lance"]}
+    assert asked.of_table() == wanted[format], asked.all
+
+
+def made(path: Path, format: str) -> bh.Table:
+    """A table of three files of three rows, with distinct ranges of ids."""
+    t = bh.create(str(path), rows().schema, format=format)
+    for i in (0, 10, 20):
+        t.append(rows(i, i + 1, i + 2))
+    return t
+
+
+def merge(t: bh.Table) -> None:
+    t.merge(rows(21), "target.id = source.id").when_matched_update_all().execute()
+
+
+CHANGES: dict[str, Callable[[bh.Table], Any]] = {"delete": lambda t: t.delete("id = 11"), "merge": merge}
+
+
+@pytest.mark.parametrize("change", ["delete", "merge"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_a_change_of_one_row_asks_of_the_store(tmp_path, asked, format, change):
+    t = made(tmp_path / "t", format)
+    asked.clear()
+    CHANGES[change](t)
+    wanted = {
+        "delta": APPEND["delta"],
+        # Beside an append's: the three manifests, and the rewritten one that marks the old file deleted.
+        "iceberg": {"list_dir": 2, "get": 4, "put": 5},
+        # Beside an append's: the file of deleted rows.
+        "lance": {"list": 3, "put": 3},
+    }
+    assert asked.of_table() == wanted[format], asked.all
+    data = [key for _, key in asked.all if key.endswith(".parquet")]
+    assert len(set(data)) == (0 if format == "lance" else 2 if change == "delete" else 3), "one file is read"
+
+
+def test_an_iceberg_delete_fetches_no_manifest_twice(tmp_path, asked):
+    t = made(tmp_path / "t", "iceberg")
+    for where in ("id = 11", "id > 21", "id % 2 = 0"):
+        asked.clear()
+        t.delete(where)
+        fetched = Counter(key for name, key in asked.all if name == "get" and key.endswith(".avro"))
+        assert fetched and set(fetched.values()) == {1}, fetched
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_that_did_not_change_is_not_read_again(tmp_path, asked, format):
+    """Neither after an own commit nor after reading."""
+    made(tmp_path / "t", format)
+    t = bh.open(str(tmp_path / "t"))
+    for step in (lambda: None, lambda: t.append(rows(7))):
+        step()
+        before = t._handle.snapshot
+        asked.clear()
+        t.refresh()
+        assert [name for name, _ in asked.all] in (["list_dir"], ["list"])
+        assert t._handle.snapshot is before
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_snapshot_after_a_commit_is_the_one_that_is_read(tmp_path, format):
+    """It is made from what was committed, and has everything that a reader would find."""
+    t = made(tmp_path / "t", format)
+    for step in (
+        lambda: t.append(rows(7)),
+        lambda: t.delete("id = 7"),
+        lambda: t.set_properties({"owner": "us"}),
+        lambda: t.add_column("more", "int"),
+        lambda: t.overwrite(rows(8)),
+    ):
+        step()
+        ours, read = t._handle.snapshot, bh.open(str(tmp_path / "t"))._handle.snapshot
+        for name in ("version", "token", "identity", "timestamp_ms", "schema", "partitioning", "properties", "ref"):
+            assert getattr(ours, name) == getattr(read, name), name
+        assert ours.detail() == read.detail()
+        files = [pa.Table.from_batches(s.files()).drop(["unit"]).to_pylist() for s in (ours, read)]
+        assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_table_recreated_right_after_the_put_is_not_taken_for_ours(tmp_path, format, monkeypatch):
+    """The new table has an entry of the same name and size; the snapshot below it is another one. The entry stays."""
+    path = tmp_path / "t"
+    t = made(path, format)
+    real = FileCommitter.publish
+
+    def publish(self: FileCommitter, attempt: Attempt) -> Any:
+        outcome = real(self, attempt)
+        monkeypatch.setattr(FileCommitter, "publish", real)
+        shutil.rmtree(path)
+        made(path, format).append(rows(50))
+        return outcome
+
+    monkeypatch.setattr(FileCommitter, "publish", publish)
+    with pytest.raises((CommitConflictError, CommitUnknownError)):
+        t.append(rows(99))
+    assert sorted(bh.open(str(path)).to_arrow()["id"].to_pylist()) == [0, 1, 2, 10, 11, 12, 20, 21, 22, 50]
+
+
+@pytest.fixture
+def groups(monkeypatch) -> set[tuple[str, int]]:
+    """The row groups of Parquet files that are read from now on; files written have 10 rows in a group."""
+    seen: set[tuple[str, int]] = set()
+    read, batches, check = ParquetSource.read, ParquetSource.batches, ParquetOptions.__post_init__
+
+    def small(self: ParquetOptions) -> None:
+        object.__setattr__(self, "row_group_rows", 10)
+        check(self)
+
+    def counted_read(self: ParquetSource, groups: Any, *args: Any) -> Any:
+        seen.update((self.uri, g) for g in groups)
+        return read(self, groups, *args)
+
+    def counted_batches(self: ParquetSource, rows: int, groups: Any, *args: Any) -> Any:
+        seen.update((self.uri, g) for g in groups)
+        return batches(self, rows, groups, *args)
+
+    monkeypatch.setattr(ParquetOptions, "__post_init__", small)
+    monkeypatch.setattr(ParquetSource, "read", counted_read)
+    monkeypatch.setattr(ParquetSource, "batches", counted_batches)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("id = 7", [7]),
+        ("id = 7 and p = 'a'", [7]),
+        ("p = 'b' and id between 105 and 108", [105, 106, 107, 108]),
+        ("id = 207 and (p = 'b' or v = 'v207')", [207]),
+    ],
+)
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_filter_reads_one_row_group_beside_partition_columns(tmp_path, groups, format, where, ids):
+    """Partition columns are constants of a file in Delta and columns of it in Iceberg; neither disables pruning."""
+    data = pa.table(
+        {"id": range(400), "p": [("a", "b")[i // 100 % 2] for i in range(400)], "v": [f"v{i}" for i in range(400)]}
+    )
+    t = bh.create(str(tmp_path / "t"), data.schema, format=format, partition_by=["p"])
+    t.append(data)
+    assert [pq.read_metadata(str(p)).num_row_groups for p in (tmp_path / "t").rglob("*.parquet")] == [20, 20]
+    wanted = data.take(ids).to_pylist()
+    assert t.scan(where=where).to_arrow().to_pylist() == wanted
+    assert len(groups) == 1, groups
+    groups.clear()
+    tasks = [pickle.loads(pickle.dumps(task)) for task in t.scan(where=where).plan().tasks()]
+    read = registry.tasks(format).read
+    assert [row for task in tasks for batch in read(task) for row in batch.to_pylist()] == wanted
+    assert len(groups) == 1, groups
