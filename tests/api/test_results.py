@@ -126,7 +126,7 @@ def test_application_transactions_of_metadata_are_kept_or_refused(table, format)
             with pytest.raises(NotImplementedError, match="snapshots"):
                 write()
         return
-    assert table.add_column("z", "int", txn=("x", 1)).version is not None
+    assert table.add_column("z", "int", txn=("x", 1)).commit is not None
     assert table.add_column("z", "int", txn=("x", 1)).skipped
     assert table.set_properties({"a": "1"}, txn=("x", 1)).skipped and "a" not in table.properties
 

@@ -14,6 +14,7 @@ import pytest
 import boathouse as bh
 from boathouse.arrow.schema import from_arrow
 from boathouse.delta.adapter import FORMAT
+from boathouse.delta.log import Log
 from boathouse.errors import AlreadyExistsError, ConstraintViolationError, SchemaError, UnsafeStorageError
 from boathouse.storage import PutMode, Stores
 from boathouse.table.change import AddFiles, Change, CreateTable, SetProperties
@@ -116,7 +117,7 @@ def test_two_prepared_for_one_version(tmp_path):
     assert attempts[0].uri == attempts[1].uri and attempts[0].body != attempts[1].body
     committer = snapshot.committer()
     assert [committer.publish(a) for a in attempts] == ["won", "lost"]
-    assert commit(changes[1].planned, changes[1]) == Committed(2, 1)
+    assert commit(changes[1].planned, changes[1]) == Committed(Log.commit_id(2), 1)
     assert sorted(bh.open(path).to_arrow().column("x").to_pylist()) == [1, 2, 10, 20]
 
 
@@ -133,9 +134,9 @@ def test_an_entry_is_ours_by_its_write_id_alone(tmp_path):
     storage.put(key, foreign, PutMode.CREATE)
     assert snapshot.committer().publish(attempt) == "lost"
     assert storage.get(key) == foreign
-    assert commit(change.planned, change) == Committed(2, 1)
+    assert commit(change.planned, change) == Committed(Log.commit_id(2), 1)
     # The same change once more: its entry is found among the winners, and nothing is written.
-    assert commit(change.planned, change) == Committed(2, 1, already=True)
+    assert commit(change.planned, change) == Committed(Log.commit_id(2), 1, already=True)
     assert bh.open(path).version == 2
     assert snapshot.find_write(change.write_id) == 2
     assert snapshot.find_write("nobody") is None
@@ -371,11 +372,11 @@ def test_properties_are_written_as_text(tmp_path, delta):
     table = CreateTable(from_arrow(X.schema), (), {"n": 5, "f": True, "t": "x", "d": 1.5})
     change = Change("delta", Location(f"file://{path}"), None, str(uuid.uuid4()), "create", (table,))
     context = TableContext(Location(f"file://{path}"), Stores())
-    assert commit(FORMAT.create(context, table), change) == Committed(0, 1)
+    assert commit(FORMAT.create(context, table), change) == Committed(Log.commit_id(0), 1)
     snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
     assert dict(snapshot.properties) == {"n": "5", "f": "true", "t": "x", "d": "1.5"}
     edits = (SetProperties({"n": 6, "f": False}),)
     changed = Change("delta", snapshot.location, snapshot, str(uuid.uuid4()), "set-properties", edits)
-    assert commit(changed.planned, changed) == Committed(1, 1)
+    assert commit(changed.planned, changed) == Committed(Log.commit_id(1), 1)
     (metadata,) = only(delta.log(path)[1], "metaData")
     assert metadata["configuration"] == {"n": "6", "f": "false", "t": "x", "d": "1.5"}

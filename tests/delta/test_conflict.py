@@ -10,6 +10,7 @@ import boathouse as bh
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.commits import parse_entry
 from boathouse.delta.files import NATIVE
+from boathouse.delta.log import Log
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.storage import Stores
@@ -78,7 +79,7 @@ def verdict(
         ReadSet(whole, predicates, touched), **more,
     )  # fmt: skip
     entry = parse_entry(2, f"{root}/2.json", "\n".join(json.dumps(a) for a in actions).encode())
-    return planned.check(change, [Winner(2, None, entry)])
+    return planned.check(change, [Winner(Log.commit_id(2), None, entry)])
 
 
 def kinds(found):
@@ -188,7 +189,7 @@ def test_a_property_change_follows_appends(tmp_path):
     bh.create(path, pa.schema([("x", pa.int64())]))
     change = change_of(path, a="1")
     bh.open(path).append(pa.table({"x": [1]}))
-    assert commit(change.planned, change) == Committed(2, 1)
+    assert commit(change.planned, change) == Committed(Log.commit_id(2), 1)
     assert bh.open(path).count() == 1 and dict(bh.open(path).properties) == {"a": "1"}
 
 

@@ -42,6 +42,7 @@ from boathouse.table.change import (
     SetProperties,
     SetTransaction,
 )
+from boathouse.table.location import CommitId
 from boathouse.table.verdict import Rebase, Replan, Stop
 from boathouse.types import INT64
 
@@ -99,7 +100,7 @@ def changes(kit, numbers):
 
 
 def verdict(change, transaction, head=None, version=2):
-    winner = Winner(version, None, Landed(version, transaction))
+    winner = Winner(CommitId(version, str(version)), None, Landed(version, transaction))
     return check(change, [winner], head or change.planned)
 
 
@@ -159,7 +160,7 @@ def test_the_same_application_transaction_conflicts(changes):
 
 def test_one_winner_that_stops_outweighs_those_that_replan(changes):
     winners = [
-        Winner(v, None, Landed(v, Transaction(**{op: touching(HERE)[op]})))
+        Winner(CommitId(v, str(v)), None, Landed(v, Transaction(**{op: touching(HERE)[op]})))
         for v, op in ((2, "rewrite"), (3, "overwrite"), (4, "rewrite"))
     ]
     assert isinstance(check(changes["delete"], winners, changes["delete"].planned), Stop)

@@ -11,9 +11,10 @@ from boathouse.errors import StorageError
 from boathouse.storage import MemoryStorage, PutMode, Stores
 from boathouse.table.attempt import Attempt
 from boathouse.table.commit import FileCommitter
+from boathouse.table.location import CommitId
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
-ATTEMPT = Attempt("memory://commits/t/5", b"ours", 5)
+ATTEMPT = Attempt("memory://commits/t/5", b"ours", CommitId(5, "5"))
 
 
 @pytest.fixture(autouse=True)
@@ -92,4 +93,4 @@ def test_an_unreadable_key_is_unknown_and_never_the_next_one():
 
 
 def test_attempts_are_values():
-    assert dataclasses.replace(ATTEMPT, version=6) != ATTEMPT
+    assert dataclasses.replace(ATTEMPT, commit=CommitId(6, "6")) != ATTEMPT

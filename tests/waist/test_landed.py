@@ -33,7 +33,7 @@ from boathouse.table.attempt import Attempt
 from boathouse.table.change import Change
 from boathouse.table.commit import FileCommitter, commit
 from boathouse.table.context import TableContext
-from boathouse.table.location import Location
+from boathouse.table.location import CommitId, Location
 from boathouse.table.verdict import Rebase
 
 FORMATS = ["delta", "iceberg", "lance"]
@@ -315,7 +315,7 @@ class _Contended:
         return Rebase()
 
     def prepare(self, change: Any) -> Attempt:
-        return Attempt("memory://contended/x", b"", self.turns + 1)
+        return Attempt("memory://contended/x", b"", CommitId(self.turns + 1, "x"))
 
     def committer(self, *_: Any) -> Any:
         return self

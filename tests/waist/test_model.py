@@ -205,7 +205,7 @@ class Life(RuleBasedStateMachine):
         self.uri = os.path.join(self.folder, "täble")
         self.now = State(tuple(TYPES), ())
         self.past: dict[int, State] = {}
-        self.order: list[int] = []
+        self.commits: list[str] = []
         self.applied: dict[str, int] = {}
         self.properties: dict[str, str] = {}
         self.handles: list[Any] = []
@@ -216,17 +216,21 @@ class Life(RuleBasedStateMachine):
         schema = pa.schema([pa.field(n, t) for n, t in TYPES.items()])
         bh.create(self.uri, schema, format=self.format, partition_by=by)
         self.handles = [bh.open(self.uri, format=self.format) for _ in range(2)]
-        if self.format != "iceberg":
-            self.landed(self.handles[0].version)
+        [first] = self.handles[0].history()
+        self.landed(first)
 
-    def landed(self, version: int) -> None:
-        if version not in self.past:
-            self.order.append(version)
-        self.past[version] = self.now
+    def landed(self, done: Any) -> None:
+        """A commit, which is a version of its own unless it made none."""
+        assert done.commit not in self.commits
+        self.commits.append(done.commit)
+        if done.version is not None:
+            assert done.version not in self.past
+            self.past[done.version] = self.now
 
-    def set_rows(self, rows: list[dict[str, Any]], version: int) -> None:
+    def set_rows(self, rows: list[dict[str, Any]], done: Any) -> None:
+        assert done.version is not None
         self.now = State(self.now.columns, tuple(rows))
-        self.landed(version)
+        self.landed(done)
 
     def fitting(self, rows: list[dict[str, Any]], columns: tuple[str, ...] | None = None) -> list[dict[str, Any]]:
         """The generated rows with the table's columns; those not written are null."""
@@ -242,14 +246,14 @@ class Life(RuleBasedStateMachine):
         new = self.fitting(rows)
         done = self.handles[who].append(self.data(new))
         assert done.rows_added == len(new)
-        self.set_rows([*self.now.rows, *new], done.version)
+        self.set_rows([*self.now.rows, *new], done)
 
     @rule(rows=ROWS, who=WHO, pick=st.permutations(list(TYPES)), size=st.integers(1, len(TYPES)))
     def append_part(self, rows: list[dict[str, Any]], who: int, pick: list[str], size: int) -> None:
         columns = tuple(pick[:size])
         new = self.fitting(rows, columns)
         done = self.handles[who].append(self.data(new, columns))
-        self.set_rows([*self.now.rows, *new], done.version)
+        self.set_rows([*self.now.rows, *new], done)
 
     @rule(rows=ROWS, who=WHO, app=st.sampled_from(["etl", "ünï"]), version=st.integers(0, 3))
     def append_once(self, rows: list[dict[str, Any]], who: int, app: str, version: int) -> None:
@@ -259,7 +263,7 @@ class Life(RuleBasedStateMachine):
             assert done.skipped and done.version is None and done.rows_added == 0
         else:
             self.applied[app] = version
-            self.set_rows([*self.now.rows, *new], done.version)
+            self.set_rows([*self.now.rows, *new], done)
 
     @rule(rows=ROWS, who=WHO)
     def append_wider(self, rows: list[dict[str, Any]], who: int) -> None:
@@ -269,14 +273,14 @@ class Life(RuleBasedStateMachine):
         self.now = State((*self.now.columns, name), tuple({**r, name: None} for r in self.now.rows))
         new = self.fitting(rows)
         done = self.handles[who].append(self.data(new), merge_schema=True)
-        self.set_rows([*self.now.rows, *new], done.version)
+        self.set_rows([*self.now.rows, *new], done)
 
     @rule(rows=ROWS, who=WHO)
     def overwrite(self, rows: list[dict[str, Any]], who: int) -> None:
         new = self.fitting(rows)
         done = self.handles[who].overwrite(self.data(new))
         assert (done.rows_added, done.rows_deleted) == (len(new), len(self.now.rows))
-        self.set_rows(new, done.version)
+        self.set_rows(new, done)
 
     @rule(rows=ROWS, who=WHO, where=PREDICATES)
     def overwrite_where(self, rows: list[dict[str, Any]], who: int, where: Predicate) -> None:
@@ -287,7 +291,7 @@ class Life(RuleBasedStateMachine):
         done = self.handles[who].overwrite(self.data(new), where=where.text)
         assert (done.rows_added, done.rows_deleted) == (len(new), len(self.now.rows) - len(stay))
         if done.version is not None:
-            self.set_rows([*stay, *new], done.version)
+            self.set_rows([*stay, *new], done)
 
     @rule(who=WHO, where=PREDICATES)
     def delete(self, who: int, where: Predicate) -> None:
@@ -298,7 +302,7 @@ class Life(RuleBasedStateMachine):
         assert done.rows_deleted == len(self.now.rows) - len(stay)
         assert (done.version is None) == (len(stay) == len(self.now.rows))
         if done.version is not None:
-            self.set_rows(stay, done.version)
+            self.set_rows(stay, done)
 
     @rule(who=WHO, size=st.sampled_from([None, 4000]), most=st.sampled_from([None, 1]))
     def optimize(self, who: int, size: int | None, most: int | None) -> None:
@@ -314,15 +318,14 @@ class Life(RuleBasedStateMachine):
             return
         done = self.handles[who].add_column(name, "int")
         self.now = State((*self.now.columns, name), tuple({**r, name: None} for r in self.now.rows))
-        if self.format != "iceberg":
-            self.landed(done.version)
+        self.landed(done)
 
     @rule(who=WHO, key=st.sampled_from(["owner", "my.key"]), value=st.sampled_from(["", "x", "ü", None]))
     def set_properties(self, who: int, key: str, value: str | None) -> None:
         done = self.handles[who].set_properties({key: value})
         self.properties = {k: v for k, v in {**self.properties, key: value}.items() if v is not None}
-        if self.format != "iceberg" and done.version is not None:
-            self.landed(done.version)
+        if done.commit is not None:
+            self.landed(done)
 
     @rule(who=WHO)
     def refresh(self, who: int) -> None:
@@ -341,9 +344,9 @@ class Life(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def travel(self, data: Any) -> None:
-        if not self.order:
+        if not self.past:
             return
-        version = data.draw(st.sampled_from(self.order))
+        version = data.draw(st.sampled_from(list(self.past)))
         then = self.past[version]
         table = bh.open(self.uri, format=self.format, version=version)
         assert table.schema.names == then.columns
@@ -375,13 +378,16 @@ class Life(RuleBasedStateMachine):
         assert table.schema.names == self.now.columns
         assert bag(table.to_arrow().to_pylist()) == bag(list(self.now.rows))
         assert table.count() == len(self.now.rows)
-        assert [e.version for e in table.history()] == self.order[::-1]
+        history = table.history()
+        assert [e.commit for e in history] == self.commits[::-1]
+        assert [e.version for e in history if e.version is not None] == list(self.past)[::-1]
+        assert [e.timestamp_ms for e in history] == sorted((e.timestamp_ms for e in history), reverse=True)
         own = {k: table.properties.get(k) for k in ("owner", "my.key") if k in table.properties}
         assert own == self.properties
 
     def teardown(self) -> None:
         try:
-            if self.handles and (self.order or self.format == "iceberg"):
+            if self.handles:
                 assert bag(by_peer(self.uri, self.format)) == bag(list(self.now.rows))
         finally:
             TABLES.pop(f"file://{self.uri}", None)

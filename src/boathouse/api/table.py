@@ -338,7 +338,7 @@ class Table(Later):
 
     @located
     def find_write(self, write_id: str) -> Version | None:
-        """The version that a write created, by its write id, or None; resolves a CommitUnknownError.
+        """The table's version once a write was committed, by its write id, or None; resolves a CommitUnknownError.
 
         Raises InvalidArgumentError, CorruptTableError, StorageError.
         """

@@ -16,6 +16,7 @@ from boathouse.cli.progress import spinner
 if TYPE_CHECKING:
     from boathouse.api.table import Table
     from boathouse.ops.handle import Handle
+    from boathouse.table.snapshot import HistoryEntry
 
 Path = Annotated[str, typer.Argument(metavar="PATH", help="The table's folder, or an Iceberg *.metadata.json.")]
 Format = Annotated[str | None, typer.Option("--format", help="delta, iceberg or lance, where the path holds several.")]
@@ -94,6 +95,10 @@ def schema(
         typer.echo("  " * (len(where) - 1) + str(field))
 
 
+def _number(entry: HistoryEntry) -> object:
+    return entry.commit if entry.version is None else entry.version
+
+
 def history(
     path: Path, format: Format = None, limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
     option: Option = None, json: Json = False,
@@ -102,11 +107,28 @@ def history(
     handle = _handle(path, format, None, None, None, option)
     entries = list(handle.snapshot.history(limit))
     if json:
-        names = ("version", "timestamp_ms", "operation", "parameters", "metrics", "engine", "write_id", "message")
+        names = (
+            "version",
+            "commit",
+            "timestamp_ms",
+            "operation",
+            "parameters",
+            "metrics",
+            "engine",
+            "write_id",
+            "message",
+        )
         show.as_json([{n: getattr(e, n) for n in (*names, "metadata")} for e in entries])
         return
     rows = [
-        (e.version, iso(e.timestamp_ms), e.operation, e.engine, e.message or show.inline(e.parameters)) for e in entries
+        (
+            e.commit if e.version is None else e.version,
+            iso(e.timestamp_ms),
+            e.operation,
+            e.engine,
+            e.message or show.inline(e.parameters),
+        )
+        for e in entries
     ]
     show.table(("version", "time", "operation", "engine", "about"), rows, right=("version",))
 

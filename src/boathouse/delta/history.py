@@ -55,6 +55,7 @@ def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
     write_id = info.get(WRITE_ID)
     return HistoryEntry(
         version,
+        Log.commit_id(version).token,
         in_commit_time(entry) or time_ms,
         operation if isinstance(operation, str) else "",
         _mapping(info.get("operationParameters")),

@@ -37,13 +37,18 @@ def look_back(attempt: Attempt, context: TableContext, newest: Callable[[], S]) 
 
 def _above_a_gap(attempt: Attempt, log: Log) -> bool:
     listing = log.listing()
-    before = attempt.version - 1
-    return attempt.version > 0 and before not in listing.commits and not listing.checkpoints
+    version = _number(attempt)
+    return version > 0 and version - 1 not in listing.commits and not listing.checkpoints
+
+
+def _number(attempt: Attempt) -> int:
+    assert attempt.version is not None, "every commit of a Delta table makes a version"
+    return attempt.version
 
 
 def includes(attempt: Attempt, newest: DeltaSnapshot) -> Published | None:
     """`won` or `lost`, `unknown` if the log cannot decide; None while the listing does not show the entry yet."""
-    version = attempt.version
+    version = _number(attempt)
     if newest.version < version:
         return None
     checkpoint = newest.checkpoint

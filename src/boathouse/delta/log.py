@@ -10,6 +10,7 @@ from boathouse.bits.text import json_value
 from boathouse.delta.canonical import checksum
 from boathouse.errors import CorruptTableError, NotFoundError, TableNotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Storage, Stores
+from boathouse.table.location import CommitId
 
 LOG = "_delta_log"
 HINT = "_last_checkpoint"
@@ -64,6 +65,10 @@ class Log:
         self.storage: Storage
         self.storage, key = stores.resolve(root)
         self.key = f"{key}/{LOG}" if key else LOG
+
+    @staticmethod
+    def commit_id(version: int) -> CommitId:
+        return CommitId(version, f"{version:020d}")
 
     def commit_key(self, version: int) -> str:
         return f"{self.key}/{version:020d}.json"

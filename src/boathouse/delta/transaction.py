@@ -36,7 +36,7 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from boathouse.table.attempt import Attempt, Winner
+from boathouse.table.attempt import Attempt, Follows, Winner
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
@@ -93,7 +93,7 @@ def winners(newest: DeltaSnapshot, since: TableVersion) -> Sequence[Winner] | No
             entry = known.get(v) or read_entry(log, v)
         except NotFoundError:
             return None
-        found.append(Winner(v, entry.info.get(WRITE_ID), entry))
+        found.append(Winner(Log.commit_id(v), entry.info.get(WRITE_ID), entry))
     return found
 
 
@@ -121,9 +121,17 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
             advice="append, or set delta.appendOnly to false",
         )
     info = {"commitInfo": _commit_info(change, newest, now, added, removed)}
-    body = b"".join(orjson.dumps(a) + b"\n" for a in (info, *actions, *removed, *added))
+    updates = (info, *actions, *removed, *added)
+    body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
     number = 0 if newest is None else newest.version + 1
-    return Attempt(Log(context.location.uri, context.stores).commit_uri(number), body, number)
+    return Attempt(
+        Log(context.location.uri, context.stores).commit_uri(number),
+        body,
+        Log.commit_id(number),
+        replaces=None if newest is None else newest.token,
+        updates=updates,
+        requirements=Follows.of(newest),
+    )
 
 
 def _created(change: Change, now: int) -> list[Action]:
@@ -349,6 +357,7 @@ def _optimize_metrics(added: list[int], removed: list[Action]) -> dict[str, int]
 def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:
     """Writes a checkpoint if one is due; a failure only costs the next reader time."""
     try:
-        checkpoint_if_due(context, attempt.version, planned)
+        if attempt.version is not None:
+            checkpoint_if_due(context, attempt.version, planned)
     except (BoathouseError, OSError, pa.ArrowException):
         return

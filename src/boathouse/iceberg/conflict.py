@@ -13,10 +13,11 @@ from boathouse.iceberg.documents import written_by
 from boathouse.iceberg.evolve import promotes
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests import DATA
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata import TableMetadata, files_of_snapshots
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID, number
+from boathouse.storage import basename
 from boathouse.table.attempt import Winner
 from boathouse.table.change import (
     AddColumn,
@@ -25,6 +26,7 @@ from boathouse.table.change import (
     ReplaceSchema,
     SetProperties,
 )
+from boathouse.table.location import CommitId
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.table.version import TableVersion
 from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType
@@ -47,6 +49,7 @@ def winners(since: TableVersion, head: IcebergSnapshot) -> Sequence[Winner] | No
     if since.token == head.token:
         return []
     found: list[Winner] = []
+    files = files_of_snapshots(head.metadata)
     reached = since.version == NO_SNAPSHOT and head.snapshot is None
     last: Mapping[str, Any] | None = None
     for snapshot in head.metadata.ancestors(head.version or None):
@@ -55,7 +58,8 @@ def winners(since: TableVersion, head: IcebergSnapshot) -> Sequence[Winner] | No
             break
         last = snapshot
         write_id = (snapshot.get("summary") or {}).get(WRITE_ID)
-        found.append(Winner(int(snapshot["snapshot-id"]), write_id, snapshot))
+        id = int(snapshot["snapshot-id"])
+        found.append(Winner(CommitId(id, basename(files.get(id, ""))), write_id, snapshot))
     if since.version == NO_SNAPSHOT and last is not None:
         reached = last.get("parent-snapshot-id") is None
     if not reached:
@@ -75,8 +79,7 @@ def _metadata_winners(first: int, last: int, head: IcebergSnapshot) -> Iterator[
                 metadata = head.metadata if uri == head.token else read_metadata(uri, head.stores)
             except NotFoundError:
                 continue
-            version = metadata.current_snapshot_id or NO_SNAPSHOT
-            yield Winner(version, written_by(metadata.document), {"operation": METADATA_EDIT})
+            yield Winner(CommitId(None, basename(uri)), written_by(metadata.document), {"operation": METADATA_EDIT})
 
 
 def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot) -> Verdict:
@@ -186,7 +189,8 @@ def _row_conflicts(
         yield from _new_deletes(planned, head)
     if change.isolation != "serializable":
         return
-    new_rows = {w.version for w in snapshots if (w.document.get("summary") or {}).get("operation") in _NEW_ROWS}
+    made = [(w.version, w.document.get("summary") or {}) for w in snapshots]
+    new_rows = {v for v, summary in made if v is not None and summary.get("operation") in _NEW_ROWS}
     if change.reads.whole and snapshots:
         yield Conflict("concurrent-append", snapshots[-1].version, "the table changed since it was read")
     elif change.reads.predicates and new_rows:

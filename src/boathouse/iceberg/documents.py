@@ -168,12 +168,23 @@ def add_snapshot(document: Json, snapshot: Json, ref: str | None) -> None:
         document["snapshot-log"] = [*(document.get("snapshot-log") or []), entry]
 
 
-def finish(document: Json, previous: TableMetadata | None, timestamp_ms: int, write_id: str) -> None:
-    """The parts of every version: its time, the log of earlier metadata files, and the write that created it."""
+def finish(
+    document: Json,
+    previous: TableMetadata | None,
+    timestamp_ms: int,
+    write_id: str,
+    described: Mapping[str, str] | None = None,
+) -> None:
+    """The parts of every version: its time, the log of earlier metadata files, and the write that created it.
+
+    `described` is what a snapshot's summary would say, if there is none.
+    """
     if document.get("current-snapshot-id") == -1:
         del document["current-snapshot-id"]
     document["last-updated-ms"] = timestamp_ms
     document[OURS] = {"write-id": write_id, "attempt": str(entropy.current().uuid4())}
+    if described is not None:
+        document[OURS]["summary"] = dict(described)
     if previous is None:
         return
     entry = {"metadata-file": previous.uri, "timestamp-ms": int(previous.document["last-updated-ms"])}
@@ -186,6 +197,13 @@ def _keep(properties: Mapping[str, str]) -> int:
         return max(1, int(properties.get("write.metadata.previous-versions-max", "100")))
     except ValueError:
         return 100
+
+
+def summary_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a commit of ours without a snapshot recorded of itself."""
+    ours = document.get(OURS)
+    found = ours.get("summary") if isinstance(ours, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def written_by(document: Mapping[str, Any]) -> str | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from boathouse.errors import CorruptTableError, NotFoundError
-from boathouse.iceberg.documents import written_by
+from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
+from boathouse.iceberg.conflict import METADATA_EDIT
+from boathouse.iceberg.documents import summary_of, written_by
 from boathouse.iceberg.files import Listing
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata import MAIN, TableMetadata, files_of_snapshots, logged_files
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, engine_of, head_metadata, load, read_metadata
 from boathouse.iceberg.summaries import (
@@ -23,24 +25,61 @@ from boathouse.iceberg.summaries import (
     own_json,
     user_metadata,
 )
-from boathouse.storage import Stores, absolute, join
+from boathouse.storage import Stores, absolute, basename, join
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, Version
 from boathouse.table.snapshot import HistoryEntry
 
 
 def history(snapshot: IcebergSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
-    """The snapshot and its ancestors, newest first, as far as they are listed."""
-    for i, document in enumerate(snapshot.metadata.ancestors(snapshot.version or None)):
-        if limit is not None and i >= limit:
-            return
-        yield _entry(document, snapshot.token)
+    """The snapshot and its ancestors, and the commits of metadata between them, newest first, as far as they are
+    listed. A metadata file with the time of no snapshot is a commit of its own."""
+    return islice(_commits(snapshot), limit)
 
 
-def _entry(document: Mapping[str, Any], where: str) -> HistoryEntry:
+def _commits(snapshot: IcebergSnapshot) -> Iterator[HistoryEntry]:
+    metadata = snapshot.metadata
+    files = files_of_snapshots(metadata)
+    logged = logged_files(metadata)
+    places = {uri: i for i, (uri, _) in enumerate(logged)}
+    taken = set(files.values())
+    others = [(i, uri, time) for i, (uri, time) in enumerate(logged) if uri not in taken]
+    if snapshot.snapshot is not None and not _is_head(snapshot):
+        others = [o for o in others if o[2] <= snapshot.timestamp_ms]
+    for document in metadata.ancestors(snapshot.version or None):
+        uri = files.get(int(document["snapshot-id"]))
+        place = None if uri is None else places[uri]
+        while others and (others[-1][2] > int(document["timestamp-ms"]) if place is None else others[-1][0] > place):
+            yield _metadata_entry(snapshot, *others.pop()[1:])
+        yield _entry(document, snapshot.token, None if uri is None else basename(uri))
+    while others:
+        yield _metadata_entry(snapshot, *others.pop()[1:])
+
+
+def _is_head(snapshot: IcebergSnapshot) -> bool:
+    ref = snapshot.metadata.refs.get(snapshot.ref or MAIN)
+    return ref is not None and int(ref["snapshot-id"]) == snapshot.version
+
+
+def _metadata_entry(snapshot: IcebergSnapshot, uri: str, time: int) -> HistoryEntry:
+    """A commit of metadata alone; its file is read, if it is still there, for what this library recorded in it."""
+    summary: Mapping[str, Any] = {}
+    try:
+        here = uri == snapshot.token
+        read = snapshot.metadata if here else read_metadata(snapshot.paths.uri(uri), snapshot.stores)
+        summary = summary_of(read.document)
+    except (NotFoundError, CorruptTableError, UnsupportedFeatureError):
+        pass
+    document = {"timestamp-ms": time, "summary": {"operation": METADATA_EDIT, **summary}}
+    return _entry(document, uri, basename(uri))
+
+
+def _entry(document: Mapping[str, Any], where: str, commit: str | None) -> HistoryEntry:
     summary = dict(document.get("summary") or {})
+    version = document.get("snapshot-id")
     return HistoryEntry(
-        version=int(document["snapshot-id"]),
+        version=None if version is None else int(version),
+        commit=commit,
         timestamp_ms=int(document["timestamp-ms"]),
         operation=str(summary.get(OPERATION) or summary.get("operation") or "unknown"),
         parameters=own_json(summary, PARAMETERS, where),
@@ -50,7 +89,7 @@ def _entry(document: Mapping[str, Any], where: str) -> HistoryEntry:
         message=summary.get(MESSAGE),
         metadata=user_metadata(summary),
         parent=document.get("parent-snapshot-id"),
-        data_change=summary.get("operation") != "replace",
+        data_change=version is not None and summary.get("operation") != "replace",
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from boathouse.iceberg.documents import written_by
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import decompressed, list_metadata, version_of
-from boathouse.iceberg.snapshot import IcebergSnapshot, read_metadata
+from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import WRITE_ID
 from boathouse.storage import basename
 from boathouse.table.attempt import Attempt, Published
@@ -30,7 +30,7 @@ def includes(attempt: Attempt, head: IcebergSnapshot) -> Published | None:
     next_uri = min(above)[1] if above else head.token
     later = [head.metadata] if next_uri == head.token else [read_metadata(next_uri, head.stores), head.metadata]
     mine = TableMetadata.parse(decompressed(attempt.body, attempt.uri), attempt.uri)
-    made = mine.snapshots.get(attempt.version, {}).get("summary") or {}
+    made = mine.snapshots.get(attempt.version or NO_SNAPSHOT, {}).get("summary") or {}
     if made.get(WRITE_ID) == written_by(mine.document):
         return "won" if any(attempt.version in m.snapshots for m in later) else "lost"
     # A commit without a snapshot: the file logged under our name is ours if it has our time.

@@ -115,6 +115,22 @@ class TableMetadata:
             snapshot_id = snapshot.get("parent-snapshot-id")
 
 
+def logged_files(metadata: TableMetadata) -> list[tuple[str, int]]:
+    """The metadata files that the document records, with their times, oldest first; the last one is its own."""
+    log = metadata.document.get("metadata-log") or []
+    found = [(str(e["metadata-file"]), int(e["timestamp-ms"])) for e in log]
+    return [*found, (metadata.uri, int(metadata.document["last-updated-ms"]))]
+
+
+def files_of_snapshots(metadata: TableMetadata) -> dict[int, str]:
+    """The metadata file that each snapshot came with, as far as it is recorded: the first one with its time."""
+    files: dict[int, str] = {}
+    for uri, time in logged_files(metadata):
+        files.setdefault(time, uri)
+    times = {id: int(s["timestamp-ms"]) for id, s in metadata.snapshots.items()}
+    return {id: files[time] for id, time in times.items() if time in files}
+
+
 def _check_version(document: Json, uri: str) -> None:
     version = document.get("format-version")
     if "view-uuid" in document:

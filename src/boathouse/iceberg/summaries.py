@@ -93,7 +93,16 @@ class Tallies:
 def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) -> dict[str, str]:
     """The summary of the snapshot for `change`; `parent` is the previous snapshot."""
     same_rows = change.operation == "replace" or not change.data_change
-    found: dict[str, str] = {"operation": "replace" if same_rows else tallies.operation}
+    found = {"operation": "replace" if same_rows else tallies.operation, **described(change)}
+    counts = {**tallies.counts, "changed-partition-count": len(tallies.partitions)}
+    found.update({k: str(v) for k, v in counts.items()})
+    found.update({k: str(v) for k, v in _totals(tallies.counts, parent).items()})
+    return found
+
+
+def described(change: Change) -> dict[str, str]:
+    """What a commit records of its change beside its rows."""
+    found: dict[str, str] = {}
     for key, value in change.metadata.items():
         if key in _KNOWN or key.startswith("boathouse."):
             raise InvalidArgumentError(f"metadata key {key!r} has a meaning of its own in Iceberg snapshots")
@@ -110,9 +119,6 @@ def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) 
         found[METRICS] = json.dumps(dict(change.metrics))
     if change.txn is not None:
         found[APP], found[APP_VERSION] = change.txn[0], str(change.txn[1])
-    counts = {**tallies.counts, "changed-partition-count": len(tallies.partitions)}
-    found.update({k: str(v) for k, v in counts.items()})
-    found.update({k: str(v) for k, v in _totals(tallies.counts, parent).items()})
     return found
 
 

@@ -21,16 +21,16 @@ from boathouse.errors import (
     InvalidArgumentError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg import carried, documents, manifests, readback
+from boathouse.iceberg import carried, documents, manifests, readback, updates
 from boathouse.iceberg.evolve import edit_schema
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import DATA, DELETED, EXISTING, Entry, ManifestFile, Row
 from boathouse.iceberg.metadata import Json, TableMetadata, dump
 from boathouse.iceberg.paths import METADATA_FOLDER, compressed, next_uri
-from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot
-from boathouse.iceberg.summaries import Tallies, summary
+from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.iceberg.summaries import Tallies, described, summary
 from boathouse.iceberg.write import added_entries
-from boathouse.storage import PutMode, absolute, join
+from boathouse.storage import PutMode, absolute, basename, join
 from boathouse.table.attempt import Attempt
 from boathouse.table.change import (
     AddColumn,
@@ -46,6 +46,7 @@ from boathouse.table.change import (
 )
 from boathouse.table.commit import discard
 from boathouse.table.context import TableContext
+from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 
 METADATA_PATH: Final = "write.metadata.path"
@@ -95,17 +96,23 @@ def _attempt(change: Change, context: TableContext, document: Json, uri: str, he
             work = _Work(change, head, document, context, now)
             snapshot = work.snapshot()
             documents.add_snapshot(document, snapshot, change.ref)
-        documents.finish(document, before, now, change.write_id)
+        documents.finish(document, before, now, change.write_id, None if work is not None else described(change))
         body = dump(document)
         readback.check_metadata(body, uri, before, snapshot)
     except Exception:
         if work is not None:
             discard(context.stores, (*work.side, *work.kept))
         raise
-    version = work.snapshot_id if work is not None else NO_SNAPSHOT if head is None else head.version
-    side = () if work is None else tuple(work.side)
-    token = None if head is None else head.token
-    return Attempt(uri, gzip.compress(body, mtime=0) if compressed(uri) else body, version, side, token)
+    after = TableMetadata(document, uri)
+    return Attempt(
+        uri,
+        gzip.compress(body, mtime=0) if compressed(uri) else body,
+        CommitId(None if work is None else work.snapshot_id, basename(uri)),
+        () if work is None else tuple(work.side),
+        None if head is None else head.token,
+        updates.updates(before, after),
+        updates.requirements(before, after, change.ref),
+    )
 
 
 def _check_transactions(change: Change) -> None:

@@ -28,6 +28,7 @@ from boathouse.table.change import (
     SetProperties,
     SetTransaction,
 )
+from boathouse.table.location import CommitId
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.table.version import TableVersion
 
@@ -79,7 +80,7 @@ def winners(since: TableVersion, head: LanceSnapshot) -> Sequence[Winner] | None
             return None
         transaction = read_transaction(context, document)
         properties = transaction.transaction_properties if transaction else {}
-        found.append(Winner(version, properties.get(WRITE_ID), Landed(version, transaction)))
+        found.append(Winner(CommitId(version, str(version)), properties.get(WRITE_ID), Landed(version, transaction)))
     return found
 
 

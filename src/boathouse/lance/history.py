@@ -49,6 +49,7 @@ def _entry(context: TableContext, file: VersionFile) -> HistoryEntry:
     metadata = {**document_of(properties, METADATA), **{k: v for k, v in properties.items() if k not in OWN}}
     return HistoryEntry(
         version=file.version,
+        commit=str(file.version),
         timestamp_ms=manifest.timestamp.ms if manifest.timestamp else 0,
         operation=properties.get(OPERATION) or transaction.operation or "unknown",
         parameters={**_parameters(transaction), **document_of(properties, PARAMETERS)},

@@ -29,9 +29,14 @@ class LanceCommitter:
 
     def publish(self, attempt: Attempt) -> Published:
         listed = recent(self.context)
-        if (listed[0].version if listed else 0) != attempt.version - 1:
+        if (listed[0].version if listed else 0) != _number(attempt) - 1:
             return "lost"
         return FileCommitter(self.context.stores).publish(attempt)
+
+
+def _number(attempt: Attempt) -> int:
+    assert attempt.version is not None, "every commit of a Lance table makes a version"
+    return attempt.version
 
 
 def look_back(attempt: Attempt, change: Change, newest: S) -> tuple[Published | None, S]:
@@ -40,9 +45,9 @@ def look_back(attempt: Attempt, change: Change, newest: S) -> tuple[Published | 
 
 
 def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot) -> Published | None:
-    if newest.version <= attempt.version:
-        return "won" if newest.version == attempt.version else None
-    above = [v for v in list_versions(newest.context) if v.version > attempt.version]
+    if newest.version <= _number(attempt):
+        return "won" if newest.version == _number(attempt) else None
+    above = [v for v in list_versions(newest.context) if v.version > _number(attempt)]
     if not above:
         return None
     file = min(above, key=lambda v: v.version)
@@ -53,7 +58,7 @@ def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot) -> Publis
     brought = _identities(ours) - _identities(before)
     if brought & _identities(after.manifest):
         return "won"
-    if file.version > attempt.version + 1:
+    if file.version > _number(attempt) + 1:
         return "unknown"
     transaction = read_transaction(newest.context, after)
     if transaction is None or transaction.operation != "append":

@@ -23,7 +23,7 @@ from boathouse.lance.properties import properties_of
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.lance.versions import manifest_uri
 from boathouse.storage import PutMode, join
-from boathouse.table.attempt import Attempt
+from boathouse.table.attempt import Attempt, Follows
 from boathouse.table.change import (
     AddColumn,
     AddFiles,
@@ -38,6 +38,7 @@ from boathouse.table.change import (
     SetType,
 )
 from boathouse.table.context import TableContext
+from boathouse.table.location import CommitId
 
 LIBRARY = "boathouse"
 _OFFERED = (
@@ -122,7 +123,15 @@ def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = 
         storage.put(key, transaction.encode(), PutMode.CREATE)
         side = (*side, uri)
     scheme = head.file.scheme if head is not None else "V2"
-    return Attempt(manifest_uri(context.location, base + 1, scheme), body, base + 1, side)
+    return Attempt(
+        manifest_uri(context.location, base + 1, scheme),
+        body,
+        CommitId(base + 1, str(base + 1)),
+        side,
+        replaces=head.token if head is not None else None,
+        updates=(transaction,),
+        requirements=Follows.of(head),
+    )
 
 
 def _build(build: Build) -> Built:

@@ -112,7 +112,7 @@ def plan_changes(
     plans = _Plans(end, last, map)
     commits = []
     for entry in _entries(end, start):
-        if not entry.data_change:
+        if not entry.data_change or entry.version is None:
             continue
         before = None if entry.parent is None else plans.at(entry.parent)
         lost, gained = compare(before, plans.at(entry.version))
@@ -128,6 +128,8 @@ def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
     """The commits from `start` on, oldest first; all of them if it is 0, the version before the first."""
     found: list[HistoryEntry] = []
     for entry in end.history():
+        if entry.version is None:  # a commit of metadata alone
+            continue
         found.append(entry)
         if entry.version == start:
             return found[::-1]
@@ -141,7 +143,7 @@ def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
 
 
 def _retained(entries: Sequence[HistoryEntry]) -> str:
-    versions = [str(e.version) for e in reversed(entries)]
+    versions = [str(e.version) for e in reversed(entries) if e.version is not None]
     if not versions:
         return "no version with rows is retained"
     shown = versions if len(versions) <= _SHOWN else [*versions[:2], "...", *versions[-2:]]

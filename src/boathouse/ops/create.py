@@ -59,7 +59,7 @@ def create(
     planned = Planned(replace(change, metrics=metrics_of("create", Planned(change), outcomes)))
     assert planned.change is not None
     outcome = _commit(target, planned.change, done)
-    result = result_of("create", planned, outcomes, outcome.version)
+    result = result_of("create", planned, outcomes, outcome.commit)
     seconds = entropy.current().monotonic() - started
     return outcome.after, replace(result, seconds=seconds, retries=outcome.turns - 1)
 

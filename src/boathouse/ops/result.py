@@ -10,18 +10,24 @@ import pyarrow as pa
 
 from boathouse.ops.outcomes import data_files, total
 from boathouse.ops.write import Planned
-from boathouse.table.location import Version
+from boathouse.table.location import CommitId, Version
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """`version` is None for a dry run, and for a write that had nothing to do (`skipped` says why).
+    """What a write did.
 
-    `versions` are those of all commits of the operation in order; `version` is the last, `write_id` is its own.
+    `commit` names the commit among all of the table's (Iceberg: `v5.metadata.json`, Delta: `00000000000000000004`,
+    Lance: `5`), as `history()` does. It is None for a dry run, and for a write that had nothing to do (`skipped` says
+    why). `version` is the version of the rows, which `open(version=...)` opens. It is None without a commit, and for a
+    commit that made no new one: in Iceberg, properties and columns are metadata beside the snapshots.
+
+    `versions` are those of all commits of the operation in order; `version`, `commit` and `write_id` are the last one's.
     """
 
     operation: str
     version: Version | None
+    commit: str | None = None
     files_added: int = 0
     files_removed: int = 0
     rows_added: int = 0
@@ -39,8 +45,10 @@ class WriteResult:
     def __repr__(self) -> str:
         if self.dry_run:
             head = f"{self.operation} (dry run, nothing written)"
-        elif self.version is None:
+        elif self.commit is None:
             head = f"{self.operation}: nothing to do" + (f", {self.skipped}" if self.skipped else "")
+        elif self.version is None:
+            head = f"{self.operation} -> metadata {self.commit.partition('.')[0]}"
         elif len(self.versions) > 1:
             head = f"{self.operation} -> versions {', '.join(map(str, self.versions))}"
         else:
@@ -73,13 +81,14 @@ FIGURES = ("rows_added", "rows_updated", "rows_deleted", "rows_copied", "files_a
 """The metrics of every write that changes rows."""
 
 
-def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], version: Version | None) -> WriteResult:
+def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], commit: CommitId | None) -> WriteResult:
     """The result of a change, made from the OUTCOMES of its work."""
     added = [data_files(o) for o in outcomes]
     change = planned.change
     return WriteResult(
         operation=operation,
-        version=version,
+        version=None if commit is None else commit.version,
+        commit=None if commit is None else commit.token,
         files_added=sum(a.num_rows for a in added),
         files_removed=planned.files_removed,
         rows_added=sum(total(o, "inserted") for o in outcomes),
@@ -88,7 +97,7 @@ def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], ve
         rows_copied=sum(total(o, "copied") for o in outcomes),
         bytes_added=sum(total(a, "size") for a in added),
         write_id=None if change is None else change.write_id,
-        versions=() if version is None else (version,),
+        versions=() if commit is None or commit.version is None else (commit.version,),
     )
 
 
@@ -96,7 +105,7 @@ def joined(first: WriteResult, then: WriteResult) -> WriteResult:
     """The result of two commits of one operation."""
     summed = (*FIGURES, "bytes_added", "seconds", "retries")
     total = {name: getattr(first, name) + getattr(then, name) for name in summed}
-    last = first if then.version is None else then
+    last = first if then.commit is None else then
     return replace(last, **total, versions=(*first.versions, *then.versions))
 
 

@@ -76,7 +76,7 @@ def _one_commit(
         change = replace(planned.change, metrics=metrics_of(write.operation, planned, done.outcomes))
         outcome = _commit(snapshot, change, done, entropy.current().monotonic() - loaded < SLOW_SECONDS)
         if isinstance(outcome, Committed):
-            result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.version)
+            result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.commit)
             seconds = entropy.current().monotonic() - started
             result = replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
             return _after(handle, outcome), result, planned.then

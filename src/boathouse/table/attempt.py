@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from boathouse.table.location import Version
+from boathouse.table.location import CommitId, Version
+from boathouse.table.version import TableVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
     """A commit after the planned snapshot. `document` is the format's own."""
 
-    version: Version
+    commit: CommitId
     write_id: str | None
     document: Any
+
+    @property
+    def version(self) -> Version | None:
+        return self.commit.version
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a commit: `body` is put at `uri` if absent, and then `version` exists.
+    """One attempt at a commit, in the two forms in which it can be published.
 
-    `side` are auxiliary files, already written, that only this attempt refers to; they are removed if it is certainly
-    lost. `replaces` is the head's token, which a catalog swaps for the new one.
+    In a file system, the document `body` is put at `uri` if absent, and then the commit exists. A catalog is sent
+    `updates`, the edits of the table, and `requirements`, what must still hold of the head for them to be right, both
+    in the format's own terms (Iceberg: those of the REST catalog; Delta: the actions and the version to follow; Lance:
+    the transaction and the version to follow). `replaces` is the token of the head that it follows, None for a new
+    table. `side` are auxiliary files, already written, that only this attempt refers to; they are removed if it is
+    certainly lost.
     """
 
     uri: str
     body: bytes
-    version: Version
+    commit: CommitId
     side: tuple[str, ...] = ()
     replaces: str | None = None
+    updates: Sequence[Any] = field(default=(), repr=False)
+    requirements: Sequence[Any] = field(default=(), repr=False)
+
+    @property
+    def version(self) -> Version | None:
+        return self.commit.version
 
     def shown_as(self, uri: str, size: int | None) -> bool:
         """Whether a listed object of this URI and size is the body that was put, so that it need not be read.
@@ -38,6 +54,19 @@ class Attempt:
         of a table that was recreated.
         """
         return uri == self.uri and size == len(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """A requirement: the head is this version of the table with this identity."""
+
+    identity: str
+    version: Version
+
+    @classmethod
+    def of(cls, head: TableVersion | None) -> tuple[Follows, ...]:
+        """None for a table that does not exist yet."""
+        return () if head is None else (cls(head.identity, head.version),)
 
 
 Published = Literal["won", "lost", "unknown"]

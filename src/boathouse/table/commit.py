@@ -22,7 +22,7 @@ from boathouse.errors import (
 from boathouse.storage import PutMode, Stores
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
-from boathouse.table.location import Version
+from boathouse.table.location import CommitId, Version
 from boathouse.table.snapshot import Snapshot, Target
 from boathouse.table.verdict import Conflict, Rebase, Replan
 from boathouse.table.version import TableVersion
@@ -41,16 +41,20 @@ starved."""
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The change is the table's version `version`; `already` if an earlier attempt of ours had been committed.
+    """The change is the table's commit `commit`; `already` if an earlier attempt of ours had been committed.
 
     `onto` is the snapshot that it followed, `after` the newest one after the commit, where they are known.
     """
 
-    version: Version
+    commit: CommitId
     turns: int
     already: bool = False
     onto: Snapshot | None = field(default=None, compare=False, repr=False)
     after: Snapshot | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def version(self) -> Version | None:
+        return self.commit.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, started: flo
         published, after = _look_back(follows, change, attempt, slow)
     if published == "won":
         _published(target, change, attempt, turn)
-        return Committed(attempt.version, turn, onto=head, after=after)
+        return Committed(attempt.commit, turn, onto=head, after=after)
     if published == "unknown":
         return Unknown(change.write_id, attempt.uri)
     discard(stores, attempt.side)
@@ -152,7 +156,7 @@ def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, t
         return Conflicted((gone,), replan=True)
     for winner in winners:
         if winner.write_id == change.write_id:
-            return Committed(winner.version, turn, already=True, after=head)
+            return Committed(winner.commit, turn, already=True, after=head)
     verdict = head.check(change, winners)
     if isinstance(verdict, Rebase):
         return None
@@ -205,9 +209,10 @@ def _published(target: Target, change: Change, attempt: Attempt, turn: int) -> N
 
 
 def _exists(change: Change, head: Snapshot, turn: int) -> CommitOutcome:
-    ours = head.find_write(change.write_id)
-    if ours is not None:
-        return Committed(ours, turn, already=True, after=head)
+    if head.find_write(change.write_id) is not None:
+        ours = next((e for e in head.history() if e.write_id == change.write_id), None)
+        commit = CommitId(None, "") if ours is None else CommitId(ours.version, ours.commit or "")
+        return Committed(commit, turn, already=True, after=head)
     return Conflicted((Conflict("table-exists", head.version, "a table was created here concurrently"),), replan=False)
 
 
@@ -271,10 +276,10 @@ def discard(stores: Stores, uris: tuple[str, ...]) -> None:
 
 def _log(change: Change, attempt: Attempt, turn: int) -> None:
     log.info(
-        "%s %s: version %s of %s (write %s, attempt %d)",
+        "%s %s: commit %s of %s (write %s, attempt %d)",
         change.format,
         change.operation,
-        attempt.version,
+        attempt.commit.token,
         change.location,
         change.write_id,
         turn,

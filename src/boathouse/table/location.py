@@ -9,6 +9,19 @@ Version = int
 
 
 @dataclass(frozen=True, slots=True)
+class CommitId:
+    """Names one commit of a table.
+
+    `version` is the version of the rows that it made, None if it made none: an Iceberg commit of metadata alone.
+    `token` names it among all of the table's commits (Iceberg: the metadata file, `v5.metadata.json`; Delta: the log
+    entry, `00000000000000000004`; Lance: `5`).
+    """
+
+    version: Version | None
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
 class Location:
     """A table's root as an absolute URI without a trailing slash.
 

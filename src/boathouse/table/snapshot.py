@@ -36,11 +36,14 @@ class Capabilities:
 class HistoryEntry:
     """One commit, newest first in a history.
 
-    `parent` is the version that it followed, whether that is retained or not; None for the table's first. `data_change`
-    is false if the commit is known to leave every row as it was.
+    `version` is None for a commit that made no new version of the rows: an Iceberg commit of metadata alone. `commit`
+    is its `CommitId.token`, None where the table no longer records it (Iceberg keeps the names of the last metadata
+    files only). `parent` is the version that it followed, whether that is retained or not; None for the table's first.
+    `data_change` is false if the commit is known to leave every row as it was.
     """
 
-    version: Version
+    version: Version | None
+    commit: str | None
     timestamp_ms: int
     operation: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -80,7 +83,8 @@ class Target(Protocol):
         """
 
     def find_write(self, write_id: str) -> Version | None:
-        """The version that the commit with this write id created, or None; searches everything that is retained."""
+        """The version of the table once it had the commit with this write id, or None; searches everything that is
+        retained."""
 
     def committer(self) -> Committer:
         """`table.commit.FileCommitter(stores)` for a table in a file system."""

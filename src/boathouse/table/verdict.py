@@ -12,7 +12,7 @@ class Conflict:
     """Why a concurrent commit conflicts. `kind` is a stable word, such as `concurrent-append` or `metadata-changed`."""
 
     kind: str
-    version: Version
+    version: Version | None
     message: str
     paths: tuple[str, ...] = ()
 

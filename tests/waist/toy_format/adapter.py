@@ -20,7 +20,7 @@ from boathouse.table import change as ch
 from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
-from boathouse.table.location import NEWEST, At
+from boathouse.table.location import NEWEST, At, CommitId
 from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
 from boathouse.table.metadata_columns import ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan, Tally
@@ -180,7 +180,7 @@ class ToySnapshot:
     def winners(self, since: Any) -> list[Winner] | None:
         state, found, at = TABLES[self.location.uri], [], self.document
         while at.version != since.version:
-            found.append(Winner(at.version, at.write_id, at))
+            found.append(Winner(CommitId(at.version, str(at.version)), at.write_id, at))
             if at.parent is None or at.parent not in state.versions:
                 return None
             at = state.versions[at.parent]
@@ -213,6 +213,7 @@ class ToySnapshot:
         while at is not None:
             yield HistoryEntry(
                 at.version,
+                str(at.version),
                 at.timestamp_ms,
                 at.operation,
                 write_id=at.write_id,
@@ -255,7 +256,8 @@ def _prepare(context: TableContext, change: ch.Change, head: ToySnapshot | None)
     document = _next(change, None if head is None else head.document, state.next_version())
     uri = f"memory://toy/{entropy.current().uuid4()}"
     PENDING[uri] = document
-    return Attempt(uri, b"", document.version, replaces=None if head is None else head.token)
+    commit = CommitId(document.version, str(document.version))
+    return Attempt(uri, b"", commit, replaces=None if head is None else head.token)
 
 
 @dataclass(frozen=True)
