@@ -22,7 +22,7 @@ class WriteResult:
     why). `version` is the version of the rows, which `open(version=...)` opens. It is None without a commit, and for a
     commit that made no new one: in Iceberg, properties and columns are metadata beside the snapshots.
 
-    `versions` are those of all commits of the operation in order; `version`, `commit` and `write_id` are the last one's.
+    `versions` are those of all commits of the operation; `version`, `commit` and `write_id` are the last one's.
     """
 
     operation: str

@@ -210,7 +210,9 @@ class ToySnapshot:
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         at: Document | None = self.document
-        while at is not None:
+        left = -1 if limit is None else limit
+        while at is not None and left != 0:
+            left -= 1
             yield HistoryEntry(
                 at.version,
                 str(at.version),
