@@ -308,8 +308,9 @@ class Life(RuleBasedStateMachine):
     def optimize(self, who: int, size: int | None, most: int | None) -> None:
         done = self.handles[who].optimize(target_file_bytes=size, commit_bytes=most)
         assert (done.rows_added, done.rows_deleted, done.version is None) == (0, 0, not done.versions)
+        entries = {e.version: e for e in self.handles[who].history(limit=len(done.versions))}
         for version in done.versions:
-            self.landed(version)
+            self.landed(entries[version])
 
     @rule(who=WHO)
     def add_column(self, who: int) -> None:
