@@ -14,6 +14,7 @@ from boathouse.expr.resolve import bind_predicate
 from boathouse.iceberg import files, manifest_reader
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 from boathouse.table.plan import Tally
 from boathouse.testing.faults import FaultyStorage, Plan
@@ -34,7 +35,7 @@ def appended(tmp_path):
         return logged[-1]
 
     stores, found, location = Stores(wrap=wrap), registry.load("iceberg"), Location(f"file://{path}")
-    return Table(Handle(location, stores, found, found.load(location, stores))), logged
+    return Table(Handle(found.open(TableContext(location, stores)))), logged
 
 
 def avro_reads(logged):
@@ -66,7 +67,7 @@ def test_what_does_not_fit_is_read_again(appended, monkeypatch):
     size = table._handle.snapshot.listing
     size = max(size.reader.entries(m, m.path, True).columns.nbytes for m in size.manifest_files)
     monkeypatch.setattr(manifest_reader, "REMEMBERED", 3 * size)
-    snapshot = table._handle.format.load(table._handle.location, table._handle.stores)
+    snapshot = registry.load("iceberg").open(table._handle.context)
     for s in logged:
         s.log.clear()
     for _ in range(3):

@@ -75,7 +75,7 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     """
     snapshot = start.snapshot
     plan = snapshot.plan(None, where, (), start.engine.map, classify=True)
-    certain = plan.whole.certain
+    certain = plan.certain
     assert certain is not None
     # The rows of units with deletes that are not counted are counted by reading them.
     certain = pc.and_(certain, pc.is_valid(plan.units.column("deleted")))

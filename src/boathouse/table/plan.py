@@ -107,6 +107,11 @@ class ScanPlan:
         return self.whole.deletes
 
     @property
+    def certain(self) -> pa.ChunkedArray | None:
+        """Of each unit, whether all of its rows certainly satisfy the predicate; None if that was not asked for."""
+        return self.whole.certain
+
+    @property
     def rows(self) -> int | None:
         """The number of live rows in the units; None if some file does not record it."""
         rows, deleted = self.units.column("rows"), self.units.column("deleted")
