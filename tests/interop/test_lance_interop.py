@@ -186,7 +186,7 @@ def test_we_write_pylance_reads_and_changes(uri):
     table.delete("id = 2 OR id = 300")
     assert lance.dataset(uri).to_table(filter="id = 2").num_rows == 0
     assert lance.dataset(uri).to_table(filter="id = 3").num_rows == 4
-    assert lance.dataset(uri).list_indices()
+    assert lance.dataset(uri).describe_indices()
     assert agree(uri).num_rows == 447 + 5 - 5
     lance.dataset(uri).optimize.optimize_indices()
     lance.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
@@ -217,11 +217,11 @@ def test_indices_are_carried_and_dropped_by_an_overwrite(uri):
     table.append(data)
     table.delete("id < 10")
     table.set_properties({"x": "1"})
-    assert len(lance.dataset(uri).list_indices()) == 2
+    assert len(lance.dataset(uri).describe_indices()) == 2
     assert lance.dataset(uri).to_table(filter="s = 's1'").num_rows == 36
     assert lance.dataset(uri).to_table(filter="id = 12").num_rows == 2
     table.overwrite(data)
-    assert lance.dataset(uri).list_indices() == []
+    assert lance.dataset(uri).describe_indices() == []
     assert lance.dataset(uri).to_table(filter="id = 12").num_rows == 1
 
 

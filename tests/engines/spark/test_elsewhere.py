@@ -57,11 +57,12 @@ def run(tmp_path, target: str, python: str = sys.executable, **env: str) -> None
     assert done.stdout.split("\n")[:3] == ["done delta", "done iceberg", "done lance"]
 
 
+@pytest.mark.smoke
 def test_connect(tmp_path):
     run(tmp_path, "connect")
 
 
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.smoke)])
 def test_workers_without_boathouse(tmp_path, master):
     folder = os.environ.get("BOATHOUSE_WORKER_ENV", str(tmp_path / "worker"))
     made = subprocess.run(
