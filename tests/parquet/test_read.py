@@ -149,6 +149,9 @@ CASTS: list[tuple[pa.Array, DataType, list[Any]]] = [
 def test_types_change_as_tables_allow(
     files: Any, tmp_path: Path, array: pa.Array, type: DataType, expected: list[Any]
 ) -> None:
+    views = pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)
+    if int(pa.__version__.split(".")[0]) < 26 and (views or pa.types.is_fixed_size_list(array.type)):
+        pytest.skip("this Arrow writes no views to Parquet, and reads no null among lists of a fixed size")
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"x": array}), path, row_group_size=2)
     assert scan(files, path, [SourceColumn("x", type)])["x"].to_pylist() == expected

@@ -13,6 +13,10 @@ import pyarrow.compute as pc
 Value: TypeAlias = pa.Array | pa.Scalar
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_NUMPY = {pa.bool_(): np.bool_, pa.float16(): np.float16, pa.float32(): np.float32, pa.float64(): np.float64} | {
+    pa.type_for_alias(name): getattr(np, name)
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
 
 
 def as_array(value: Value, rows: int) -> pa.Array:
@@ -58,6 +62,11 @@ def floats(array: pa.Array, fill: float = 0.0) -> tuple[npt.NDArray[Any], Bools 
     return array.to_numpy(zero_copy_only=False), mask
 
 
+def numpy_type(type: pa.DataType) -> Any:
+    """The numpy type of a number or boolean. Arrow's own `to_pandas_dtype` needs pandas in pyarrow 24."""
+    return _NUMPY[type]
+
+
 def build(values: npt.NDArray[Any], mask: Bools | None, type: pa.DataType) -> pa.Array:
     """An array of physical `values`, null where `mask`."""
     storage: pa.DataType = type
@@ -65,7 +74,7 @@ def build(values: npt.NDArray[Any], mask: Bools | None, type: pa.DataType) -> pa
         storage = pa.int32()
     elif pa.types.is_timestamp(type) or pa.types.is_time64(type):
         storage = pa.int64()
-    numbers = values.astype(storage.to_pandas_dtype(), copy=False)
+    numbers = values.astype(numpy_type(storage), copy=False)
     out = pa.array(numbers, storage, mask=mask)
     return out if storage == type else out.view(type)
 

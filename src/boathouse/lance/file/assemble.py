@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.vector import numpy_type
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.plain import (
     Bits,
@@ -236,7 +237,7 @@ def _look_up(keys: Plain, dictionary: Plain, kind: pa.DataType, valid: Mask | No
     mask = validity(valid)
     if pa.types.is_dictionary(kind):
         words = typed(dictionary, kind.value_type, None)
-        raw = indices.astype(kind.index_type.to_pandas_dtype())
+        raw = indices.astype(numpy_type(kind.index_type))
         plain = pa.Array.from_buffers(kind.index_type, len(raw), [mask, buffer(raw)], 0 if mask is None else -1)
         return dictionary_of(plain, words, kind)
     raw_keys = pa.Array.from_buffers(

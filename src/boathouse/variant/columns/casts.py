@@ -163,8 +163,8 @@ def physical(values: npt.NDArray[Any], mask: Bools | None, type: DataType) -> pa
             valid = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
             return pa.Array.from_buffers(arrow, len(values), [valid, pa.py_buffer(both)])
         case DateType() | TimeType() | TimestampType():
-            storage = pa.int32() if arrow.bit_width == 32 else pa.int64()
-            return pa.array(values.astype(storage.to_pandas_dtype(), copy=False), storage, mask=mask).view(arrow)
+            storage, numbers = (pa.int32(), np.int32) if arrow.bit_width == 32 else (pa.int64(), np.int64)
+            return pa.array(values.astype(numbers, copy=False), storage, mask=mask).view(arrow)
     return pa.array(values, arrow, mask=mask)
 
 
