@@ -62,7 +62,7 @@ def test_connect(tmp_path):
     run(tmp_path, "connect")
 
 
-@pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.smoke)])
+@pytest.mark.parametrize("master", [pytest.param("local[2]", marks=pytest.mark.smoke), "local-cluster[2,1,1024]"])
 def test_workers_without_boathouse(tmp_path, master):
     folder = os.environ.get("BOATHOUSE_WORKER_ENV", str(tmp_path / "worker"))
     made = subprocess.run(
