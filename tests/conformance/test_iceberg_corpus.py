@@ -95,7 +95,7 @@ def plain(value):
     return "NULL" if value is None else str(value)
 
 
-@pytest.mark.parametrize(("query", "expected", "sort", "settings"), queries())
+@pytest.mark.parametrize(("query", "expected", "sort", "settings"), list(queries()))
 @pytest.mark.filterwarnings("ignore")
 def test_rows_or_a_refusal_by_name(query, expected, sort, settings):
     connection = duckdb.connect()

@@ -118,7 +118,7 @@ def test_63_and_64_bytes_are_counted_in_utf8():
 
 
 @pytest.mark.spec("V-024")
-@pytest.mark.parametrize(("large", "id_size", "offset_size"), itertools.product([0, 1], [1, 2, 3, 4], [1, 2, 3, 4]))
+@pytest.mark.parametrize(("large", "id_size", "offset_size"), [*itertools.product([0, 1], [1, 2, 3, 4], [1, 2, 3, 4])])
 def test_every_object_header(large, id_size, offset_size):
     children = [number(1), b"\x05x", obj([1], [number(9)]), b"\x00"]
     raw = obj([0, 1, 2], children[:3], large=bool(large), id_size=id_size, offset_size=offset_size)
