@@ -139,7 +139,7 @@ def folders():
         yield pytest.param(metadata.parent, id=str(metadata.parent.relative_to(ROOT / "data/persistent")))
 
 
-@pytest.mark.parametrize("folder", folders())
+@pytest.mark.parametrize("folder", list(folders()))
 def test_every_table_is_read_or_refused_with_a_typed_error(folder):
     try:
         table_of(FORMAT.open(TableContext(Location(absolute(folder)), Stores())))

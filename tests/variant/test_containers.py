@@ -147,7 +147,7 @@ def test_id_lists_of_the_same_bytes_are_told_apart_by_their_header():
 
 
 @pytest.mark.spec("V-025")
-@pytest.mark.parametrize(("large", "offset_size"), itertools.product([0, 1], [1, 2, 3, 4]))
+@pytest.mark.parametrize(("large", "offset_size"), [*itertools.product([0, 1], [1, 2, 3, 4])])
 def test_every_array_header(large, offset_size):
     raw = arr([number(1), b"\x05x", arr([b"\x00"])], large=bool(large), offset_size=offset_size)
     assert raw[0] == (large << 2 | offset_size - 1) << 2 | 3
