@@ -95,7 +95,9 @@ def test_eight_processes_append(uri, format_name):
     assert by_us(uri, format_name) == wanted
     assert by_peer(uri, format_name) == wanted
     table = bh.open(uri, format=format_name)
-    assert len(table.history()) == WRITERS * APPENDS + before
+    # Iceberg's metadata log keeps 100 files: the creation of the table, a commit without a snapshot, is beyond it.
+    created = 0 if format_name == "iceberg" else before
+    assert len(table.history()) == WRITERS * APPENDS + created
     assert versions_without_a_hole(uri, format_name) == WRITERS * APPENDS + max(before, 1)
 
 
