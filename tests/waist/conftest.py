@@ -10,6 +10,19 @@ from boathouse import registry
 FORMATS = ("toy", "delta", "iceberg", "lance")
 
 
+LONG_ON_SPARK = ("test_update.py", "test_merge.py", "test_compact.py", "test_changes.py")
+
+
+def pytest_collection_modifyitems(items):
+    """On Spark, operations that are the same for every format are tried on Delta; on the others with the slow tests."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if item.path.name not in LONG_ON_SPARK or given is None or given.params.get("engine_name") != "spark":
+            continue
+        if given.params.get("format_name", "delta") != "delta":
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _toy_registered(monkeypatch):
     monkeypatch.setitem(registry.FORMATS, "toy", "toy_format")
