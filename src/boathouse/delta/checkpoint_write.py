@@ -68,7 +68,7 @@ SCHEMA: Final = pa.schema(
         ("protocol", _PROTOCOL),
     ]
 )
-_NO_ADDS: Final = pa.RecordBatch.from_pylist([], ADD)
+_NO_ADDS: Final = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in ADD], schema=ADD)
 _INTERVAL: Final = re.compile(r"(?:interval\s+)?(\d+)\s+(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 _MS: Final = {
     "millisecond": 1,

@@ -79,7 +79,7 @@ class Compact:
         if where is not None:
             _check_partition_columns(where, snapshot)
         plan = snapshot.plan(None, where, (), start.engine.map, classify=where is not None)
-        units, certain = plan.units, plan.whole.certain
+        units, certain = plan.units, plan.certain
         if where is not None and certain is not None:
             units = units.filter(certain)
         if self.own:

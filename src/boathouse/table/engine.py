@@ -23,7 +23,7 @@ Agg = Literal["count", "count_all", "sum", "min", "max"]
 class Spread:
     """How rows are distributed before the sink: unchanged, or so that one partition's rows meet in one worker."""
 
-    by: Literal["none", "partition", "unit"] = "none"
+    by: Literal["none", "partition"] = "none"
 
 
 class Engine(Protocol):

@@ -109,22 +109,8 @@ class Target(Protocol):
         """After a commit: checkpoints, hints, checksums."""
 
 
-class Snapshot(Target, Protocol):
+class Snapshot(Target, TableVersion, Protocol):
     """One version of a table, pinned: immutable, and readable as long as its metadata files exist."""
-
-    @property
-    def version(self) -> Version: ...
-    @property
-    def timestamp_ms(self) -> int: ...
-    @property
-    def ref(self) -> str | None: ...
-    @property
-    def identity(self) -> str:
-        """The table's own id: another table created at the same path has another one."""
-
-    @property
-    def token(self) -> str:
-        """The version token that publish must find unchanged: the key or number of the head."""
 
     def files(
         self,

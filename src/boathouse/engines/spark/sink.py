@@ -16,7 +16,6 @@ from boathouse.engines.spark.task_frames import in_order
 from boathouse.engines.spark.worker import RESULT_DDL, SinkRows
 from boathouse.ops.outcomes import settle
 from boathouse.table.engine import Spread
-from boathouse.table.metadata_columns import UNIT
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionField, StringType
 
@@ -37,15 +36,13 @@ def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
 
 
 def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> DataFrame:
-    """The rows distributed so that those of one partition, or of one unit, meet in one worker; columns are named by
+    """The rows distributed so that those of one partition meet in one worker; columns are named by
     position, since Spark's mapInArrow resolves columns by name, and fails for names with a dot.
 
     Adaptive execution may split a partition that is far larger than others, and coalesces small ones.
     """
     places = Names(frame.columns)
     rows = frame.toDF(*(f"{_COLUMN}{i}" for i in range(len(frame.columns))))
-    if spread.by == "unit":
-        return rows.repartition(F.col(f"{_COLUMN}{places.exactly(UNIT)[0]}"))
     keys = [k for f in context.spec if (k := _key(f, places)) is not None] if spread.by == "partition" else []
     if not keys:
         return rows

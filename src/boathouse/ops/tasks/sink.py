@@ -28,7 +28,6 @@ INSERT, UPDATE, DELETE, COPY = "insert", "update", "delete", "copy"
 """The values of ACTION: insert, update (a new image) and copy go to data files; update and delete mark (`_unit`,
 `_pos`) as deleted, unless `_unit` is null, as where a whole unit is rewritten."""
 _COUNTED = {INSERT: "inserted", UPDATE: "updated", DELETE: "deleted", COPY: "copied"}
-_REMOVES = pa.array([UPDATE, DELETE])
 
 
 class DeletedRows:
@@ -130,7 +129,8 @@ def _route(
     for value in pc.value_counts(action).to_pylist():
         counts[_COUNTED[value["values"]]] += value["counts"]
     if UNIT in batch.schema.names:
-        gone = pc.fill_null(pc.and_(pc.is_in(action, _REMOVES), pc.is_valid(batch.column(UNIT))), False)
+        marks = pc.or_(pc.equal(action, UPDATE), pc.equal(action, DELETE))
+        gone = pc.and_(marks, pc.is_valid(batch.column(UNIT)))
         marked = batch.select([UNIT, POSITION]).filter(gone)
         deleted.add(marked.column(0), marked.column(1))
     kept = batch.filter(pc.not_equal(action, DELETE))
