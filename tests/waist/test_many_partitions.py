@@ -74,7 +74,8 @@ def test_rows_in_memory_make_a_file_a_partition(tmp_path, format):
 def test_statistics_of_every_file_are_its_own(tmp_path):
     path = str(tmp_path / "t")
     bh.write(rows(), path, format="delta", partition_by="p")
-    actions = [json.loads(line) for line in (tmp_path / "t/_delta_log/00000000000000000000.json").open()]
+    log = tmp_path / "t/_delta_log/00000000000000000000.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
     added = [a["add"] for a in actions if "add" in a]
     by_name = {file.name: file for file in data_files(path)}
     assert len(added) == len(by_name)

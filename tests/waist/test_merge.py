@@ -504,9 +504,11 @@ def test_only_touched_files_are_written_again(people, to_data, make_people, monk
     assert plans[1] < people.files().num_rows or people.format == "lance"
 
 
-def test_a_condition_names_a_side_as_a_whole(people, to_data, make_people):
-    merge = people.merge(to_data(changed(make_people, 3, 33)), ON + " and target is not null and source is not null")
-    assert merge.when_matched_delete().execute().rows_deleted == 1
+def test_a_condition_cannot_name_a_side_as_a_whole(people, to_data, make_people):
+    for on in (ON + " and target is not null", "target = source"):
+        merge = people.merge(to_data(changed(make_people, 3, 33)), on).when_matched_delete()
+        with pytest.raises(errors.ColumnNotFoundError, match=r"(?i)write a column as target\.name"):
+            merge.execute()
 
 
 def test_what_can_fail_is_shielded(people, to_data):

@@ -21,7 +21,6 @@ from boathouse.arrow.vector import Bools, Ints
 from boathouse.compute.evaluate import can_raise, evaluate, mask
 from boathouse.engines.sources import Batches
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.sides import Sides
 from boathouse.expr.tree import TRUE, Comparison, Expr, Literal, all_of, columns, conjuncts
@@ -97,7 +96,7 @@ class Condition:
         keys: list[tuple[Expr, Expr, bool]] = []
         only: list[list[Expr]] = [[], []]
         rest: list[Expr] = []
-        for part in conjuncts(bind_predicate(Sides(schema).qualified(parse(on)), schema, zone)):
+        for part in conjuncts(bind_predicate(Sides(schema).condition(on), schema, zone)):
             read = _read(part)
             key = _equality(part, sides)
             if key is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from boathouse.errors import ColumnNotFoundError
-from boathouse.expr.tree import Column, Expr, rebuild
+from boathouse.expr.parse import parse
+from boathouse.expr.tree import Column, Expr, columns, rebuild
 from boathouse.types import Schema, StructType
 
 
@@ -36,3 +37,14 @@ class Sides:
                 advice=f"write {' or '.join(str(Column((side, name))) for side in having)}",
             )
         return Column((having[0], *e.path))
+
+    def condition(self, on: str) -> Expr:
+        """The condition of a join, every name qualified. Raises ExpressionError, also for a side as a whole."""
+        condition = self.qualified(parse(on))
+        for path in columns(condition):
+            if len(path) == 1:
+                raise ColumnNotFoundError(
+                    f"{path[0]!r} in the condition of a join is a side, not a column",
+                    advice=f"write a column as {path[0]}.name",
+                )
+        return condition

@@ -8,7 +8,6 @@ from decimal import Decimal
 
 from boathouse.compute.evaluate import can_raise
 from boathouse.errors import ExpressionError
-from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind, bind_predicate
 from boathouse.expr.sides import Sides
 from boathouse.expr.tree import FALSE, TRUE, Column, Comparison, Expr, Literal, all_of, columns, conjuncts, rebuild
@@ -25,8 +24,8 @@ def target_predicate(
     target = schemas[0]
     both = Schema(tuple(Field(name, StructType(s.fields)) for name, s in zip(sides, schemas, strict=True)))
     try:
-        parts = list(conjuncts(Sides(both).qualified(parse(on))))
-        known = [p for p in parts if {c[0].lower() for c in columns(p)} == {sides[0].lower()} and _of_columns(p)]
+        parts = list(conjuncts(Sides(both).condition(on)))
+        known = [p for p in parts if {c[0].lower() for c in columns(p)} == {sides[0].lower()}]
         alone = [bind_predicate(_without_side(p), target, zone) for p in known]
         keys = [k for k in _keys(parts, sides, schemas, zone) if len(parts) == 1 or not can_raise(k[1])]
         # What can raise stays behind the other parts, which may shield it.
@@ -45,8 +44,6 @@ def _keys(
             continue
         for left, right in ((part.left, part.right), (part.right, part.left)):
             used = {c[0].lower() for c in columns(right)}
-            if not (_of_columns(left) and _of_columns(right)):
-                continue
             if isinstance(left, Column) and left.path[0].lower() == sides[0].lower() and used == {sides[1].lower()}:
                 ours, theirs = bind(_without_side(left), schemas[0], zone), bind(_without_side(right), schemas[1], zone)
                 integers = isinstance(ours.type, IntegerType) and isinstance(theirs.type, IntegerType)
@@ -74,11 +71,6 @@ def _bounds(
             name = Column(column.path)
             yield bind_predicate(Comparison(">=", name, Literal.of(lower)), target, zone)
             yield bind_predicate(Comparison("<=", name, Literal.of(upper)), target, zone)
-
-
-def _of_columns(e: Expr) -> bool:
-    """Whether every name is that of a column, none of a side as a whole."""
-    return all(len(path) > 1 for path in columns(e))
 
 
 def _without_side(e: Expr) -> Expr:
