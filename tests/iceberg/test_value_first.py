@@ -1,4 +1,5 @@
-"""Iceberg tables whose variant groups hold `value` before `metadata`, as Trino writes them: at every depth, shredded or not."""
+"""Iceberg tables whose variant groups hold `value` before `metadata`, as Trino writes them; at every depth, shredded or
+not."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def nested() -> pa.Table:
     v = pa.array([None if x is None else {"metadata": x.metadata, "value": x.value} for x in made], VARIANT_STORAGE)
     offsets = pa.array([0, None, *range(2, n), n], pa.int32())
     parts = [pa.field("x", pa.int64()), FIELD]
-    structs = pa.StructArray.from_arrays([pa.array(range(n)), v], fields=parts, mask=pa.array([i == 2 for i in range(n)]))
+    mask = pa.array([i == 2 for i in range(n)])
+    structs = pa.StructArray.from_arrays([pa.array(range(n)), v], fields=parts, mask=mask)
     arrays = {
         "id": pa.array(range(n)), "v": v, "s": structs,
         "l": pa.ListArray.from_arrays(offsets, v, type=pa.list_(FIELD.with_name("element"))),
