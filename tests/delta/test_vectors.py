@@ -233,7 +233,7 @@ def test_features_in_use_refuse_writes(raw, delta):
 def test_properties_that_ask_for_features_are_refused(tmp_path):
     path = str(tmp_path / "t")
     for key, value in (
-        ("delta.enableDeletionVectors", "true"),
+        ("delta.enableRowTracking", "true"),
         ("delta.columnMapping.mode", "name"),
         ("delta.constraints.c", "x > 1"),
         ("delta.zap", "1"),

@@ -8,13 +8,16 @@ import pytest
 from boathouse import registry
 
 FORMATS = ("toy", "delta", "iceberg", "lance")
-
+VECTORS = "delta-vectors"
+"""Delta tables on which rows are deleted by vectors."""
 
 LONG_ON_SPARK = ("test_update.py", "test_merge.py", "test_compact.py", "test_changes.py")
 
 
 def pytest_collection_modifyitems(items):
-    """On Spark, operations that are the same for every format are tried on Delta; on the others with the slow tests."""
+    """On Spark, operations that are the same for every format are tried on Delta; on the others with the slow tests.
+    Suites that do not create their tables with `properties` have no tables with vectors."""
+    items[:] = [i for i in items if not (_made_with(i) == VECTORS and "properties" not in i.fixturenames)]
     for item in items:
         given = getattr(item, "callspec", None)
         if item.path.name not in LONG_ON_SPARK or given is None or given.params.get("engine_name") != "spark":
@@ -23,14 +26,25 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
+def _made_with(item) -> str | None:
+    given = getattr(item, "callspec", None)
+    return given.params.get("format_name") if given is not None else None
+
+
 @pytest.fixture(autouse=True)
 def _toy_registered(monkeypatch):
     monkeypatch.setitem(registry.FORMATS, "toy", "toy_format")
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=(*FORMATS, VECTORS))
 def format_name(request) -> str:
-    return request.param
+    return "delta" if request.param == VECTORS else request.param
+
+
+@pytest.fixture
+def properties(request) -> dict[str, str]:
+    """The properties of the tables that a test creates."""
+    return {"delta.enableDeletionVectors": "true"} if _made_with(request.node) == VECTORS else {}
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])

@@ -33,13 +33,13 @@ def local_only(engine_name):
 
 
 @pytest.fixture
-def made(format_name, tmp_path, session):
+def made(format_name, properties, tmp_path, session):
     """Creates a table of these rows; returns it."""
 
     def make(rows: pa.Table, by: str | None = None) -> bh.Table:
         uri = str(tmp_path / "t")
         partition_by = () if format_name == "lance" or by is None else by
-        bh.create(uri, rows.schema, format=format_name, partition_by=partition_by)
+        bh.create(uri, rows.schema, format=format_name, partition_by=partition_by, properties=properties)
         t = bh.open(uri, format=format_name, spark=session)
         if rows.num_rows:
             t.append(rows)

@@ -21,11 +21,11 @@ from boathouse.ops import write as write_op
 
 
 @pytest.fixture
-def table(format_name, tmp_path, session, make_people):
+def table(format_name, properties, tmp_path, session, make_people):
     """30 rows in five appends, partitioned by city where the format has partitions."""
     by = () if format_name == "lance" else "city"
     uri = str(tmp_path / "täble")
-    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=by)
+    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=by, properties=properties)
     t = bh.open(uri, format=format_name, spark=session)
     for i in range(0, 30, 6):
         t.append(make_people(i, i + 6))

@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import deltalake
 import pyarrow as pa
@@ -198,6 +198,7 @@ def kind_of(column: str) -> pa.DataType:
 
 class Life(RuleBasedStateMachine):
     format = "toy"
+    made_with: ClassVar[dict[str, str]] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,7 +215,7 @@ class Life(RuleBasedStateMachine):
     def create(self, data: Any) -> None:
         by = data.draw(st.sampled_from(PARTITIONS[self.format]))
         schema = pa.schema([pa.field(n, t) for n, t in TYPES.items()])
-        bh.create(self.uri, schema, format=self.format, partition_by=by)
+        bh.create(self.uri, schema, format=self.format, partition_by=by, properties=self.made_with)
         self.handles = [bh.open(self.uri, format=self.format) for _ in range(2)]
         [first] = self.handles[0].history()
         self.landed(first)
@@ -413,8 +414,8 @@ def by_peer(uri: str, format: str) -> list[dict[str, Any]]:
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-def live(format: str, examples: int, steps: int) -> None:
-    machine = type(f"Life_{format}", (Life,), {"format": format})
+def live(format: str, properties: dict[str, str], examples: int, steps: int) -> None:
+    machine = type(f"Life_{format}", (Life,), {"format": format, "made_with": properties})
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -429,11 +430,11 @@ def live(format: str, examples: int, steps: int) -> None:
     )
 
 
-def test_random_lives(format_name):
-    live(format_name, 8, 14)
+def test_random_lives(format_name, properties):
+    live(format_name, properties, 8, 14)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_many_random_lives(format_name):
-    live(format_name, int(os.environ.get("BOATHOUSE_LIVES", "150")), 30)
+def test_many_random_lives(format_name, properties):
+    live(format_name, properties, int(os.environ.get("BOATHOUSE_LIVES", "150")), 30)

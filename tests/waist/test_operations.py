@@ -10,11 +10,11 @@ from boathouse import errors
 
 
 @pytest.fixture
-def table(format_name, tmp_path, to_data, session, make_people):
+def table(format_name, properties, tmp_path, to_data, session, make_people):
     """A table of 30 rows in two appends, partitioned by city where the format has partitions."""
     by = () if format_name == "lance" else "city"
     uri = str(tmp_path / "täble one")
-    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=by)
+    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=by, properties=properties)
     t = bh.open(uri, format=format_name, spark=session)
     t.append(to_data(make_people(0, 20)))
     t.append(to_data(make_people(20, 30)))

@@ -22,14 +22,13 @@ def files_of(uri: str) -> set[str]:
 
 
 @pytest.fixture
-def make(format_name, tmp_path, session):
+def make(format_name, properties, tmp_path, session):
     """A table of these rows, each piece a file, opened for the engine."""
 
     def table(*pieces: pa.Table, by=(), schema=None):
         uri = str(tmp_path / "täble one")
-        bh.create(
-            uri, schema or pieces[0].schema, format=format_name, partition_by=() if format_name == "lance" else by
-        )
+        by = () if format_name == "lance" else by
+        bh.create(uri, schema or pieces[0].schema, format=format_name, partition_by=by, properties=properties)
         writer = bh.open(uri, format=format_name)
         for piece in pieces:
             writer.append(piece)

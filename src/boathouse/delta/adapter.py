@@ -25,12 +25,15 @@ from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 COPY_ON_WRITE = Capabilities("copy-on-write", partitions=True)
+VECTORS = Capabilities("vectors", partitions=True)
 
 
 class DeltaTable(DeltaSnapshot):
     """One version of a Delta table; see `table.snapshot.Snapshot`."""
 
-    capabilities: ClassVar[Capabilities] = COPY_ON_WRITE
+    @property
+    def capabilities(self) -> Capabilities:
+        return VECTORS if write.marks_rows(self) else COPY_ON_WRITE
 
     def plan(
         self,
@@ -130,7 +133,7 @@ class NewDelta:
 
 
 class DeltaFormat:
-    """Delta Lake, written by copy-on-write."""
+    """Delta Lake."""
 
     name = "delta"
     capabilities = COPY_ON_WRITE

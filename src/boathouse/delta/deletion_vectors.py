@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -44,43 +44,62 @@ def file_uri(vector: Mapping[str, Any], root: str) -> str | None:
     return f"{root}/{folder}deletion_vector_{id}.bin"
 
 
-def load(vector: Mapping[str, Any], root: str, stores: Stores) -> bytes:
-    """The deletion vector as a portable 64-bit roaring bitmap. Raises CorruptTableError if size, checksum or count are
-    wrong."""
-    where = file_uri(vector, root)
-    if where is None:
-        data = z85.decode(vector["pathOrInlineDv"], where=root)[: vector["sizeInBytes"]]
-    else:
-        data = _from_file(where, vector, stores)
-    bitmap = parse(data, where or root)
+def load_all(vectors: Sequence[Mapping[str, Any] | None], root: str, stores: Stores) -> list[bytes | None]:
+    """Each deletion vector as a portable 64-bit roaring bitmap; those of one file are fetched together.
+
+    Raises CorruptTableError if size, checksum or count are wrong, MissingFileError.
+    """
+    found: list[bytes | None] = [None] * len(vectors)
+    by_file: dict[str, list[int]] = {}
+    for i, vector in enumerate(vectors):
+        if vector is None:
+            continue
+        where = file_uri(vector, root)
+        if where is None:
+            data = z85.decode(vector["pathOrInlineDv"], where=root)[: vector["sizeInBytes"]]
+            found[i] = _counted(data, vector, root)
+        else:
+            by_file.setdefault(where, []).append(i)
+    for where, rows in by_file.items():
+        wanted = [v for i in rows if (v := vectors[i]) is not None]
+        for i, vector, data in zip(rows, wanted, _from_file(where, wanted, stores), strict=True):
+            found[i] = _counted(data, vector, where)
+    return found
+
+
+def _counted(data: bytes, vector: Mapping[str, Any], where: str) -> bytes:
+    bitmap = parse(data, where)
     if vector.get("cardinality") is not None and len(bitmap) != vector["cardinality"]:
         raise CorruptTableError(
-            f"the deletion vector has {len(bitmap)} rows, the log records {vector['cardinality']}", where=where or root
+            f"the deletion vector has {len(bitmap)} rows, the log records {vector['cardinality']}", where=where
         )
     return serialize64(bitmap)
 
 
-def _from_file(where: str, vector: Mapping[str, Any], stores: Stores) -> bytes:
-    size, offset = vector["sizeInBytes"], vector.get("offset") or 0
+def _from_file(where: str, vectors: Sequence[Mapping[str, Any]], stores: Stores) -> Iterator[bytes]:
+    """The payloads of vectors of one file, each behind its size and before its checksum."""
     storage, key = stores.resolve(where)
     try:
-        found = storage.get_range(key, offset, size + 8)
+        # One byte more: the descriptor of a file with one vector may lack the offset, and the version byte comes first.
+        parts = storage.get_ranges(key, [(v.get("offset") or 0, v["sizeInBytes"] + 9) for v in vectors])
     except NotFoundError as error:
         raise MissingFileError("the deletion vector file is missing", where=where) from error
-    # The descriptor of a file with one vector may lack the offset: then the version byte comes first.
-    if vector.get("offset") is None and found[:1] == b"\x01" and _size_of(found) != size:
-        found = storage.get_range(key, 1, size + 8)
-    if len(found) != size + 8:
-        raise CorruptTableError(
-            f"the deletion vector at {offset} is truncated: {len(found)} of {size + 8} bytes", where=where
-        )
-    if _size_of(found) != size:
-        raise CorruptTableError(
-            f"the deletion vector at {offset} has {_size_of(found)} bytes, the log records {size}", where=where
-        )
-    data = found[4 : 4 + size]
-    check_crc32(data, found[4 + size :], where=where)
-    return data
+    for vector, found in zip(vectors, parts, strict=True):
+        size, offset = vector["sizeInBytes"], vector.get("offset") or 0
+        if vector.get("offset") is None and found[:1] == b"\x01" and _size_of(found) != size:
+            found = found[1:]
+        found = found[: size + 8]
+        if len(found) != size + 8:
+            raise CorruptTableError(
+                f"the deletion vector at {offset} is truncated: {len(found)} of {size + 8} bytes", where=where
+            )
+        if _size_of(found) != size:
+            raise CorruptTableError(
+                f"the deletion vector at {offset} has {_size_of(found)} bytes, the log records {size}", where=where
+            )
+        data = found[4 : 4 + size]
+        check_crc32(data, found[4 + size :], where=where)
+        yield data
 
 
 def _size_of(data: bytes) -> int:

@@ -6,11 +6,11 @@ Every other feature is refused by name.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from boathouse.delta.actions import Metadata, Protocol
+from boathouse.delta.actions import Metadata, Protocol, text_of
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.types import Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ
@@ -80,6 +80,8 @@ _TABLE: Final = (
     Feature("variantShredding-preview", True, False, False),
 )
 FEATURES: Final[Mapping[str, Feature]] = {f.name: f for f in _TABLE}
+_TURNED_ON_BY: Final = {"delta.enableDeletionVectors": "deletionVectors"}
+"""The property that, if true, needs a feature."""
 _ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz"}
 
 
@@ -131,16 +133,41 @@ def supports(protocol: Protocol, name: str) -> bool:
     return name in {_ALIASES.get(n, n) for n in (*writer_features(protocol), *protocol.reader_features)}
 
 
-def lowest_protocol(schema: Schema) -> dict[str, Any]:
-    """The lowest protocol action that supports a new table with this schema."""
-    if any(f.type == TIMESTAMP_NTZ for _, f in schema.walk()):
-        return {
-            "minReaderVersion": 3,
-            "minWriterVersion": 7,
-            "readerFeatures": ["timestampNtz"],
-            "writerFeatures": ["timestampNtz", "appendOnly", "invariants"],
-        }
-    return {"minReaderVersion": 1, "minWriterVersion": 2}
+def lowest_protocol(schema: Schema, properties: Mapping[str, object] = {}) -> dict[str, Any]:
+    """The lowest protocol action that supports a new table with this schema and these properties."""
+    needed = ["timestampNtz"] if any(f.type == TIMESTAMP_NTZ for _, f in schema.walk()) else []
+    needed += _asked_for({k: text_of(v) for k, v in properties.items()})
+    if not needed:
+        return {"minReaderVersion": 1, "minWriterVersion": 2}
+    return _with_features(Protocol(1, 2), needed)
+
+
+def upgraded(protocol: Protocol, metadata: Metadata) -> dict[str, Any] | None:
+    """The protocol action that the properties of `metadata` need in addition; None if they need none."""
+    needed = [name for name in _asked_for(metadata.configuration) if not supports(protocol, name)]
+    return _with_features(protocol, needed) if needed else None
+
+
+def _asked_for(properties: Mapping[str, str]) -> list[str]:
+    """The features that properties turn on."""
+    return [name for key, name in _TURNED_ON_BY.items() if properties.get(key, "").strip().lower() == "true"]
+
+
+def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
+    """Reader version 3 and writer version 7 with these features: what an older version implied may have been used, so
+    it is listed too."""
+    readers, writers = list(protocol.reader_features), list(writer_features(protocol))
+    if protocol.min_reader < MAX_READER:
+        readers += [f.name for f in _TABLE if f.reader and f.legacy and f.legacy[0] <= protocol.min_reader]
+    for feature in (FEATURES[name] for name in needed):
+        writers.append(feature.name)
+        readers += [feature.name] if feature.reader else []
+    return {
+        "minReaderVersion": MAX_READER,
+        "minWriterVersion": MAX_WRITER,
+        "readerFeatures": list(dict.fromkeys(readers)),
+        "writerFeatures": list(dict.fromkeys(writers)),
+    }
 
 
 def _detail(refused: list[str], metadata: Metadata) -> str:

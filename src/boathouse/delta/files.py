@@ -22,6 +22,7 @@ from boathouse.delta.commits import ADD
 from boathouse.delta.partition_values import decode_column
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats import StatsColumn, decode_stats, row_counts, stats_column
+from boathouse.delta.stats_convert import stat_columns, texts_of
 from boathouse.delta.stats_parsed import PARSED, decode_parsed, leaves, overlaid, parsed_rows
 from boathouse.delta.tail import Tail, file_keys
 from boathouse.errors import CorruptTableError
@@ -35,8 +36,9 @@ from boathouse.types import Field, Partitioning
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 NATIVE_FIELDS: Final = (
     "path", "partitionValues", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
+    "stats",
 )  # fmt: skip
-LISTED: Final = pa.schema([f for f in ADD if f.name in (*NATIVE_FIELDS, "size", "stats")])
+LISTED: Final = pa.schema([f for f in ADD if f.name in (*NATIVE_FIELDS, "size")])
 NATIVE: Final = pa.struct([ADD.field(n) for n in NATIVE_FIELDS])
 
 
@@ -60,10 +62,13 @@ class Version(Protocol):
 
 
 def list_files(
-    snapshot: Version, columns: Sequence[tuple[str, ...]], where: Expr | None, tally: Tally | None
+    snapshot: Version, columns: Sequence[tuple[str, ...]], where: Expr | None, tally: Tally | None, stated: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """FILES in batches. `unit` numbers the actions of the version, so that it is the same in every listing."""
-    lister = Lister.of(snapshot, columns, where, tally or Tally())
+    """FILES in batches. `unit` numbers the actions of the version, so that it is the same in every listing.
+
+    `stated`: `native` has all statistics of a file as JSON text, or else none.
+    """
+    lister = Lister.of(snapshot, columns, where, tally or Tally(), stated)
     tail = snapshot.tail
     checkpoint = snapshot.checkpoint
     after = 0
@@ -113,9 +118,12 @@ class Lister:
     words: tuple[str, str]
     tally: Tally
     checkpoint: str
+    stated: tuple[StatsColumn, ...] | None = None
 
     @classmethod
-    def of(cls, snapshot: Version, asked: Sequence[Path], where: Expr | None, tally: Tally) -> Lister:
+    def of(
+        cls, snapshot: Version, asked: Sequence[Path], where: Expr | None, tally: Tally, stated: bool = False
+    ) -> Lister:
         table = snapshot.metadata.schema
         fields = tuple(table.field(n) for n in snapshot.metadata.partition_columns)
         names = [f.name for f in fields]
@@ -132,12 +140,13 @@ class Lister:
             (f"partition {first}", f"bounds {rest}"),
             tally,
             snapshot.checkpoint.uri if snapshot.checkpoint else snapshot.location.uri,
+            stat_columns(table, names) if stated else None,
         )
 
     @property
     def parsed(self) -> list[str]:
         """The columns to read from `stats_parsed`."""
-        return leaves([c for c in (*self.used, *self.asked) if isinstance(c, StatsColumn)])
+        return leaves([c for c in (*self.used, *self.asked, *(self.stated or ())) if isinstance(c, StatsColumn)])
 
     def partition_texts(self, values: pa.Array) -> list[pa.Array]:
         """The strings of each partition column."""
@@ -236,9 +245,15 @@ class Lister:
             "parts": pa.nulls(count, pa.list_(PART)),
             "deletes": pa.nulls(count, pa.list_(pa.int32())),
             "stats": self._stats(self.asked, adds, values, rows),
-            "native": pa.StructArray.from_arrays([adds.column(n) for n in NATIVE_FIELDS], fields=list(NATIVE)),
+            "native": self._native(adds),
         }
         return pa.RecordBatch.from_arrays([made[f.name] for f in self.schema], schema=self.schema)
+
+    def _native(self, adds: pa.RecordBatch) -> pa.StructArray:
+        """Without statistics, which are most of an add's bytes, unless they are asked for."""
+        stats = pa.nulls(len(adds), pa.string()) if self.stated is None else texts_of(adds, self.stated)
+        columns = [stats if name == "stats" else adds.column(name) for name in NATIVE_FIELDS]
+        return pa.StructArray.from_arrays(columns, fields=list(NATIVE))
 
 
 def counted(adds: pa.RecordBatch) -> pa.Array:

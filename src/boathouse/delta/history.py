@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from boathouse.delta import paths
 from boathouse.delta.checkpoint import Wanted, open_checkpoint, read_files
+from boathouse.delta.commit_info import METADATA, WRITE_ID
 from boathouse.delta.commits import ADD, Entry, parse_entry
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, commit_times, in_commit_time, read_entry
-from boathouse.delta.transaction import METADATA, WRITE_ID
 from boathouse.errors import CorruptTableError, NotFoundError
 from boathouse.table.context import TableContext
 from boathouse.table.location import Version

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.delta.deletion_vectors import load
-from boathouse.delta.files import schema_of
+from boathouse.delta.deletion_vectors import load_all
+from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import InvalidArgumentError
@@ -19,7 +19,7 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.parquet.resolve import Matching
 from boathouse.table.classify import classified
-from boathouse.table.metadata_columns import OFFERED, check_offered
+from boathouse.table.metadata_columns import OFFERED, POSITION, check_offered
 from boathouse.table.plan import PlannedUnits, ScanPlan, Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
@@ -55,15 +55,18 @@ def plan(
         version=version_words(snapshot.version, snapshot.location.uri),
     )
     tally = Tally()
-    return ScanPlan(read, partial(_planned, snapshot, where if classify else None, where, tally), where, tally)
+    # What loses rows is committed again with its statistics.
+    stated = classify or POSITION in hidden
+    parts = partial(_planned, snapshot, where if classify else None, where, tally, stated)
+    return ScanPlan(read, parts, where, tally)
 
 
 def _planned(
-    snapshot: DeltaSnapshot, classify: Expr | None, where: Expr | None, tally: Tally
+    snapshot: DeltaSnapshot, classify: Expr | None, where: Expr | None, tally: Tally, stated: bool
 ) -> Iterator[PlannedUnits]:
     """The units batch by batch, or none as an empty table."""
     schema = schema_of(snapshot, ())
-    files = snapshot.files(columns_of(classify) if classify is not None else (), where, None, tally)
+    files = list_files(snapshot, columns_of(classify) if classify is not None else (), where, tally, stated)
     found = False
     for batch in files:
         found = True
@@ -91,20 +94,19 @@ def _column(f: Field, partition: int | None, by_id: bool) -> ReadColumn:
 
 def attach(snapshot: DeltaSnapshot, units: pa.Table) -> tuple[pa.Table, pa.Table]:
     """FILES with `deletes` filled, and DELETES: one inline deletion vector for each unit that has one."""
+    vectors = list(_vectors(units))
+    if all(v is None for v in vectors):
+        return units, deletes_schema().empty_table()
     found: list[dict[str, Any]] = []
-    lists: list[list[int] | None] = []
-    for vector in _vectors(units):
-        if vector is None:
-            lists.append(None)
-            continue
-        lists.append([len(found)])
-        inline = load(vector, snapshot.location.uri, snapshot.stores)
-        found.append({"delete": len(found), "kind": VECTOR, "inline": inline, "rows": vector["cardinality"]})
-    deletes = pa.Table.from_pylist(found, schema=deletes_schema())
-    if found:
-        i = units.schema.get_field_index("deletes")
-        units = units.set_column(i, units.schema.field(i), pa.array(lists, pa.list_(pa.int32())))
-    return units, deletes
+    lists: list[list[int] | None] = [None] * len(vectors)
+    inline = load_all(vectors, snapshot.location.uri, snapshot.stores)
+    for i, (vector, bitmap) in enumerate(zip(vectors, inline, strict=True)):
+        if vector is not None:
+            lists[i] = [len(found)]
+            found.append({"delete": len(found), "kind": VECTOR, "inline": bitmap, "rows": vector["cardinality"]})
+    i = units.schema.get_field_index("deletes")
+    units = units.set_column(i, units.schema.field(i), pa.array(lists, pa.list_(pa.int32())))
+    return units, pa.Table.from_pylist(found, schema=deletes_schema())
 
 
 def _vectors(units: pa.Table) -> Iterator[dict[str, Any] | None]:

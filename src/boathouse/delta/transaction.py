@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import orjson
@@ -14,10 +13,12 @@ import pyarrow as pa
 from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, text_of
 from boathouse.delta.checkpoint_write import checkpoint_if_due
-from boathouse.delta.features import lowest_protocol
+from boathouse.delta.commit_info import WRITE_ID, commit_info
+from boathouse.delta.features import lowest_protocol, upgraded
 from boathouse.delta.log import Log
 from boathouse.delta.schema import field_json, schema_json
 from boathouse.delta.snapshot import DeltaSnapshot, S, read_entry
+from boathouse.delta.vector_write import marked
 from boathouse.delta.write import (
     check_names,
     check_properties,
@@ -57,9 +58,6 @@ from boathouse.table.version import TableVersion
 from boathouse.types import Field
 
 Action = dict[str, Any]
-WRITE_ID: Final = "writeId"
-"""The key of commitInfo with the id of the logical write, the same in all its attempts."""
-METADATA: Final = "metadata"
 _EDITS: Final = (
     CreateTable,
     AddFiles,
@@ -73,14 +71,6 @@ _EDITS: Final = (
     SetTransaction,
 )
 _KEPT_IN_REMOVE: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
-
-
-def engine_info() -> str:
-    """Our engine name in commitInfo."""
-    try:
-        return f"boathouse/{version('boathouse')}"
-    except PackageNotFoundError:
-        return "boathouse/0"
 
 
 def winners(newest: DeltaSnapshot, since: TableVersion) -> Sequence[Winner] | None:
@@ -108,19 +98,23 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     actions: list[Action] = []
     if newest is None:
         actions += _created(change, now)
-    elif (metadata := _edited_metadata(change, newest)) is not None:
+    elif (metadata := _edited(change.edits, newest)) is not None:
+        protocol = upgraded(newest.protocol, Metadata.parse(metadata, newest.location.uri))
+        actions += [{"protocol": protocol}] if protocol is not None else []
         actions.append({"metaData": metadata})
     for txn in change.all(SetTransaction):
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
     removed = [{"remove": r} for r in _removes(change, newest, now)]
-    added = [{"add": a} for a in _adds(change)]
     if removed and change.data_change and newest is not None and newest.metadata.flag("delta.appendOnly"):
         raise ConstraintViolationError(
             "the table is append-only (delta.appendOnly=true): nothing may be changed or deleted",
             where=change.location.uri,
             advice="append, or set delta.appendOnly to false",
         )
-    info = {"commitInfo": _commit_info(change, newest, now, added, removed)}
+    # Nothing is refused any more: a file of vectors would remain.
+    marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
+    added = [{"add": a} for a in (*marks, *_adds(change))]
+    info = {"commitInfo": commit_info(change, newest, now, added, removed)}
     updates = (info, *actions, *removed, *added)
     body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
     number = 0 if newest is None else newest.version + 1
@@ -128,6 +122,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         Log(context.location.uri, context.stores).commit_uri(number),
         body,
         Log.commit_id(number),
+        side,
         replaces=None if newest is None else newest.token,
         updates=updates,
         requirements=Follows.of(newest),
@@ -141,11 +136,7 @@ def _created(change: Change, now: int) -> list[Action]:
     schema, spec = new_table(change.location.uri, create)
     id = str(entropy.current().uuid4())
     metadata = new_metadata(id, schema, [f.name for f in spec], create.properties)
-    return [{"protocol": lowest_protocol(schema)}, {"metaData": {**metadata, "createdTime": now}}]
-
-
-def _edited_metadata(change: Change, newest: DeltaSnapshot) -> Mapping[str, Any] | None:
-    return _edited(change.edits, newest)
+    return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": {**metadata, "createdTime": now}}]
 
 
 def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] | None:
@@ -209,8 +200,8 @@ def _with_column(schema_string: str, edit: AddColumn, newest: DeltaSnapshot) -> 
 
 
 def _removes(change: Change, newest: DeltaSnapshot | None, now: int) -> Iterator[Action]:
-    if change.edit(SetDeletes) is not None:
-        raise UnsupportedFeatureError("writing Delta deletion vectors is not offered", where=change.location.uri)
+    for edit in change.all(SetDeletes):
+        yield from _remove_actions(edit.units, now, change.data_change)
     if (units := change.removed) is not None:
         yield from _remove_actions(units, now, change.data_change)
     if change.edit(RemoveAll) is not None and newest is not None:
@@ -252,106 +243,6 @@ def _adds(change: Change) -> Iterator[Action]:
             "dataChange": change.data_change,
             "stats": native["stats"],
         }
-
-
-def _commit_info(
-    change: Change, newest: DeltaSnapshot | None, now: int, added: list[Action], removed: list[Action]
-) -> Action:
-    operation, parameters = _operation(change, newest)
-    snapshot_isolation = change.isolation == "snapshot" or not change.data_change
-    info: Action = {
-        "timestamp": now,
-        "operation": operation,
-        "operationParameters": parameters,
-        "isolationLevel": "SnapshotIsolation" if snapshot_isolation else "Serializable",
-        "isBlindAppend": bool(added) and not removed and change.reads.blind,
-        "operationMetrics": _metrics(change, operation, added, removed),
-        "engineInfo": engine_info(),
-        "txnId": str(entropy.current().uuid4()),
-        WRITE_ID: change.write_id,
-    }
-    if newest is not None:
-        info["readVersion"] = change.planned.version if change.planned else newest.version
-    if change.message is not None:
-        info["userMetadata"] = change.message
-    if change.metadata:
-        info[METADATA] = dict(change.metadata)
-    return info
-
-
-def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Action]:
-    """The operation and its parameters as the reference implementation names them; ours are added."""
-    parameters: Action = dict(change.parameters)
-    partition = json.dumps(list(newest.metadata.partition_columns) if newest else _partition_of(change))
-    match change.operation:
-        case "create":
-            create = change.edit(CreateTable)
-            assert create is not None
-            properties = json.dumps(dict(create.properties))
-            parameters |= {
-                "partitionBy": partition,
-                "description": None,
-                "isManaged": "false",
-                "properties": properties,
-            }
-            return ("CREATE TABLE AS SELECT" if change.edit(AddFiles) else "CREATE TABLE"), parameters
-        case "append":
-            return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
-        case "overwrite":
-            return "WRITE", {"mode": "Overwrite", "partitionBy": partition, **parameters}
-        case "delete":
-            if "predicate" in parameters:
-                parameters["predicate"] = json.dumps([parameters["predicate"]])
-            return "DELETE", parameters
-        case "set-properties":
-            set_to = {k: v for e in change.all(SetProperties) for k, v in e.properties.items()}
-            properties = json.dumps(set_to)
-            return "SET TBLPROPERTIES", {"properties": properties, **parameters}
-        case "add-columns":
-            columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
-            return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
-        case "replace":
-            predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
-            return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}
-    return change.operation.upper().replace("-", " "), parameters
-
-
-def _partition_of(change: Change) -> list[str]:
-    create = change.edit(CreateTable)
-    return [f.source[0] for f in create.partition_by] if create else []
-
-
-def _metrics(change: Change, operation: str, added: list[Action], removed: list[Action]) -> Action:
-    new = change.added
-    rows = sum(new.column("rows").to_pylist()) if new is not None else 0
-    size = sum(a["add"]["size"] for a in added)
-    metrics: dict[str, int] = {}
-    if operation == "DELETE":
-        metrics = {"numAddedFiles": len(added), "numRemovedFiles": len(removed), "numCopiedRows": rows}
-        if "rows_deleted" in change.metrics:
-            metrics["numDeletedRows"] = change.metrics["rows_deleted"]
-    elif operation == "OPTIMIZE":
-        metrics = _optimize_metrics([a["add"]["size"] for a in added], [r["remove"] for r in removed])
-    elif added or removed:
-        metrics = {"numFiles": len(added), "numOutputRows": rows, "numOutputBytes": size}
-        if removed:
-            metrics["numRemovedFiles"] = len(removed)
-    return {k: str(v) for k, v in {**metrics, **change.metrics}.items()}
-
-
-def _optimize_metrics(added: list[int], removed: list[Action]) -> dict[str, int]:
-    metrics = {
-        "numRemovedFiles": len(removed),
-        "numRemovedBytes": sum(r["size"] or 0 for r in removed),
-        "numAddedFiles": len(added),
-        "numAddedBytes": sum(added),
-        "numDeletionVectorsRemoved": sum("deletionVector" in r for r in removed),
-    }
-    if added:
-        sizes = sorted(added)
-        parts = {"minFileSize": 0, "p25FileSize": 1, "p50FileSize": 2, "p75FileSize": 3, "maxFileSize": 4}
-        metrics |= {name: sizes[(len(sizes) - 1) * quarter // 4] for name, quarter in parts.items()}
-    return metrics
 
 
 def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:

@@ -36,15 +36,19 @@ _PROPERTIES: Final = frozenset(
     """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval
     delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
-    delta.enableExpiredLogCleanup delta.isolationLevel delta.logRetentionDuration delta.parquet.compression.codec
-    delta.parquet.format.version delta.sampleRetentionDuration delta.setTransactionRetentionDuration
+    delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.isolationLevel delta.logRetentionDuration
+    delta.parquet.compression.codec delta.parquet.format.version delta.sampleRetentionDuration
+    delta.setTransactionRetentionDuration
     delta.targetFileSize delta.tuneFileSizesForRewrites""".split()  # noqa: SIM905
 )
 _OFF: Final = frozenset(
-    """delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableRowTracking delta.enableTypeWidening
+    """delta.enableChangeDataFeed delta.enableRowTracking delta.enableTypeWidening
     delta.enableInCommitTimestamps delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
 )
-_FLAGS: Final = ("delta.appendOnly", "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct")
+_FLAGS: Final = frozenset(
+    """delta.appendOnly delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
+    delta.enableDeletionVectors""".split()  # noqa: SIM905
+)
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
 _UNSAFE_STORES: Final = ("file", "s3")
 
@@ -67,7 +71,7 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
     if snapshot is None:
         check_properties(table.properties, where)
         metadata = Metadata.parse(new_metadata("", schema, (), {}), where)
-        check_write(Protocol.parse(lowest_protocol(schema), where), metadata, where)
+        check_write(Protocol.parse(lowest_protocol(schema, table.properties), where), metadata, where)
     else:
         check_types(schema, snapshot)
     return schema, spec
@@ -178,6 +182,11 @@ def write_context(
     size = file_size(str(properties.get("delta.targetFileSize", ""))) or TARGET_BYTES
     files = data_files(context.stores)
     return WriteContext("delta", files, schema, spec, context.location.uri, write_id, size, options=options)
+
+
+def marks_rows(snapshot: DeltaSnapshot) -> bool:
+    """Whether rows are deleted by deletion vectors: the table supports the feature, and its property is true."""
+    return supports(snapshot.protocol, "deletionVectors") and snapshot.metadata.flag("delta.enableDeletionVectors")
 
 
 def file_size(text: str) -> int | None:

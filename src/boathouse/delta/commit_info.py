@@ -1,0 +1,155 @@
+"""The commitInfo action: the operation, its parameters and metrics as the reference implementation names them."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from boathouse.bits import entropy
+from boathouse.delta.schema import field_json
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.table.change import AddColumn, AddFiles, Change, CreateTable, SetProperties
+from boathouse.types import Field
+
+Action = dict[str, Any]
+WRITE_ID: Final = "writeId"
+"""The key of commitInfo with the id of the logical write, the same in all its attempts."""
+METADATA: Final = "metadata"
+
+
+def engine_info() -> str:
+    """Our engine name in commitInfo."""
+    try:
+        return f"boathouse/{version('boathouse')}"
+    except PackageNotFoundError:
+        return "boathouse/0"
+
+
+def commit_info(
+    change: Change, newest: DeltaSnapshot | None, now: int, added: list[Action], removed: list[Action]
+) -> Action:
+    operation, parameters = _operation(change, newest)
+    snapshot_isolation = change.isolation == "snapshot" or not change.data_change
+    info: Action = {
+        "timestamp": now,
+        "operation": operation,
+        "operationParameters": parameters,
+        "isolationLevel": "SnapshotIsolation" if snapshot_isolation else "Serializable",
+        "isBlindAppend": bool(added) and not removed and change.reads.blind,
+        "operationMetrics": _metrics(change, operation, added, removed),
+        "engineInfo": engine_info(),
+        "txnId": str(entropy.current().uuid4()),
+        WRITE_ID: change.write_id,
+    }
+    if newest is not None:
+        info["readVersion"] = change.planned.version if change.planned else newest.version
+    if change.message is not None:
+        info["userMetadata"] = change.message
+    if change.metadata:
+        info[METADATA] = dict(change.metadata)
+    return info
+
+
+def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Action]:
+    """The operation and its parameters as the reference implementation names them; ours are added."""
+    parameters: Action = dict(change.parameters)
+    partition = json.dumps(list(newest.metadata.partition_columns) if newest else _partition_of(change))
+    match change.operation:
+        case "create":
+            create = change.edit(CreateTable)
+            assert create is not None
+            properties = json.dumps(dict(create.properties))
+            parameters |= {
+                "partitionBy": partition,
+                "description": None,
+                "isManaged": "false",
+                "properties": properties,
+            }
+            return ("CREATE TABLE AS SELECT" if change.edit(AddFiles) else "CREATE TABLE"), parameters
+        case "append":
+            return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
+        case "overwrite":
+            return "WRITE", {"mode": "Overwrite", "partitionBy": partition, **parameters}
+        case "delete":
+            if "predicate" in parameters:
+                parameters["predicate"] = json.dumps([parameters["predicate"]])
+            return "DELETE", parameters
+        case "set-properties":
+            set_to = {k: v for e in change.all(SetProperties) for k, v in e.properties.items()}
+            properties = json.dumps(set_to)
+            return "SET TBLPROPERTIES", {"properties": properties, **parameters}
+        case "add-columns":
+            columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
+            return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
+        case "replace":
+            predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
+            return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}
+    return change.operation.upper().replace("-", " "), parameters
+
+
+def _partition_of(change: Change) -> list[str]:
+    create = change.edit(CreateTable)
+    return [f.source[0] for f in create.partition_by] if create else []
+
+
+def _metrics(change: Change, operation: str, added: list[Action], removed: list[Action]) -> Action:
+    new = change.added
+    rows = sum(new.column("rows").to_pylist()) if new is not None else 0
+    adds, removes = [a["add"] for a in added], [r["remove"] for r in removed]
+    marked = {a["path"] for a in adds if "deletionVector" in a}
+    files = [a for a in adds if a["path"] not in marked]
+    gone = sum(r["path"] not in marked for r in removes)
+    metrics: dict[str, int] = {}
+    if operation in ("DELETE", "UPDATE", "MERGE"):
+        metrics = _row_metrics(change, operation, len(files), gone) | _vector_metrics(operation, marked, removes)
+    elif operation == "OPTIMIZE":
+        metrics = _optimize_metrics([a["size"] for a in files], removes)
+    elif added or removed:
+        metrics = {"numFiles": len(files), "numOutputRows": rows, "numOutputBytes": sum(a["size"] for a in files)}
+        if removed:
+            metrics["numRemovedFiles"] = gone
+    return {k: str(v) for k, v in {**metrics, **change.metrics}.items()}
+
+
+def _row_metrics(change: Change, operation: str, added: int, removed: int) -> dict[str, int]:
+    rows = {kind: change.metrics.get(f"rows_{kind}", 0) for kind in ("added", "updated", "deleted", "copied")}
+    if operation == "MERGE":
+        return {
+            "numTargetRowsInserted": rows["added"],
+            "numTargetRowsUpdated": rows["updated"],
+            "numTargetRowsDeleted": rows["deleted"],
+            "numTargetRowsCopied": rows["copied"],
+            "numOutputRows": rows["added"] + rows["updated"] + rows["copied"],
+            "numTargetFilesAdded": added,
+            "numTargetFilesRemoved": removed,
+        }
+    kind = "deleted" if operation == "DELETE" else "updated"
+    return {
+        "numAddedFiles": added,
+        "numRemovedFiles": removed,
+        f"num{kind.title()}Rows": rows[kind],
+        "numCopiedRows": rows["copied"],
+    }
+
+
+def _vector_metrics(operation: str, marked: set[str], removes: list[Action]) -> dict[str, int]:
+    """A vector that replaces another counts as added and as removed."""
+    before = {r["path"] for r in removes if "deletionVector" in r}
+    name = "numTargetDeletionVectors" if operation == "MERGE" else "numDeletionVectors"
+    return {f"{name}Added": len(marked), f"{name}Removed": len(before), f"{name}Updated": len(before & marked)}
+
+
+def _optimize_metrics(added: list[int], removed: list[Action]) -> dict[str, int]:
+    metrics = {
+        "numRemovedFiles": len(removed),
+        "numRemovedBytes": sum(r["size"] or 0 for r in removed),
+        "numAddedFiles": len(added),
+        "numAddedBytes": sum(added),
+        "numDeletionVectorsRemoved": sum("deletionVector" in r for r in removed),
+    }
+    if added:
+        sizes = sorted(added)
+        parts = {"minFileSize": 0, "p25FileSize": 1, "p50FileSize": 2, "p75FileSize": 3, "maxFileSize": 4}
+        metrics |= {name: sizes[(len(sizes) - 1) * quarter // 4] for name, quarter in parts.items()}
+    return metrics

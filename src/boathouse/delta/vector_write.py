@@ -1,0 +1,108 @@
+"""Marks rows of data files as deleted: writes a file of deletion vectors, and the actions that put them in force
+(PROTOCOL.md, "Deletion Vectors")."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from boathouse.arrow.filesystem import data_files
+from boathouse.bits import entropy, z85
+from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
+from boathouse.delta.deletion_vectors import PORTABLE, load_all
+from boathouse.delta.stats import document_of, natural
+from boathouse.delta.stats_json import dump_stats
+from boathouse.delta.stats_parsed import ROWS, TIGHT
+from boathouse.parquet.source import open_source
+from boathouse.storage import PutMode, Stores
+from boathouse.table.change import SetDeletes
+
+Action = dict[str, Any]
+_VERSION: Final = b"\x01"
+_KEPT: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFile:
+    """A file that was written, and the descriptor of each vector in it."""
+
+    uri: str
+    descriptors: Sequence[Mapping[str, Any]]
+
+
+def write_vectors(bitmaps: Sequence[Bitmap], root: str, stores: Stores) -> VectorFile:
+    """One file with a vector for each bitmap, in the table's folder."""
+    id = entropy.current().uuid4()
+    data, descriptors = bytearray(_VERSION), []
+    for bitmap in bitmaps:
+        vector = struct.pack("<I", PORTABLE) + serialize64(bitmap)
+        descriptors.append(
+            {
+                "storageType": "u",
+                "pathOrInlineDv": z85.encode(id.bytes),
+                "offset": len(data),
+                "sizeInBytes": len(vector),
+                "cardinality": len(bitmap),
+            }
+        )
+        data += struct.pack(">i", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))
+    uri = f"{root}/deletion_vector_{id}.bin"
+    storage, key = stores.resolve(uri)
+    storage.put(key, bytes(data), PutMode.CREATE)
+    return VectorFile(uri, descriptors)
+
+
+def marked(
+    edits: Sequence[SetDeletes], root: str, stores: Stores, data_change: bool
+) -> tuple[list[Action], tuple[str, ...]]:
+    """The add actions of files that lost rows, and the files that hold their vectors.
+
+    An add repeats what the log has of the file; its statistics count the rows of the file and are no longer tight.
+    """
+    rows = [row for e in edits for row in e.units.select(["path", "size", "rows", "native"]).to_pylist()]
+    if not rows:
+        return [], ()
+    news = [deserialize64(v) for e in edits for v in e.vectors]
+    before = load_all([_vector(row["native"]) for row in rows], root, stores)
+    bitmaps = [new if old is None else deserialize64(old) | new for new, old in zip(news, before, strict=True)]
+    file = write_vectors(bitmaps, root, stores)
+    return list(_adds(rows, file.descriptors, stores, data_change)), (file.uri,)
+
+
+def _adds(
+    rows: Sequence[Mapping[str, Any]], descriptors: Sequence[Mapping[str, Any]], stores: Stores, data_change: bool
+) -> Iterator[Action]:
+    for row, descriptor in zip(rows, descriptors, strict=True):
+        native = row["native"]
+        action = {
+            "path": native["path"],
+            "partitionValues": dict(native["partitionValues"] or ()),
+            "size": row["size"],
+            "modificationTime": native["modificationTime"],
+            "dataChange": data_change,
+            "stats": _wide(native["stats"], row, stores),
+            "deletionVector": dict(descriptor),
+        }
+        for key in _KEPT:
+            if native[key] is not None:
+                action[key] = dict(native[key]) if key == "tags" else native[key]
+        yield action
+
+
+def _wide(text: str | None, row: Mapping[str, Any], stores: Stores) -> str:
+    """Statistics with the number of rows, which a file with a vector must have, and bounds that may be too wide."""
+    document = document_of(text, exact=True) or {}
+    rows = natural(document.get(ROWS))
+    if rows is None:
+        with closing(open_source(data_files(stores), row["path"], size=row["size"])) as source:
+            rows = source.metadata.num_rows
+    return dump_stats({ROWS: rows, **{k: v for k, v in document.items() if k not in (ROWS, TIGHT)}, TIGHT: False})
+
+
+def _vector(native: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    vector = native["deletionVector"]
+    return vector if vector is not None and vector["storageType"] is not None else None
