@@ -1,6 +1,6 @@
 """Damaged and hostile metadata: the right rows, or an error of ours that says where, soon and in little memory.
 
-BOATHOUSE_MUTATIONS says how many mutations of each kind are tried; the slow test tries many.
+BOATHOUSE_MUTATIONS says how many mutations of each kind are tried; for the slow tests, BOATHOUSE_FUZZ does.
 """
 
 import copy
@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import resource
 import time
 from pathlib import Path
 
@@ -18,9 +19,11 @@ import pytest
 import boathouse as bh
 from boathouse.cli import survey
 from boathouse.errors import BoathouseError
-from boathouse.iceberg import avro
+from boathouse.iceberg import avro, entries
 
 MUTATIONS = int(os.environ.get("BOATHOUSE_MUTATIONS", "80"))
+MANY = int(os.environ.get("BOATHOUSE_FUZZ", "12500"))
+SEED = int(os.environ.get("BOATHOUSE_SEED", "7"))
 DATA = pa.table(
     {
         "id": pa.array(range(6), pa.int64()),
@@ -33,6 +36,8 @@ DATA = pa.table(
 )
 LONGEST = 5.0
 """Seconds for one table of six rows, on a busy machine."""
+MEGABYTES = 1000
+"""What the memory of the process may grow by."""
 
 
 @pytest.fixture
@@ -235,4 +240,87 @@ def test_mutations(damaged, kind, change, seed):
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize(("kind", "change"), KINDS, ids=[f"{k}-{c.__name__}" for k, c in KINDS])
 def test_many_mutations(damaged, kind, change):
-    run(damaged, kind, change, 12_500, 7)
+    run(damaged, kind, change, MANY, SEED)
+
+
+@pytest.fixture
+def wide(make):
+    """A table whose manifest has so many entries that it is decoded as columns, in several blocks; and the manifest."""
+    n = 2 * entries.FEW + 9
+    data = pa.table({
+        "id": pa.array(range(n), pa.int64()), "p": [None if i % 9 == 4 else f"p{i}" for i in range(n)],
+        "d": pa.array([None if i % 7 == 0 else i / 2 for i in range(n)]),
+    })  # fmt: skip
+    _, eyes = make(data, partition_by=["p", "bucket(64, id)"])
+    (manifest,) = [Path(m["manifest_path"].removeprefix("file://")) for m in eyes.manifests()]
+    with manifest.open("rb") as file:
+        reader = fastavro.reader(file)
+        rows, schema = list(reader), reader.writer_schema
+        header = {k: v for k, v in reader.metadata.items() if not k.startswith("avro.")}
+    assert len(rows) > entries.FEW
+    with manifest.open("wb") as file:
+        fastavro.writer(file, schema, rows, codec="null", sync_interval=4000, metadata=header)
+    assert len(avro.parse(manifest.read_bytes(), "x").blocks) > 3
+    return eyes.root, manifest
+
+
+def planned(root):
+    """What the manifest says, as rows; or the error of ours that comes instead. Data files are not opened."""
+    start = time.perf_counter()
+    try:
+        table = bh.open(str(root))
+        found = table.files().to_pylist()
+        table.count()
+        some = table.scan(["id"], where="id > 40 AND d < 50.5 AND p >= 'p3'").plan()
+        found = (found, some.units.to_pylist())
+    except BoathouseError as error:
+        assert str(error)
+        found = error
+    assert time.perf_counter() - start < LONGEST
+    return found
+
+
+def run_wide(wide, change, count, seed, monkeypatch):
+    """Mutations of a manifest, which is decoded as columns and record by record: with the same outcome."""
+    root, manifest = wide
+    data, chooser, refused, tried = manifest.read_bytes(), random.Random(seed), 0, 0
+    few = entries.FEW
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in range(count):
+        try:
+            changed = change(data, chooser)
+        except (ValueError, TypeError, OverflowError, KeyError, AttributeError):
+            continue  # fastavro does not write it
+        manifest.write_bytes(changed)
+        monkeypatch.setattr(entries, "FEW", few)
+        found = planned(root)
+        monkeypatch.setattr(entries, "FEW", 1 << 40)
+        one_by_one = planned(root)
+        tried += 1
+        refused += isinstance(found, BoathouseError)
+        same = type(found) is type(one_by_one) and (
+            isinstance(found, BoathouseError) or repr(found) == repr(one_by_one)
+        )
+        if not same:
+            kept = manifest.rename(manifest.with_suffix(f".{number}"))
+            raise AssertionError(f"{number}: {str(found)[:500]} is not {str(one_by_one)[:500]}; see {kept}")
+    manifest.write_bytes(data)
+    assert not isinstance(planned(root), BoathouseError)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10 < MEGABYTES
+    return tried, refused
+
+
+CHANGES = [schema_mutations, value_mutations, byte_mutations]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_mutations_of_many_entries(wide, change, monkeypatch):
+    tried, refused = run_wide(wide, change, max(MUTATIONS // 2, 10), 1, monkeypatch)
+    assert 0 < refused <= tried
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("change", CHANGES)
+def test_many_mutations_of_many_entries(wide, change, monkeypatch):
+    run_wide(wide, change, MANY, SEED, monkeypatch)
