@@ -157,3 +157,31 @@ def bytes_length(raw: bytes) -> bytes:
     from boathouse.bits.protobuf import varint
 
     return varint(len(raw))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaf(Message):
+    shared = True
+    number: int = scalar(1, "uint64")
+    text: str = scalar(2, "string")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree(Message):
+    leaves: tuple[Leaf, ...] = repeated(1, Leaf)
+    one: Leaf | None = nested(2, Leaf)
+
+
+def test_shared_messages_are_decoded_once_and_written_as_they_were_read():
+    odd = b"\x12\x01a\x08\x07\x1d\0\0\0\0"  # the fields in another order, an unknown one at the end
+    raw = b"\x0a" + bytes([len(odd)]) + odd
+    first, again = Tree.decode(raw), Tree.decode(raw + b"\x12\x02\x08\x07")
+    assert first.leaves == (Leaf(number=7, text="a", unknown=b"\x1d\0\0\0\0"),) and again.one == Leaf(number=7)
+    assert again.leaves[0] is first.leaves[0]
+    assert first.encode() == raw
+    changed = replace(first, leaves=(*first.leaves, replace(first.leaves[0], number=8), Leaf(number=9)))
+    assert Tree.decode(changed.encode()) == changed and changed.encode().startswith(raw)
+    with pytest.raises(CorruptTableError):
+        Tree.decode(b"\x0a\x02\x08\x80")
+    with pytest.raises(CorruptTableError):
+        Tree.decode(b"\x0a\x02\x08\x80")

@@ -6,7 +6,7 @@ import random
 import resource
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,11 +60,12 @@ def bytes_changed(raw: bytes, rnd: random.Random) -> bytes:
 
 def message_changed(message: Message, rnd: random.Random) -> Message:
     """One value somewhere in the message is another: a number, a text, a list of another length."""
-    names = [n for n, v in message.__dict__.items() if n != "unknown" and v not in (None, ())]
+    present = {f.name: getattr(message, f.name) for f in fields(message) if f.name != "unknown"}
+    names = [n for n, v in present.items() if v not in (None, ())]
     if not names:
         return message
     name = rnd.choice(names)
-    return replace(message, **{name: _value(message.__dict__[name], rnd)})
+    return replace(message, **{name: _value(present[name], rnd)})
 
 
 def _value(value: object, rnd: random.Random) -> object:

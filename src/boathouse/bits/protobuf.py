@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from boathouse.errors import CorruptTableError
@@ -23,6 +24,9 @@ Kind = Literal[
     "int32", "int64", "uint32", "uint64", "bool", "enum", "fixed32", "fixed64", "float", "double", "string", "bytes"
 ]
 _MAX_DEPTH = 100
+_SHARED = 8192
+"""How many shared messages are kept."""
+_WIRE_FORM = "_wire_form"
 _M32, _M64 = (1 << 32) - 1, (1 << 64) - 1
 _DEFAULTS: dict[str, Any] = {"bool": False, "float": 0.0, "double": 0.0, "string": "", "bytes": b""}
 _WIRE = {"fixed64": 1, "double": 1, "string": 2, "bytes": 2, "fixed32": 5, "float": 5}
@@ -75,6 +79,9 @@ class Message:
 
     unknown: bytes = field(default=b"", repr=False)
 
+    shared: ClassVar[bool] = False
+    """For messages of which most come again unchanged in the next document: those inside of others are decoded once for
+    the same bytes, and written as the bytes they were read from. Neither recursive nor with maps, which are mutable."""
     _plan: ClassVar[_Plan | None] = None
 
     @classmethod
@@ -89,9 +96,11 @@ class Message:
             ) from error
 
     def encode(self) -> bytes:
-        """The declared fields by number, then the unknown ones."""
-        out: list[bytes] = []
+        """The declared fields by number, then the unknown ones; of a shared message, the bytes it was read from."""
         values = self.__dict__
+        if _WIRE_FORM in values:
+            return bytes(values[_WIRE_FORM])
+        out: list[bytes] = []
         for name, default, write in _plan(type(self)).writers:
             value = values.get(name, default)
             if value is not None and value != default:
@@ -248,6 +257,14 @@ def _made(cls: type[M], values: dict[str, Any], many: dict[str, list[Any]], unkn
     return made
 
 
+@lru_cache(_SHARED)
+def _shared(cls: type[Message], data: bytes) -> Message:
+    """The message in `data`, which is not changed by anybody."""
+    made = _decode(cls, data, 0, len(data), 1)
+    made.__dict__[_WIRE_FORM] = data
+    return made
+
+
 def _take_bytes(
     name: str,
     spec: _Spec,
@@ -262,7 +279,8 @@ def _take_bytes(
         key, value = _map_entry(spec, data, pos, stop, depth)
         values[name][key] = value
     elif spec.kind == "message":
-        made = _decode(_resolve(spec), data, pos, stop, depth + 1)
+        cls: Any = _resolve(spec)
+        made = _shared(cls, data[pos:stop]) if cls.shared else _decode(cls, data, pos, stop, depth + 1)
         if spec.shape == "many":
             many.setdefault(name, []).append(made)
         elif name in values:  # the wire format merges repetitions of a singular message

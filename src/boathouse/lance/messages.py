@@ -88,6 +88,7 @@ class DeletionFile(Message):
 class DataFragment(Message):
     """`physical_rows` counts deleted rows too; 0 means that its writer did not record it."""
 
+    shared = True
     id: int = scalar(1, "uint64")
     files: tuple[DataFile, ...] = repeated(2, DataFile)
     deletion_file: DeletionFile | None = nested(3, DeletionFile)

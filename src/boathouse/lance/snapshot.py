@@ -28,7 +28,7 @@ from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_v
 from boathouse.lance.refs import MAIN, read_tag
 from boathouse.lance.rows import count_rows
 from boathouse.lance.schema import to_schema
-from boathouse.lance.versions import VersionFile, list_versions, missing_version, recent
+from boathouse.lance.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.storage import Stores, join
 from boathouse.table.attempt import Attempt
 from boathouse.table.cleaned import listed_again
@@ -165,10 +165,7 @@ def detect(context: TableContext) -> bool:
     """Whether there is a manifest in `_versions`."""
     if context.location.metadata is not None:
         return False
-    try:
-        return bool(recent(context))
-    except CorruptTableError:  # either naming scheme: certainly a Lance manifest
-        return True
+    return has_versions(context)
 
 
 def load(context: TableContext, at: At, cls: type[S]) -> S:

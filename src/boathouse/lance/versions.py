@@ -67,6 +67,12 @@ def list_versions(context: TableContext) -> tuple[VersionFile, ...]:
     return tuple(sorted(found, key=lambda v: -v.version))
 
 
+def has_versions(context: TableContext) -> bool:
+    """Whether there is a manifest, under a name of either scheme; the listing ends at the first one."""
+    storage, folder = _folder(context)
+    return any(parse_name(info.key) is not None for info in storage.list(folder))
+
+
 def recent(context: TableContext) -> tuple[VersionFile, ...]:
     """The newest versions without a gap, newest first, found with one listing. Raises as `list_versions`.
 
