@@ -16,7 +16,7 @@ import boathouse as bh
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint_write import write_checkpoint
-from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import BoathouseError, CorruptTableError, StorageError, UnsupportedFeatureError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
@@ -339,6 +339,30 @@ def test_sidecars_without_path_or_size(path, sidecar):
     assert bh.open(str(path)).count() == 3, "the entries stand in"
     entry.unlink()
     refused(path, "sidecar", name)
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "kind", "words"),
+    [
+        ("9" * 300 + ".parquet", StorageError, "cannot be opened"),
+        ("folder.parquet", CorruptTableError, "folder.parquet is a directory"),
+        ("file.parquet/x.parquet", CorruptTableError, "is missing"),
+        ("absent.parquet", CorruptTableError, "is missing"),
+    ],
+)
+def test_sidecars_that_cannot_be_opened(path, sidecar, kind, words):
+    """Whatever the operating system says, it is an error of ours that names the file."""
+    sidecars = path / "_delta_log" / "_sidecars"
+    (sidecars / "folder.parquet").mkdir(parents=True)
+    (sidecars / "file.parquet").write_bytes(b"x")
+    name = f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    entry = path / "_delta_log" / f"{0:020d}.json"
+    lines = [a for a in entry.read_text().splitlines() if "commitInfo" not in a and '"add"' not in a]
+    lines.append(json.dumps({"checkpointMetadata": {"version": 0}}))
+    lines.append(json.dumps({"sidecar": {"path": sidecar, "sizeInBytes": 9, "modificationTime": 1}}))
+    (path / "_delta_log" / name).write_text("\n".join(lines))
+    entry.unlink()
+    refused(path, words, re.escape(sidecar.rpartition("/")[2]), kind)
 
 
 @pytest.mark.parametrize("hint", ["[" * 100_000, '{"version": ' + "9" * 400 + "}", '{"version": 1e400}', "\xff", "nul"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boathouse.errors import NotFoundError
+from boathouse.errors import NotFoundError, StorageError
 from boathouse.parquet.errors import damage
 from boathouse.storage import Storage
 
@@ -41,16 +41,24 @@ class RangeFile(io.RawIOBase):
 
 
 def open_parquet(storage: Storage, key: str, size: int, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """Opens a Parquet file of the log. Raises CorruptTableError, NotFoundError."""
+    """Opens a Parquet file of the log. Raises CorruptTableError, NotFoundError, StorageError."""
     uri = storage.uri(key)
     with damage("not a readable checkpoint file", uri):
         if uri.startswith("file:///"):
-            try:
-                return pq.ParquetFile(pa.OSFile(uri[len("file://") :]), metadata=metadata)
-            except FileNotFoundError as error:
-                raise NotFoundError("the checkpoint file is missing", where=uri) from error
+            return pq.ParquetFile(_local_file(uri), metadata=metadata)
         source = pa.PythonFile(RangeFile(storage, key, size), mode="r")
         return pq.ParquetFile(source, metadata=metadata, pre_buffer=True)
+
+
+def _local_file(uri: str) -> pa.OSFile:
+    try:
+        return pa.OSFile(uri[len("file://") :])
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise NotFoundError("the checkpoint file is missing", where=uri) from error
+    except OSError as error:
+        if error.errno is None:  # a folder: damage of the table
+            raise
+        raise StorageError(f"the checkpoint file cannot be opened: {error}", where=uri) from error
 
 
 @dataclass(frozen=True, slots=True)
