@@ -18,6 +18,7 @@ from boathouse.lance.manifest import parse, serialise
 from boathouse.lance.messages import Manifest
 
 SECONDS, MEGABYTES = 20, 1500
+"""Of the processor; of the peak of the process."""
 INTEGERS = (0, 1, 2, 7, 127, 128, 255, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, 2**63 - 1)
 WORDS = (
     "",
@@ -139,7 +140,7 @@ def mutate(root: Path, rnd: random.Random, tally: Tally, count: int) -> None:
 
 def _judge(name: str, uri: str, tally: Tally) -> None:
     tally.done += 1
-    started = time.monotonic()
+    started = time.process_time()
     try:
         read_whole(uri)
     except BoathouseError as error:
@@ -148,8 +149,8 @@ def _judge(name: str, uri: str, tally: Tally) -> None:
             tally.wrong.append(f"{name}: {type(error).__name__} without a place: {error}")
     except (pa.ArrowException, Exception) as error:
         tally.wrong.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
-    if time.monotonic() - started > SECONDS:
-        tally.wrong.append(f"{name}: {time.monotonic() - started:.0f} s")
+    if time.process_time() - started > SECONDS:
+        tally.wrong.append(f"{name}: {time.process_time() - started:.0f} s")
 
 
 def peak_megabytes() -> int:
