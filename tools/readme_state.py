@@ -37,7 +37,7 @@ def state() -> str:
         ("detected, opened, read, time travel by version and time", *("yes",) * 3),
         (", ".join(there), *("yes",) * 3),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
-        ("deleted rows", *(_DELETES[f.capabilities.deletes] for f in formats.values())),
+        ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),
         ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),
         ("written", f"writer versions 2 to {delta.MAX_WRITER}", "format version 2", f"data files {lance_files.V2_2}"),
         ("read and written", _delta(True, True), "Parquet data files", _lance(lance.READ & lance.WRITE)),
@@ -57,6 +57,13 @@ def state() -> str:
         "variant columns in tables, catalogs.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _deletes(name: str, capabilities: object) -> str:
+    words = _DELETES[capabilities.deletes]  # type: ignore[attr-defined]
+    if name == "delta":
+        words += "; marked in deletion vectors where `delta.enableDeletionVectors` is true"
+    return words
 
 
 def _partitions(capabilities: object) -> str:

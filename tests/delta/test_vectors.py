@@ -206,11 +206,8 @@ def test_protocols_above_ours(raw, delta):
 
 
 def test_features_in_use_refuse_writes(raw, delta):
-    invariant = {"delta.invariants": json.dumps({"expression": {"expression": "x > 3"}})}
     mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "x"}
     cases = [
-        ((1, 2), invariant, {}, "x > 3"),
-        ((1, 3), {}, {"delta.constraints.c": "x > 3"}, "checkConstraints"),
         ((1, 4), {"delta.generationExpression": "y"}, {}, "generatedColumns"),
         ((1, 4), {}, {"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
         ((2, 5), mapped, {"delta.columnMapping.mode": "name"}, "columnMapping"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.api.arguments import condition, condition_text, errors_at, flag, located, texts
 from boathouse.api.changes import Changes
+from boathouse.api.constraints import Constraints
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.later import Later
@@ -45,7 +46,7 @@ from boathouse.types.text import parse_type
 History = list[HistoryEntry]
 
 
-class Table(Later):
+class Table(Constraints, Later):
     """One table of any format. Opened by `boathouse.open` or created by `boathouse.create`.
 
     Writes accept `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always start from the newest

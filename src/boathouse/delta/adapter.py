@@ -55,7 +55,8 @@ class DeltaTable(DeltaSnapshot):
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
-        return write.write_context(self.context, self.schema, self.partitioning.current, self.properties, write_id)
+        spec, conditions = self.partitioning.current, write.conditions(self)
+        return write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
 
     def newest(self) -> DeltaTable:
         return newest(self)

@@ -82,6 +82,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "add-columns":
             columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
             return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
+        case "add-constraint" | "drop-constraint":
+            return change.operation.upper().replace("-", " "), parameters
         case "replace":
             predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
             return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}

@@ -5,12 +5,12 @@ Every other feature is refused by name.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from boathouse.delta.actions import Metadata, Protocol, text_of
+from boathouse.delta.constraints import CONSTRAINT
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.types import Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ
@@ -53,8 +53,8 @@ def _mapped(metadata: Metadata) -> bool:
 
 _TABLE: Final = (
     Feature("appendOnly", False, True, True, (1, 2)),
-    Feature("invariants", False, True, False, (1, 2), _has_field_key("delta.invariants")),
-    Feature("checkConstraints", False, True, False, (1, 3), _has_prefix("delta.constraints.")),
+    Feature("invariants", False, True, True, (1, 2), _has_field_key("delta.invariants")),
+    Feature("checkConstraints", False, True, True, (1, 3), _has_prefix(CONSTRAINT)),
     Feature("changeDataFeed", False, True, False, (1, 4), _is_true("delta.enableChangeDataFeed")),
     Feature("generatedColumns", False, True, False, (1, 4), _has_field_key("delta.generationExpression")),
     Feature("columnMapping", True, True, False, (2, 5), _mapped),
@@ -113,9 +113,8 @@ def check_write(protocol: Protocol, metadata: Metadata, where: str) -> None:
         if feature is None or (not feature.write and feature.active(metadata)):
             refused.append(name)
     if refused:
-        detail = _detail(refused, metadata)
         raise UnsupportedFeatureError(
-            f"writing needs the Delta feature{'s' if len(refused) > 1 else ''} {', '.join(sorted(refused))}{detail}",
+            f"writing needs the Delta feature{'s' if len(refused) > 1 else ''} {', '.join(sorted(refused))}",
             where=where,
             advice="upgrade boathouse, or write the table with the engine that uses the feature",
         )
@@ -145,12 +144,20 @@ def lowest_protocol(schema: Schema, properties: Mapping[str, object] = {}) -> di
 def upgraded(protocol: Protocol, metadata: Metadata) -> dict[str, Any] | None:
     """The protocol action that the properties of `metadata` need in addition; None if they need none."""
     needed = [name for name in _asked_for(metadata.configuration) if not supports(protocol, name)]
-    return _with_features(protocol, needed) if needed else None
+    if not needed:
+        return None
+    legacy = [f.legacy for name in needed if (f := FEATURES[name]).legacy is not None]
+    if len(legacy) < len(needed) or protocol.min_writer >= MAX_WRITER:
+        return _with_features(protocol, needed)
+    versions = [(protocol.min_reader, protocol.min_writer), *legacy]
+    reader, writer = (max(found) for found in zip(*versions))
+    return {"minReaderVersion": reader, "minWriterVersion": writer}
 
 
 def _asked_for(properties: Mapping[str, str]) -> list[str]:
     """The features that properties turn on."""
-    return [name for key, name in _TURNED_ON_BY.items() if properties.get(key, "").strip().lower() == "true"]
+    found = [name for key, name in _TURNED_ON_BY.items() if properties.get(key, "").strip().lower() == "true"]
+    return [*found, "checkConstraints"] if any(key.startswith(CONSTRAINT) for key in properties) else found
 
 
 def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
@@ -168,23 +175,6 @@ def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
         "readerFeatures": list(dict.fromkeys(readers)),
         "writerFeatures": list(dict.fromkeys(writers)),
     }
-
-
-def _detail(refused: list[str], metadata: Metadata) -> str:
-    if "invariants" not in refused:
-        return ""
-    found = []
-    for path, f in metadata.schema.walk():
-        if "delta.invariants" in f.metadata:
-            found.append(f"{'.'.join(path)}: {_invariant(f.metadata['delta.invariants'])}")
-    return f" (invariants that cannot be checked here: {'; '.join(found)})"
-
-
-def _invariant(text: object) -> str:
-    try:
-        return str(json.loads(str(text))["expression"]["expression"])
-    except (ValueError, KeyError, TypeError):
-        return str(text)
 
 
 def _too_new(kind: str, found: int, ours: int, names: tuple[str, ...], where: str) -> UnsupportedFeatureError:

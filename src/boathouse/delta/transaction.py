@@ -14,6 +14,7 @@ from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, text_of
 from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.commit_info import WRITE_ID, commit_info
+from boathouse.delta.constraints import CONSTRAINT
 from boathouse.delta.features import lowest_protocol, upgraded
 from boathouse.delta.log import Log
 from boathouse.delta.schema import field_json, schema_json
@@ -48,6 +49,7 @@ from boathouse.table.change import (
     RemoveFiles,
     ReplaceSchema,
     SchemaEdit,
+    SetConstraint,
     SetDeletes,
     SetProperties,
     SetTransaction,
@@ -68,6 +70,7 @@ _EDITS: Final = (
     AddColumn,
     SetType,
     SetProperties,
+    SetConstraint,
     SetTransaction,
 )
 _KEPT_IN_REMOVE: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
@@ -158,6 +161,10 @@ def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] |
                     where=newest.location.uri,
                     advice="cast the data to the table's type",
                 )
+            case SetConstraint(name, condition):
+                kept = dict(raw.get("configuration") or {})
+                kept.pop(f"{CONSTRAINT}{name}", None)
+                raw["configuration"] = kept if condition is None else kept | {f"{CONSTRAINT}{name}": condition}
             case SetProperties(properties):
                 check_properties(properties, newest.location.uri)
                 kept = {**(raw.get("configuration") or {}), **{k: text_of(v) for k, v in properties.items()}}

@@ -9,6 +9,7 @@ from typing import Any, Final
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, Protocol, text_of
+from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
 from boathouse.delta.features import check_write, lowest_protocol, supports
 from boathouse.delta.log import LOG
@@ -26,7 +27,7 @@ from boathouse.errors import (
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.table.change import CreateTable, ReplaceSchema
 from boathouse.table.context import TableContext
-from boathouse.table.tasks import WriteContext
+from boathouse.table.tasks import RowCondition, WriteContext
 from boathouse.types import NullType, PartitionField, PartitionSpec, Schema, VariantType
 from boathouse.types.data_types import TIMESTAMP_NTZ, children
 
@@ -174,14 +175,26 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
 
 
 def write_context(
-    context: TableContext, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str], write_id: str
+    context: TableContext,
+    schema: Schema,
+    spec: PartitionSpec,
+    properties: Mapping[str, str],
+    write_id: str,
+    conditions: tuple[RowCondition, ...] = (),
 ) -> WriteContext:
     """How files for this table are written."""
     tight = text_of(properties.get("delta.enableDeletionVectors", "")).lower() == "true"
     options = settings({k: text_of(v) for k, v in properties.items()}, tight)
     size = file_size(str(properties.get("delta.targetFileSize", ""))) or TARGET_BYTES
     files = data_files(context.stores)
-    return WriteContext("delta", files, schema, spec, context.location.uri, write_id, size, options=options)
+    root = context.location.uri
+    return WriteContext("delta", files, schema, spec, root, write_id, size, conditions=conditions, options=options)
+
+
+def conditions(snapshot: DeltaSnapshot) -> tuple[RowCondition, ...]:
+    """What every new row must satisfy, by the features that the table supports."""
+    found = {"checkConstraints": constraints, "invariants": invariants}
+    return tuple(c for name, of in found.items() if supports(snapshot.protocol, name) for c in of(snapshot.metadata))
 
 
 def marks_rows(snapshot: DeltaSnapshot) -> bool:

@@ -11,7 +11,7 @@ from boathouse.ops.options import WriteOptions
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.result import WriteResult, metrics_of, result_of
 from boathouse.ops.run import new_write_id
-from boathouse.ops.write import Done, Planned, RowWork, Source, new_change, sized, spread_of
+from boathouse.ops.write import Done, Planned, RowWork, Source, new_change, spread_of, writing
 from boathouse.table.change import AddFiles, Change, CreateTable, Edit
 from boathouse.table.commit import Committed, Unknown, commit
 from boathouse.table.context import TableContext
@@ -23,7 +23,7 @@ from boathouse.table.snapshot import Snapshot, Target
 
 def first_rows(target: Target, source: Source, options: WriteOptions) -> RowWork:
     """The work that writes the first rows of a table."""
-    context = sized(target, new_write_id(), options)
+    context = writing(target, new_write_id(), options)
     return RowWork(source, context, spread_of(context))
 
 

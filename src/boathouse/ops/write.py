@@ -15,12 +15,15 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
+from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.expr.parse import parse
+from boathouse.expr.resolve import bind_predicate
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.outcomes import discard, settle
 from boathouse.table.change import Change, Edit, Operation, ReadSet, SchemaEdit, SetTransaction
 from boathouse.table.engine import Engine, Rel, Spread
 from boathouse.table.snapshot import Snapshot, Target
-from boathouse.table.tasks import WriteContext
+from boathouse.table.tasks import RowCondition, Rule, WriteContext
 from boathouse.types import Schema
 
 
@@ -142,7 +145,7 @@ class Start:
 
     def context(self, edits: Sequence[SchemaEdit] = ()) -> WriteContext:
         """How files for this table are written, under the schema after these edits."""
-        return sized(self.evolved(edits), self.write_id, self.options)
+        return writing(self.evolved(edits), self.write_id, self.options, self.zone)
 
     def change(
         self,
@@ -174,12 +177,29 @@ class Write(Protocol):
         """Plans for the newest snapshot; called again if a concurrent commit requires it. Writes nothing."""
 
 
-def sized(target: Target, write_id: str, options: WriteOptions) -> WriteContext:
-    """The write context with the file size that the call requests."""
+def writing(target: Target, write_id: str, options: WriteOptions, zone: str | None = None) -> WriteContext:
+    """The write context with the file size that the call requests, and the table's constraints as rules.
+
+    Raises UnsupportedFeatureError for a constraint that cannot be checked.
+    """
     context = target.write_context(write_id)
-    if options.target_file_bytes is None:
-        return context
-    return replace(context, target_bytes=options.target_file_bytes)
+    if options.target_file_bytes is not None:
+        context = replace(context, target_bytes=options.target_file_bytes)
+    if context.conditions:
+        context = replace(context, rules=tuple(_rule(c, context, zone) for c in context.conditions))
+    return context
+
+
+def _rule(condition: RowCondition, context: WriteContext, zone: str | None) -> Rule:
+    try:
+        bound = bind_predicate(parse(condition.sql), context.schema, zone)
+    except ExpressionError as error:
+        raise UnsupportedFeatureError(
+            f"the constraint `{condition.name}` ({condition.sql}) cannot be checked here: {error.message}",
+            where=context.directory,
+            advice="write the table with the engine that made the constraint",
+        ) from error
+    return Rule(condition.name, bound)
 
 
 def new_change(

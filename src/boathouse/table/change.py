@@ -28,6 +28,8 @@ Operation = Literal[
     "add-columns",
     "alter-columns",
     "set-properties",
+    "add-constraint",
+    "drop-constraint",
 ]
 """`replace` rewrites files without changing rows, as compaction does."""
 
@@ -212,6 +214,14 @@ class SetProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraint:
+    """Every row must satisfy the condition, Spark SQL text; None drops the constraint."""
+
+    name: str
+    condition: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetFeature:
     """A feature of the format is enabled, or dropped."""
 
@@ -233,7 +243,7 @@ SchemaEdit = (
 )
 """Edits of the schema and of the partitioning: files may be written under them before they are committed."""
 FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | AddChangeFiles | SetPart
-Edit = CreateTable | FileEdit | SchemaEdit | SetRef | SetTransaction | SetProperties | SetFeature
+Edit = CreateTable | FileEdit | SchemaEdit | SetRef | SetTransaction | SetProperties | SetConstraint | SetFeature
 SCHEMA_EDITS: tuple[type, ...] = get_args(SchemaEdit)
 
 E = TypeVar("E")

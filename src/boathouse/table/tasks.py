@@ -108,6 +108,14 @@ class ScanTask:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCondition:
+    """A constraint of the table as it is stored: Spark SQL text, which must be true for every new row."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A bound predicate that every new row must satisfy, and its name for messages."""
 
@@ -121,8 +129,9 @@ class WriteContext:
     """How conforming files are written.
 
     `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
-    `directory` is the URI below which the format names its files. `rules` are checked by the sink. `options` are
-    the format's own, plain picklable values.
+    `directory` is the URI below which the format names its files. `conditions` are the table's constraints; `rules`
+    are these and the operation's own, bound, and are checked by the sink. `options` are the format's own, plain
+    picklable values.
     """
 
     format: str
@@ -134,6 +143,7 @@ class WriteContext:
     target_bytes: int = 128 << 20
     target_rows: int | None = None
     max_open_files: int = 32
+    conditions: tuple[RowCondition, ...] = ()
     rules: tuple[Rule, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
