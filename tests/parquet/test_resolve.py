@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from boathouse.errors import CorruptTableError, SchemaMismatchError
+from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn, output_schema, scan_file
-from boathouse.parquet.resolve import Matching
 from boathouse.types import BINARY, DATE, DOUBLE, INT32, INT64, NULL, STRING, Field, ListType, MapType, StructType
 
 

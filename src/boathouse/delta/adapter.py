@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from boathouse.delta import conflict, history, landed, scan, transaction, write
 from boathouse.delta.actions import text_of
 from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
-from boathouse.expr.tree import Expr
-from boathouse.table.attempt import Attempt, Committer, Published, Winner
-from boathouse.table.change import Change, CreateTable, SchemaEdit
-from boathouse.table.commit import FileCommitter
 from boathouse.table.context import TableContext
-from boathouse.table.format import TableFormat
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
-from boathouse.table.tasks import WriteContext
-from boathouse.table.verdict import Verdict
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.table.attempt import Attempt, Committer, Published, Winner
+    from boathouse.table.change import Change, CreateTable, SchemaEdit
+    from boathouse.table.format import TableFormat
+    from boathouse.table.plan import ScanPlan
+    from boathouse.table.tasks import WriteContext
+    from boathouse.table.verdict import Verdict
+
+# What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
+# is opened in half the time.
 
 COPY_ON_WRITE = Capabilities("copy-on-write", partitions=True)
 VECTORS = Capabilities("vectors", partitions=True)
@@ -33,6 +36,8 @@ class DeltaTable(DeltaSnapshot):
 
     @property
     def capabilities(self) -> Capabilities:
+        from boathouse.delta import write
+
         return VECTORS if write.marks_rows(self) else COPY_ON_WRITE
 
     def plan(
@@ -43,18 +48,26 @@ class DeltaTable(DeltaSnapshot):
         map: MapFunction | None = None,
         classify: bool = False,
     ) -> ScanPlan:
+        from boathouse.delta import scan
+
         return scan.plan(self, columns, where, hidden, classify)
 
     def check_writable(self) -> None:
+        from boathouse.delta import write
+
         write.writable(self)
 
     def check_rewritable(self, operation: str) -> None:
         """No restrictions."""
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
+        from boathouse.delta import transaction
+
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
+        from boathouse.delta import write
+
         spec, conditions = self.partitioning.current, write.conditions(self)
         return write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
 
@@ -62,33 +75,51 @@ class DeltaTable(DeltaSnapshot):
         return newest(self)
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        from boathouse.delta import transaction
+
         return transaction.winners(self, since)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        from boathouse.delta import conflict
+
         return conflict.check(change, winners, self)
 
     def prepare(self, change: Change) -> Attempt:
+        from boathouse.delta import transaction
+
         return transaction.prepare(change, self.context, self)
 
     def committer(self) -> Committer:
+        from boathouse.table.commit import FileCommitter
+
         return FileCommitter(self.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
+        from boathouse.delta import landed
+
         return landed.look_back(attempt, self.context, lambda: newest(self, attempt))
 
     def published(self, attempt: Attempt, change: Change) -> None:
+        from boathouse.delta import transaction
+
         transaction.published(attempt, self.context, self)
 
     def find_write(self, write_id: str) -> Version | None:
+        from boathouse.delta import history
+
         return history.find_write(self.context, write_id)
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        from boathouse.delta import history
+
         return history.history(self, limit)
 
     def app_version(self, app: str) -> int | None:
         return self.transactions.get(app)
 
     def referenced(self) -> Iterator[str]:
+        from boathouse.delta import history
+
         return history.referenced(self.context)
 
 
@@ -112,24 +143,36 @@ class NewDelta:
         return {k: text_of(v) for k, v in self.create.properties.items()}
 
     def write_context(self, write_id: str) -> WriteContext:
+        from boathouse.delta import write
+
         return write.write_context(self.context, self.schema, self.spec, self.create.properties, write_id)
 
     def newest(self) -> DeltaTable:
         return FORMAT.open(self.context)
 
     def prepare(self, change: Change) -> Attempt:
+        from boathouse.delta import transaction
+
         return transaction.prepare(change, self.context, None)
 
     def committer(self) -> Committer:
+        from boathouse.table.commit import FileCommitter
+
         return FileCommitter(self.context.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
+        from boathouse.delta import landed
+
         return landed.look_back(attempt, self.context, self.newest)
 
     def published(self, attempt: Attempt, change: Change) -> None:
+        from boathouse.delta import transaction
+
         transaction.published(attempt, self.context, None)
 
     def find_write(self, write_id: str) -> Version | None:
+        from boathouse.delta import history
+
         return history.find_write(self.context, write_id)
 
 
@@ -146,6 +189,8 @@ class DeltaFormat:
         return load(context, at, DeltaTable)
 
     def create(self, context: TableContext, create: CreateTable) -> NewDelta:
+        from boathouse.delta import write
+
         schema, spec = write.create(context.location.uri, create)
         return NewDelta(context, schema, spec, create)
 

@@ -17,7 +17,7 @@ from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
-from boathouse.parquet.resolve import Matching
+from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.metadata_columns import OFFERED, POSITION, check_offered
 from boathouse.table.plan import PlannedUnits, ScanPlan, Tally

@@ -6,27 +6,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from boathouse.errors import BoathouseError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
-from boathouse.expr.tree import Expr
-from boathouse.iceberg import conflict, evolve, history, landed, scan, snapshot, transaction, validate, write
+from boathouse.iceberg import snapshot
 from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import join
-from boathouse.table.attempt import Attempt, Committer, Published, Winner
-from boathouse.table.change import Change, CreateTable, SchemaEdit
-from boathouse.table.commit import FileCommitter
 from boathouse.table.context import TableContext
-from boathouse.table.format import TableFormat
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
-from boathouse.table.tasks import WriteContext
-from boathouse.table.verdict import Verdict
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.table.attempt import Attempt, Committer, Published, Winner
+    from boathouse.table.change import Change, CreateTable, SchemaEdit
+    from boathouse.table.format import TableFormat
+    from boathouse.table.plan import ScanPlan
+    from boathouse.table.tasks import WriteContext
+    from boathouse.table.verdict import Verdict
+
+# What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
+# is opened in half the time.
 
 log = logging.getLogger("boathouse")
 
@@ -48,33 +52,49 @@ class IcebergTable(IcebergSnapshot):
         map: MapFunction | None = None,
         classify: bool = False,
     ) -> ScanPlan:
+        from boathouse.iceberg import scan
+
         return scan.plan(self, columns, where, hidden, map, classify)
 
     def check_writable(self) -> None:
         check_writable(self)
 
     def check_rewritable(self, operation: str) -> None:
+        from boathouse.iceberg import write
+
         write.check_row_mode(self.metadata, operation)
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
+        from boathouse.iceberg import evolve
+
         return evolve.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
+        from boathouse.iceberg import write
+
         return write.write_context(self, self.paths.root, write_id)
 
     def newest(self) -> IcebergTable:
         return snapshot.newest(self)
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        from boathouse.iceberg import conflict
+
         return conflict.winners(since, self)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        from boathouse.iceberg import conflict
+
         return conflict.check(change, winners, self)
 
     def prepare(self, change: Change) -> Attempt:
+        from boathouse.iceberg import transaction
+
         return transaction.prepare(change, self)
 
     def committer(self) -> Committer:
+        from boathouse.table.commit import FileCommitter
+
         return FileCommitter(self.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, IcebergTable | None]:
@@ -84,15 +104,23 @@ class IcebergTable(IcebergSnapshot):
         write_hint(attempt, self.context)
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        from boathouse.iceberg import history
+
         return history.history(self, limit)
 
     def find_write(self, write_id: str) -> Version | None:
+        from boathouse.iceberg import history
+
         return history.find_write(self.context, write_id)
 
     def app_version(self, app: str) -> int | None:
+        from boathouse.iceberg import history
+
         return history.app_version(self, app)
 
     def referenced(self) -> Iterator[str]:
+        from boathouse.iceberg import history
+
         return history.referenced(self)
 
 
@@ -115,18 +143,26 @@ class IcebergDraft:
         return CAPABILITIES
 
     def write_context(self, write_id: str) -> WriteContext:
+        from boathouse.iceberg import write
+
         return write.write_context(self, self.context.location.uri, write_id)
 
     def newest(self) -> IcebergTable:
         return snapshot.load(self.context, NEWEST, IcebergTable)
 
     def find_write(self, write_id: str) -> Version | None:
+        from boathouse.iceberg import history
+
         return history.find_write(self.context, write_id)
 
     def committer(self) -> Committer:
+        from boathouse.table.commit import FileCommitter
+
         return FileCommitter(self.context.stores)
 
     def prepare(self, change: Change) -> Attempt:
+        from boathouse.iceberg import transaction
+
         return transaction.create(change, self.context, self.created, self.schema, self.partitioning.current)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, IcebergTable | None]:
@@ -153,12 +189,16 @@ class IcebergFormat:
         return snapshot.load(context, at, IcebergTable)
 
     def create(self, context: TableContext, create: CreateTable) -> IcebergDraft:
+        from boathouse.iceberg import write
+
         schema, spec = write.create(context, create)
         return IcebergDraft(context, create, schema, Partitioning((spec,), spec.id))
 
 
 def look_back(attempt: Attempt, head: IcebergTable) -> tuple[Published | None, IcebergTable | None]:
     """Whether the table with this head includes the attempt, and the head."""
+    from boathouse.iceberg import landed
+
     return landed.includes(attempt, head), head
 
 
@@ -174,6 +214,8 @@ def write_hint(attempt: Attempt, context: TableContext) -> None:
 
 def check_writable(found: IcebergSnapshot) -> None:
     """Raises if this library may not write the table, because of its location, other writers, or its features."""
+    from boathouse.iceberg import validate
+
     metadata = found.metadata
     where = metadata.uri
     if found.location.metadata is not None:

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
+from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn, scan_file
-from boathouse.parquet.resolve import Matching
 from boathouse.types import INT64, STRING
 
 FILE_PATH_ID = 2147483546

@@ -21,7 +21,7 @@ from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, rea
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.tasks import MappedIds
 from boathouse.iceberg.values import Physical, initial_default, physical_list
-from boathouse.parquet.resolve import Matching
+from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.metadata_columns import OFFERED, check_offered
 from boathouse.table.plan import ScanPlan, Tally

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from boathouse.expr.tree import Expr
-from boathouse.lance import conflict, evolve, history, landed, scan, snapshot, transaction, write
+from boathouse.lance import snapshot
 from boathouse.lance.file.messages import Field
-from boathouse.lance.landed import LanceCommitter
 from boathouse.lance.paths import V2_2, table_version
 from boathouse.lance.schema import to_metadata, to_schema
 from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.table.attempt import Attempt, Committer, Published, Winner
-from boathouse.table.change import Change, CreateTable, SchemaEdit
 from boathouse.table.context import TableContext
-from boathouse.table.format import TableFormat
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
-from boathouse.table.tasks import WriteContext
-from boathouse.table.verdict import Verdict
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 from boathouse.types.partitioning import UNPARTITIONED
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.table.attempt import Attempt, Committer, Published, Winner
+    from boathouse.table.change import Change, CreateTable, SchemaEdit
+    from boathouse.table.format import TableFormat
+    from boathouse.table.plan import ScanPlan
+    from boathouse.table.tasks import WriteContext
+    from boathouse.table.verdict import Verdict
+
+# What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
+# is opened in half the time.
 
 _CAPABILITIES = Capabilities(deletes="vectors", partitions=False)
 
@@ -43,18 +48,26 @@ class LanceTable(LanceSnapshot):
         map: MapFunction | None = None,
         classify: bool = False,
     ) -> ScanPlan:
+        from boathouse.lance import scan
+
         return scan.plan(self, columns, where, hidden, map, classify)
 
     def check_writable(self) -> None:
+        from boathouse.lance import transaction
+
         transaction.writable(self)
 
     def check_rewritable(self, operation: str) -> None:
         """No restrictions."""
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> LanceTable:
+        from boathouse.lance import evolve
+
         return evolve.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
+        from boathouse.lance import write
+
         version = table_version(self.manifest, self.location.uri)
         return write.write_context(self.context, self.schema, self.manifest.fields, version, write_id)
 
@@ -62,33 +75,51 @@ class LanceTable(LanceSnapshot):
         return snapshot.refreshed(self)
 
     def find_write(self, write_id: str) -> Version | None:
+        from boathouse.lance import history
+
         return history.find_write(self.context, write_id)
 
     def committer(self) -> Committer:
+        from boathouse.lance.landed import LanceCommitter
+
         return LanceCommitter(self.context)
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        from boathouse.lance import conflict
+
         return conflict.winners(since, self)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        from boathouse.lance import conflict
+
         return conflict.check(change, winners, self)
 
     def prepare(self, change: Change) -> Attempt:
+        from boathouse.lance import transaction
+
         return transaction.prepare(change, self.context, self)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, LanceTable]:
+        from boathouse.lance import landed
+
         return landed.look_back(attempt, change, snapshot.refreshed(self, attempt))
 
     def published(self, attempt: Attempt, change: Change) -> None:
         """Nothing to do: the newest manifest is found by listing, never by the hint."""
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        from boathouse.lance import history
+
         return history.history(self, limit)
 
     def app_version(self, app: str) -> int | None:
+        from boathouse.lance import history
+
         return history.app_version(self, app)
 
     def referenced(self) -> Iterator[str]:
+        from boathouse.lance import history
+
         return history.referenced(self.context)
 
 
@@ -116,21 +147,31 @@ class LanceDraft:
         return _CAPABILITIES
 
     def write_context(self, write_id: str) -> WriteContext:
+        from boathouse.lance import write
+
         return write.write_context(self.context, self.schema, self.fields, V2_2, write_id)
 
     def newest(self) -> LanceTable:
         return snapshot.load(self.context, NEWEST, LanceTable)
 
     def find_write(self, write_id: str) -> Version | None:
+        from boathouse.lance import history
+
         return history.find_write(self.context, write_id)
 
     def committer(self) -> Committer:
+        from boathouse.lance.landed import LanceCommitter
+
         return LanceCommitter(self.context)
 
     def prepare(self, change: Change) -> Attempt:
+        from boathouse.lance import transaction
+
         return transaction.prepare(change, self.context)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, LanceTable]:
+        from boathouse.lance import landed
+
         return landed.look_back(attempt, change, self.newest())
 
     def published(self, attempt: Attempt, change: Change) -> None:
@@ -150,6 +191,8 @@ class LanceFormat:
         return snapshot.load(context, at, LanceTable)
 
     def create(self, context: TableContext, create: CreateTable) -> LanceDraft:
+        from boathouse.lance import write
+
         fields = write.created(context, create)
         schema = to_schema(fields, to_metadata(create.schema), where=context.location.uri)
         return LanceDraft(context, create, fields, schema)

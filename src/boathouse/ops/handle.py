@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from boathouse.errors import ReadOnlyError
-from boathouse.table.context import TableContext
-from boathouse.table.location import Location
-from boathouse.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from boathouse.table.context import TableContext
+    from boathouse.table.location import Location
+    from boathouse.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

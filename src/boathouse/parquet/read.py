@@ -25,7 +25,8 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.errors import damage
 from boathouse.parquet.extraction import as_columns, extraction_stats, variant_paths
-from boathouse.parquet.resolve import Matching, Node, SourceColumn
+from boathouse.parquet.matching import Matching
+from boathouse.parquet.resolve import Node, SourceColumn
 from boathouse.parquet.source import ParquetSource, open_source
 from boathouse.parquet.stats import row_group_stats
 from boathouse.parquet.variants import VariantParts

@@ -20,30 +20,9 @@ from boathouse.bits.names import Names
 from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.parquet.convert import Convert, constant, leaf_cast, null_mask, rebuild_list
 from boathouse.parquet.fields import FileField, find, has_ids, is_list
+from boathouse.parquet.matching import Matching
 from boathouse.parquet.variants import VariantPath, WholeVariant, nothing_known, variant_parts, whole_variant
 from boathouse.types import DataType, Field, ListType, MapType, NullType, StructType, VariantType
-
-
-def own_name(field: Field) -> str:
-    return field.name
-
-
-def no_default(field: Field) -> object:
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """How a format finds nested fields and fills in missing ones; picklable (module-level functions).
-
-    `physical_name` is a nested field's name in the file (Delta column mapping); `default` its value where the
-    file lacks it (Iceberg initial-default); `file_ids` gives the id of a physical path in files that carry no
-    field ids at all (Iceberg name mapping), lists and maps with their `element`, `key` and `value`.
-    """
-
-    physical_name: Callable[[Field], str] = own_name
-    default: Callable[[Field], object] = no_default
-    file_ids: Callable[[tuple[str, ...]], int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

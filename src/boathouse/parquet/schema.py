@@ -17,7 +17,7 @@ from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, is_variant_f
 from boathouse.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedTypeError
 from boathouse.parquet.convert import leaf_cast, null_mask, rebuild_list
 from boathouse.parquet.fields import is_list
-from boathouse.parquet.resolve import own_name
+from boathouse.parquet.matching import own_name
 from boathouse.types import (
     DataType,
     DecimalType,

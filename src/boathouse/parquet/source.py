@@ -16,7 +16,8 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.parquet.errors import damage
 from boathouse.parquet.fields import file_fields
 from boathouse.parquet.footer import ENCRYPTED
-from boathouse.parquet.resolve import Matching, Resolver
+from boathouse.parquet.matching import Matching
+from boathouse.parquet.resolve import Resolver
 from boathouse.parquet.stats import chunk_nulls
 
 if TYPE_CHECKING:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from boathouse.table.change import CreateTable
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At
 from boathouse.table.snapshot import Capabilities, Snapshot, Target
+
+if TYPE_CHECKING:
+    from boathouse.table.change import CreateTable
 
 
 class TableFormat(Protocol):

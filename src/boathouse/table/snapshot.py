@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import pyarrow as pa
 
-from boathouse.expr.tree import Expr
-from boathouse.table.attempt import Attempt, Committer, Published, Winner
-from boathouse.table.change import Change, SchemaEdit
-from boathouse.table.context import TableContext
-from boathouse.table.location import Version
-from boathouse.table.plan import ScanPlan, Tally
-from boathouse.table.tasks import WriteContext
-from boathouse.table.verdict import Verdict
 from boathouse.table.version import TableVersion
-from boathouse.types import Partitioning, Schema
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.table.attempt import Attempt, Committer, Published, Winner
+    from boathouse.table.change import Change, SchemaEdit
+    from boathouse.table.context import TableContext
+    from boathouse.table.location import Version
+    from boathouse.table.plan import ScanPlan, Tally
+    from boathouse.table.tasks import WriteContext
+    from boathouse.table.verdict import Verdict
+    from boathouse.types import Partitioning, Schema
 
 MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]], Iterator[pa.RecordBatch]]
 """`map(fn, tasks)`: runs a picklable function over tasks, in process or on executors, results in order of tasks."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.expr.tree import Expr
-from boathouse.parquet.resolve import Matching
+from boathouse.parquet.matching import Matching
 from boathouse.table.metadata_columns import METADATA_COLUMNS
 from boathouse.types import DataType, PartitionSpec, Schema
 

@@ -18,7 +18,7 @@ from pyspark.sql import types as S
 from boathouse.engines.spark.schema import spark_type
 from boathouse.expr.text import sql_literal
 from boathouse.expr.tree import Literal
-from boathouse.parquet.resolve import Matching
+from boathouse.parquet.matching import Matching
 from boathouse.table.tasks import ReadColumn, ReadSpec
 from boathouse.types import BinaryType, DataType, Field, FixedType, ListType, MapType, StructType
 
