@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.table.format import TableFormat
-from boathouse.table.tasks import TaskModule
+
+if TYPE_CHECKING:
+    from boathouse.table.format import TableFormat
+    from boathouse.table.tasks import TaskModule
 
 FORMATS: Final[dict[str, str]] = {
     "delta": "boathouse.delta",

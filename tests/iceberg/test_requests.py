@@ -16,7 +16,7 @@ from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
-from boathouse.table.plan import Tally
+from boathouse.table.tally import Tally
 from boathouse.testing.faults import FaultyStorage, Plan
 
 

@@ -119,7 +119,7 @@ def test_constants_skip_everything(kit, numbers):
     assert plan.units.num_rows == 0 or _rows(plan).num_rows == 0
     snapshot = kit.load()
     from boathouse.expr.tree import FALSE, Literal
-    from boathouse.table.plan import Tally
+    from boathouse.table.tally import Tally
 
     for where in (FALSE, Literal(None)):
         tally = Tally()

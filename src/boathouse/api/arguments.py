@@ -9,9 +9,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from boathouse.bits import zones
 from boathouse.bits.names import Names
-from boathouse.errors import BoathouseError, ExpressionError, InvalidArgumentError
-from boathouse.expr.parse import parse
-from boathouse.expr.tree import Expr
+from boathouse.errors import BoathouseError, InvalidArgumentError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,24 +67,6 @@ def texts(name: str, value: Mapping[str, Any] | None, nulls: bool = False) -> di
         if not isinstance(key, str) or not key or not (isinstance(text, str) or (nulls and text is None)):
             raise InvalidArgumentError(f"{name}: {key!r}: {text!r} is not a string", advice="pass strings")
     return dict(value)
-
-
-def condition(where: str | Expr) -> Expr:
-    """A condition as an expression. Raises ExpressionError."""
-    return parse(where) if isinstance(where, str) else _expression(where)
-
-
-def condition_text(where: str | Expr) -> str:
-    """A condition as Spark SQL text, which is not parsed. Raises ExpressionError."""
-    return where if isinstance(where, str) else str(_expression(where))
-
-
-def _expression(where: object) -> Expr:
-    """`col("a") == 3` is False, and `!=` is True: neither may pass as a condition."""
-    if isinstance(where, Expr):
-        return where
-    advice = "pass Spark SQL text such as 'id > 5', or an expression; expressions are compared by eq() and ne()"
-    raise ExpressionError(f"{where!r} is not a condition", advice=advice)
 
 
 def flag(name: str, value: object) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from boathouse.api.arguments import condition_text, errors_at
+from boathouse.api.arguments import errors_at
+from boathouse.api.conditions import condition_text
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops.merge import Action, Clause, Merge, When

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.api.arguments import condition, errors_at, located, names
+from boathouse.api.arguments import errors_at, located, names
+from boathouse.api.conditions import condition
 from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.api.explain import Explanation
 from boathouse.engines.local import read_table

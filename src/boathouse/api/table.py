@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.arguments import condition, condition_text, errors_at, flag, located, texts
+from boathouse.api.arguments import errors_at, flag, located, texts
 from boathouse.api.changes import Changes
+from boathouse.api.conditions import condition, condition_text
 from boathouse.api.constraints import Constraints
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of

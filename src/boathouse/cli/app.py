@@ -39,6 +39,8 @@ EXIT_CODES: tuple[tuple[type[BoathouseError], int], ...] = (
 )
 """The first matching class decides."""
 
+_OF_METADATA = (["info"], ["schema"], ["history"])
+
 _EPILOG = (
     "Exit codes: 0 success; 1 the table, its rows or the demo's comparison failed; 2 wrong usage; "
     "3 no such table, file, version or path in a variant; 4 legal, but not supported; 5 corrupt; 6 the store failed; "
@@ -75,7 +77,8 @@ def _root(
 
 
 def main() -> None:
-    """Runs the command line, and exits."""
+    """Runs the command line as the program of this process, and exits."""
+    _without_pandas(sys.argv[1:])
     try:
         _run()
     except BrokenPipeError:
@@ -85,6 +88,13 @@ def main() -> None:
         if isinstance(leaving.__context__, BrokenPipeError):
             _leave()
         raise
+
+
+def _without_pandas(arguments: list[str]) -> None:
+    """Arrow imports pandas with the first array of Python values, which takes as long as all else that these commands
+    do. It is told once and for all that there is none: so only `main` may, for commands that show no value of a row."""
+    if arguments[:1] in _OF_METADATA and "BOATHOUSE_FORMATS" not in os.environ:
+        sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
 
 
 def _run() -> None:

@@ -15,7 +15,7 @@ from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.tree import Expr
 from boathouse.table.attempt import Winner
 from boathouse.table.change import Change, RemoveAll, RemoveFiles, SetDeletes
-from boathouse.table.plan import Tally
+from boathouse.table.tally import Tally
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 
 _SHOWN = 10

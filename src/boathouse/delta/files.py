@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.compute.prune import Pruner
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
 from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, Wanted, read_files
@@ -26,12 +25,14 @@ from boathouse.delta.stats_convert import stat_columns, texts_of
 from boathouse.delta.stats_parsed import PARSED, decode_parsed, leaves, overlaid, parsed_rows
 from boathouse.delta.tail import Tail, file_keys
 from boathouse.errors import CorruptTableError
-from boathouse.expr.tree import Expr, Path, all_of, conjuncts
-from boathouse.expr.tree import columns as columns_of
 from boathouse.table.location import Location
-from boathouse.table.plan import Tally
+from boathouse.table.tally import Tally
 from boathouse.table.units import PARQUET, PART, column_stats_type, files_schema, partition_type, stats_type
 from boathouse.types import Field, Partitioning
+
+if TYPE_CHECKING:
+    from boathouse.delta.pruning import Test
+    from boathouse.expr.tree import Expr, Path
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 NATIVE_FIELDS: Final = (
@@ -104,6 +105,15 @@ def _sources(metadata: Metadata, wanted: Sequence[Path]) -> tuple[StatsSource, .
     )
 
 
+def _tests(where: Expr | None, partition: Sequence[str]) -> tuple[Test | None, Test | None, tuple[Path, ...]]:
+    """`delta.pruning.tests_of`; it is loaded with the first predicate, and with it all that evaluates expressions."""
+    if where is None:
+        return None, None, ()
+    from boathouse.delta.pruning import tests_of  # noqa: PLC0415
+
+    return tests_of(where, partition)
+
+
 @dataclass(frozen=True, slots=True)
 class Lister:
     """Turns add actions into FILES."""
@@ -113,9 +123,8 @@ class Lister:
     asked: tuple[StatsSource, ...]
     used: tuple[StatsSource, ...]
     schema: pa.Schema
-    by_partition: Pruner | None
-    by_bounds: Pruner | None
-    words: tuple[str, str]
+    by_partition: Test | None
+    by_bounds: Test | None
     tally: Tally
     checkpoint: str
     stated: tuple[StatsColumn, ...] | None = None
@@ -127,17 +136,15 @@ class Lister:
         table = snapshot.metadata.schema
         fields = tuple(table.field(n) for n in snapshot.metadata.partition_columns)
         names = [f.name for f in fields]
-        first, rest = _split(where, set(names))
-        used = columns_of(where) if where is not None else ()
+        by_partition, by_bounds, used = _tests(where, names)
         return cls(
             snapshot.location.uri,
             fields,
             _sources(snapshot.metadata, asked),
             _sources(snapshot.metadata, used),
             schema_of(snapshot, asked),
-            None if first is None else Pruner(first, [(n,) for n in names]),
-            None if rest is None or where is None else Pruner(where, list(used)),
-            (f"partition {first}", f"bounds {rest}"),
+            by_partition,
+            by_bounds,
             tally,
             snapshot.checkpoint.uri if snapshot.checkpoint else snapshot.location.uri,
             stat_columns(table, names) if stated else None,
@@ -169,10 +176,10 @@ class Lister:
             codes = codes * (len(c.dictionary) + 1) + np.asarray(c.indices.to_numpy(zero_copy_only=False), np.int64)
         firsts, inverse = _distinct(codes)
         rows = values.take(pa.array(firsts))
-        mask = self.by_partition.may_match(self._exact(self._values(rows)), pa.nulls(len(rows), pa.int64()))
+        mask = self.by_partition.pruner.may_match(self._exact(self._values(rows)), pa.nulls(len(rows), pa.int64()))
         kept: Mask = as_mask(mask)[inverse]
         kept = kept if valid is None else kept & valid
-        self.tally.skip(self.words[0], int((len(kept) if valid is None else valid.sum()) - kept.sum()))
+        self.tally.skip(self.by_partition.name, int((len(kept) if valid is None else valid.sum()) - kept.sum()))
         return kept
 
     def _values(self, values: pa.Array) -> list[pa.Array]:
@@ -202,8 +209,8 @@ class Lister:
         values = self._values(maps)
         rows = counted(adds)
         if self.by_bounds is not None:
-            mask = as_mask(self.by_bounds.may_match(self._stats(self.used, adds, values, rows), rows))
-            self.tally.skip(self.words[1], int(len(mask) - mask.sum()))
+            mask = as_mask(self.by_bounds.pruner.may_match(self._stats(self.used, adds, values, rows), rows))
+            self.tally.skip(self.by_bounds.name, int(len(mask) - mask.sum()))
             if not mask.any():
                 return
             if not mask.all():
@@ -355,15 +362,3 @@ def _struct(values: list[pa.Array], type: pa.StructType, count: int) -> pa.Array
     if not values:
         return pa.array([{}] * count, type)
     return pa.StructArray.from_arrays(values, fields=list(type))
-
-
-def _split(where: Expr | None, partition: set[str]) -> tuple[Expr | None, Expr | None]:
-    """The conjuncts that partition columns alone decide, and the others."""
-    if where is None:
-        return None, None
-    first: list[Expr] = []
-    rest: list[Expr] = []
-    for part in conjuncts(where):
-        used = columns_of(part)
-        (first if used and all(len(p) == 1 and p[0] in partition for p in used) else rest).append(part)
-    return all_of(first) if first else None, all_of(rest) if rest else None

@@ -20,7 +20,8 @@ from boathouse.expr.tree import columns as columns_of
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.metadata_columns import OFFERED, POSITION, check_offered
-from boathouse.table.plan import PlannedUnits, ScanPlan, Tally
+from boathouse.table.plan import PlannedUnits, ScanPlan
+from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
 from boathouse.types import Field

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,16 +18,18 @@ from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
 from boathouse.delta.schema import physical_name
 from boathouse.delta.tail import Tail, replay
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
-from boathouse.expr.tree import Expr
 from boathouse.storage import ObjectInfo, Stores
-from boathouse.table.attempt import Attempt
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
-from boathouse.table.plan import Tally
 from boathouse.table.snapshot import MapFunction
+from boathouse.table.tally import Tally
 from boathouse.types import PartitionField, Partitioning, PartitionSpec, Schema
 from boathouse.types.partitioning import IDENTITY
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.table.attempt import Attempt
 
 FIRST_PARTITION_ID = 1000
 

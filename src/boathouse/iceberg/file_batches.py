@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.compute.prune import Pruner
 from boathouse.errors import BoathouseError, CorruptTableError
-from boathouse.expr.tree import Expr
-from boathouse.expr.tree import columns as columns_of
-from boathouse.iceberg import pruning
 from boathouse.iceberg.entries import Coded, LiveFiles
 from boathouse.iceberg.manifest_reader import ManifestReader
 from boathouse.iceberg.manifests import ManifestFile
 from boathouse.iceberg.paths import Paths
+from boathouse.iceberg.schemas import field_type
 from boathouse.iceberg.values import bounds_array
 from boathouse.table.units import (
     AVRO,
@@ -36,6 +33,10 @@ from boathouse.table.units import (
     stats_type,
 )
 from boathouse.types import BinaryType, DataType, Field, FloatType, Partitioning, PartitionSpec, Schema, StringType
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.iceberg.pruning import Tests
 
 NATIVE: Final = pa.struct(
     [
@@ -75,28 +76,13 @@ class FileRequest:
         return dict(self.schema.walk())
 
     @cached_property
-    def tested(self) -> tuple[tuple[str, ...], ...]:
-        return () if self.where is None else tuple(columns_of(self.where))
-
-    @cached_property
-    def pruner(self) -> Pruner | None:
-        if self.where is None or not self.tested or any(p not in self.fields for p in self.tested):
-            return None
-        return Pruner(self.where, self.tested)
-
-    @cached_property
-    def by_partition(self) -> dict[int, pruning.PartitionPruner]:
-        """Spec id -> the test of its partition values, as far as they are made."""
-        return {}
-
-    def partition_pruner(self, spec: PartitionSpec) -> pruning.PartitionPruner | None:
-        """The test of partition values; None if they decide nothing."""
+    def tests(self) -> Tests | None:
+        """The tests of `where`. They are loaded with the first predicate, and with them what evaluates expressions."""
         if self.where is None:
             return None
-        if spec.id not in self.by_partition:
-            self.by_partition[spec.id] = pruning.PartitionPruner(self.where, spec, self.schema)
-        found = self.by_partition[spec.id]
-        return found if found.useful else None
+        from boathouse.iceberg.pruning import Tests  # noqa: PLC0415
+
+        return Tests(self.where, self.schema)
 
 
 def spec_of(partitioning: Partitioning, source: ManifestFile) -> PartitionSpec:
@@ -111,7 +97,7 @@ def spec_of(partitioning: Partitioning, source: ManifestFile) -> PartitionSpec:
 
 def column_type(schema: Schema, path: tuple[str, ...]) -> DataType:
     """The type of a column. Raises BoathouseError if there is none."""
-    found = pruning.field_type(schema, path)
+    found = field_type(schema, path)
     if found is None:
         raise BoathouseError(f"no column `{'.'.join(path)}`")
     return found
@@ -150,11 +136,12 @@ class _Builder:
 
     def batch(self, first: int) -> pa.RecordBatch:
         kept: Rows = np.arange(len(self.live))
-        if self.request.where is not None:
-            kept = self._keep(kept, self._by_partition(), f"partition {self.request.where}")
-            if self.request.pruner is not None and len(kept):
-                stats = self._stats(self.request.tested)
-                keep = self.request.pruner.may_match(stats, pa.array(self.live.rows))
+        tests = self.request.tests
+        if tests is not None:
+            kept = self._keep(kept, self._by_partition(tests), f"partition {self.request.where}")
+            if tests.bounds is not None and len(kept):
+                stats = self._stats(tests.used)
+                keep = tests.bounds.may_match(stats, pa.array(self.live.rows))
                 kept = self._keep(kept, keep.to_numpy(zero_copy_only=False), f"bounds {self.request.where}")
         return self._files(pa.array(first + kept))
 
@@ -167,9 +154,9 @@ class _Builder:
         self.partition = {id: coded.take(keep) for id, coded in self.partition.items()}
         return kept[keep]
 
-    def _by_partition(self) -> npt.NDArray[np.bool_] | None:
+    def _by_partition(self, tests: Tests) -> npt.NDArray[np.bool_] | None:
         """Which files may match by their partition values: each combination of values is tested once."""
-        pruner = self.request.partition_pruner(self.spec)
+        pruner = tests.partition(self.spec)
         if pruner is None or not len(self.live):
             return None
         tested = [self.partition[id] for id in pruner.field_ids]

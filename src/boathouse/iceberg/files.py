@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.expr.tree import Expr
-from boathouse.iceberg import file_batches, manifest_reader, manifests, pruning, totals
+from boathouse.iceberg import file_batches, manifest_reader, manifests, totals
 from boathouse.iceberg.entries import LiveFiles
 from boathouse.iceberg.file_batches import FileRequest, ManifestTask
 from boathouse.iceberg.manifest_reader import ManifestReader
@@ -21,9 +20,12 @@ from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import Paths
 from boathouse.storage import Stores
-from boathouse.table.plan import Tally
 from boathouse.table.snapshot import MapFunction
+from boathouse.table.tally import Tally
 from boathouse.types import PartitionSpec, Schema
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
 
 _UNITS_A_MANIFEST: Final = 1 << 32
 """More entries than any manifest has: units are numbered even if the manifest list's counts are wrong."""
@@ -105,8 +107,8 @@ class Listing:
     ) -> Iterator[pa.RecordBatch]:
         """FILES, one batch per manifest; units are numbered in the order of the manifests, whatever is pruned."""
         tally = tally or Tally()
-        kept = self._kept_manifests(where, tally)
         request = self.request(columns, where)
+        kept = self._kept_manifests(request, tally)
         tasks = [
             self.task(request, source, i * _UNITS_A_MANIFEST)
             for i, source in enumerate(self.data_manifests)
@@ -145,22 +147,22 @@ class Listing:
     def schema_of_files(self, columns: Sequence[tuple[str, ...]] = ()) -> pa.Schema:
         return self.request(columns, None).files_schema
 
-    def _kept_manifests(self, where: Expr | None, tally: Tally) -> set[int]:
+    def _kept_manifests(self, request: FileRequest, tally: Tally) -> set[int]:
         sources = self.data_manifests
         live = [i for i, m in enumerate(sources) if not m.empty]
-        if where is None:
+        if request.tests is None:
             return set(live)
         kept: set[int] = set()
         for spec in self.metadata.partitioning.specs:
             of_spec = [i for i in live if sources[i].spec_id == spec.id]
-            pruner = pruning.PartitionPruner(where, spec, self.schema)
-            if not pruner.useful or not of_spec:
+            pruner = request.tests.partition(spec)
+            if pruner is None or not of_spec:
                 kept.update(of_spec)
                 continue
             answers = pruner.manifests([sources[i].partitions for i in of_spec])
             kept.update(i for i, may in zip(of_spec, answers) if may)
             skipped = [sources[i].live_files or 0 for i, may in zip(of_spec, answers) if not may]
-            tally.skip(f"manifest summaries {where}", sum(skipped))
+            tally.skip(f"manifest summaries {request.where}", sum(skipped))
         unknown = [i for i in live if sources[i].spec_id not in {s.id for s in self.metadata.partitioning.specs}]
         for i in unknown:
             self.spec(sources[i])

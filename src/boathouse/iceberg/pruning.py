@@ -20,6 +20,7 @@ from boathouse.arrow.transforms import transform
 from boathouse.compute.prune import Pruner
 from boathouse.expr.tree import Column, Comparison, Expr, In, Literal, columns, conjuncts
 from boathouse.iceberg.manifests import Summary
+from boathouse.iceberg.schemas import field_type
 from boathouse.iceberg.values import Physical, arrow_array, decode, physical_list, raised, unscaled
 from boathouse.table.units import column_stats_type
 from boathouse.types import (
@@ -30,7 +31,6 @@ from boathouse.types import (
     PartitionField,
     PartitionSpec,
     Schema,
-    StructType,
     TimestampType,
 )
 
@@ -40,17 +40,26 @@ Bounds = tuple[Physical, Physical, bool]
 """Lower and upper bound of the source (None: unknown), and whether both are attained."""
 
 
-def field_type(schema: Schema, path: tuple[str, ...]) -> DataType | None:
-    """The type of the column at `path`; None if the schema has none there."""
-    fields = schema.fields
-    type: DataType | None = None
-    for name in path:
-        found = next((f for f in fields if f.name == name), None)
-        if found is None:
-            return None
-        type = found.type
-        fields = type.fields if isinstance(type, StructType) else ()
-    return type
+class Tests:
+    """The tests of one predicate: on the partition values of each spec, and on statistics of the columns `used`.
+
+    `bounds` is None if the statistics decide nothing.
+    """
+
+    def __init__(self, where: Expr, schema: Schema) -> None:
+        self.where = where
+        self.schema = schema
+        self.used = tuple(columns(where))
+        known = self.used and all(field_type(schema, p) is not None for p in self.used)
+        self.bounds = Pruner(where, self.used) if known else None
+        self._partition: dict[int, PartitionPruner] = {}
+
+    def partition(self, spec: PartitionSpec) -> PartitionPruner | None:
+        """The test of a spec's partition values; None if they decide nothing."""
+        if spec.id not in self._partition:
+            self._partition[spec.id] = PartitionPruner(self.where, spec, self.schema)
+        found = self._partition[spec.id]
+        return found if found.useful else None
 
 
 def source_bounds(field: PartitionField, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:

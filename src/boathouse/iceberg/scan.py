@@ -24,8 +24,9 @@ from boathouse.iceberg.values import Physical, initial_default, physical_list
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.metadata_columns import OFFERED, check_offered
-from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
+from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import PARQUET, VECTOR, deletes_schema
 from boathouse.types import Field, Partitioning, Schema

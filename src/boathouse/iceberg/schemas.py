@@ -352,3 +352,16 @@ def leaves(schema: Schema) -> Iterator[tuple[tuple[str, ...], Field]]:
     for path, f in schema.walk():
         if not isinstance(f.type, StructType | ListType | MapType):
             yield path, f
+
+
+def field_type(schema: Schema, path: tuple[str, ...]) -> DataType | None:
+    """The type of the column at `path`; None if the schema has none there."""
+    fields = schema.fields
+    type: DataType | None = None
+    for name in path:
+        found = next((f for f in fields if f.name == name), None)
+        if found is None:
+            return None
+        type = found.type
+        fields = type.fields if isinstance(type, StructType) else ()
+    return type

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -17,17 +17,19 @@ from boathouse.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from boathouse.expr.tree import Expr
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.metadata import MAIN, TableMetadata
 from boathouse.iceberg.paths import MetadataFiles, Paths, decompressed, list_metadata, read_bytes
 from boathouse.storage import ObjectInfo, Stores, basename
-from boathouse.table.attempt import Attempt
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
-from boathouse.table.plan import Tally
 from boathouse.table.snapshot import MapFunction
+from boathouse.table.tally import Tally
 from boathouse.types import Partitioning, Schema
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.table.attempt import Attempt
 
 log = logging.getLogger("boathouse")
 

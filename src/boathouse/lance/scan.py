@@ -20,8 +20,9 @@ from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.classify import classified
 from boathouse.table.metadata_columns import OFFERED, check_offered
-from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
+from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
 from boathouse.types import Schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -17,7 +17,6 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from boathouse.expr.tree import Expr, Literal
 from boathouse.lance import features
 from boathouse.lance.check import check
 from boathouse.lance.deletions import read_deletions
@@ -26,20 +25,21 @@ from boathouse.lance.manifest import ManifestFile, parse
 from boathouse.lance.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_version
 from boathouse.lance.refs import MAIN, read_tag
-from boathouse.lance.rows import count_rows
 from boathouse.lance.schema import to_schema
 from boathouse.lance.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.storage import Stores, join
-from boathouse.table.attempt import Attempt
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
-from boathouse.table.plan import Tally
 from boathouse.table.snapshot import MapFunction
-from boathouse.table.tasks import data_files_of, version_words
+from boathouse.table.tally import Tally
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.data_types import children
 from boathouse.types.partitioning import UNPARTITIONED
+
+if TYPE_CHECKING:
+    from boathouse.expr.tree import Expr
+    from boathouse.table.attempt import Attempt
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class LanceSnapshot:
     ) -> Iterator[pa.RecordBatch]:
         """FILES; there are no statistics, so only a constant `where` skips anything."""
         types = [type_at(self.schema, path) for path in columns]
-        if isinstance(where, Literal) and not where.value:
+        if where is not None and _never_true(where):
             if tally is not None:
                 tally.skip(f"constant {where}", len(self.manifest.fragments))
             return
@@ -114,8 +114,10 @@ class LanceSnapshot:
         if not fragment.files:
             raise CorruptTableError(f"fragment {fragment.id} has no data file", where=self.location.uri)
         uri = data_uri(self.manifest, fragment.files[0], self.location.uri)
-        with data_files_of(version_words(self.version, self.location.uri)):
-            return count_rows(self.stores, uri, fragment.files[0])
+        # Reading data files is not loaded for manifests of the last years, which record the numbers.
+        from boathouse.lance.rows import count_rows  # noqa: PLC0415
+
+        return count_rows(self.stores, uri, fragment.files[0], self.version, self.location.uri)
 
     def repaired(self) -> Self:
         """With the actual numbers of rows in every fragment, for a commit on a manifest whose numbers are not
@@ -151,6 +153,12 @@ class LanceSnapshot:
 
 
 S = TypeVar("S", bound=LanceSnapshot)
+
+
+def _never_true(where: Expr) -> bool:
+    from boathouse.expr.tree import Literal  # noqa: PLC0415
+
+    return isinstance(where, Literal) and not where.value
 
 
 def type_at(schema: Schema, path: tuple[str, ...]) -> DataType:

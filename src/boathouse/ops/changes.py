@@ -19,8 +19,9 @@ from boathouse.ops.unit_changes import Rows, compare
 from boathouse.table.engine import Engine, Rel
 from boathouse.table.location import At, Version
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES, COMMIT_TIMESTAMP, COMMIT_VERSION
-from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import HistoryEntry, MapFunction, Snapshot
+from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadSpec
 from boathouse.table.units import EQUALITY
 from boathouse.types import DataType, FixedSizeListType, ListType, MapType, StructType

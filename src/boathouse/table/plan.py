@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 
 import pyarrow as pa
@@ -11,23 +11,8 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import ChosenFiles
 from boathouse.expr.tree import Expr
+from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadSpec, ScanTask
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts, during planning, the units skipped by each filter (`partition p = 3`, `bounds x > 5`)."""
-
-    skipped: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def skip(self, test: str, units: int) -> None:
-        if units:
-            self.skipped[test] = self.skipped.get(test, 0) + units
-
-    @property
-    def total(self) -> int:
-        return sum(self.skipped.values())
 
 
 @dataclass(frozen=True, slots=True)

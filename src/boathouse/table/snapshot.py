@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from boathouse.table.change import Change, SchemaEdit
     from boathouse.table.context import TableContext
     from boathouse.table.location import Version
-    from boathouse.table.plan import ScanPlan, Tally
+    from boathouse.table.plan import ScanPlan
+    from boathouse.table.tally import Tally
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
     from boathouse.types import Partitioning, Schema

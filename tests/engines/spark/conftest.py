@@ -14,7 +14,8 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.storage import Stores
-from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.plan import ScanPlan
+from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec
 from boathouse.table.units import deletes_schema, files_schema
 from boathouse.types import DataType

@@ -23,8 +23,9 @@ from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, CommitId
 from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
 from boathouse.table.metadata_columns import ROW_ID, check_offered
-from boathouse.table.plan import ScanPlan, Tally
+from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Capabilities, HistoryEntry
+from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, WriteContext
 from boathouse.table.units import EQUALITY, LANCE, deletes_schema, files_schema, partition_type, stats_type
 from boathouse.table.units import POSITION as POSITIONS
