@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from boathouse.errors import BoathouseError, CorruptTableError
-from boathouse.lance.file.messages import Field
+from boathouse.lance.file.fields import Field
 from boathouse.lance.manifest import parse, serialise
 
 from .fuzzing import MEGABYTES, Tally, mutate, peak_megabytes

@@ -9,7 +9,7 @@ import pytest
 
 from boathouse.arrow.schema import from_arrow, to_arrow
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
-from boathouse.lance.file.messages import Field as LanceField
+from boathouse.lance.file.fields import Field as LanceField
 from boathouse.lance.schema import SPELLING, fields_for, from_schema, to_schema
 from boathouse.types import INT64, VARIANT, Field, FixedSizeListType, ListType, MapType, Schema, StructType, UUIDType
 

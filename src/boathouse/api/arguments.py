@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from boathouse.bits import zones
 from boathouse.bits.names import Names
 from boathouse.errors import BoathouseError, InvalidArgumentError
 
@@ -74,8 +73,3 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name}={value!r} is neither True nor False", advice="pass True or False")
     return value
-
-
-def time_zone(name: str | None) -> str | None:
-    """`timezone=` as given, or None. Raises InvalidArgumentError for an unknown time zone."""
-    return None if name is None else zones.zone(name).name

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from boathouse.api.arguments import condition_text, located
+from boathouse.api.arguments import located
+from boathouse.api.conditions import condition_text
 from boathouse.api.engines import engine_for
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, texts, time_zone
+from boathouse.api.arguments import errors_at, texts
 from boathouse.api.detection import formats_at, locate, require_free
+from boathouse.api.engines import time_zone
 from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import Table

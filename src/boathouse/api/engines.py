@@ -60,3 +60,8 @@ def session(spark: Any = None) -> Any:
         if active is not None:
             return active
     raise InvalidArgumentError("there is no active Spark session", advice="pass spark=, or create a session first")
+
+
+def time_zone(name: str | None) -> str | None:
+    """`timezone=` as given, or None. Raises InvalidArgumentError for an unknown time zone."""
+    return None if name is None else zones.zone(name).name

@@ -6,9 +6,9 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from boathouse.api.arguments import errors_at, time_zone
+from boathouse.api.arguments import errors_at
 from boathouse.api.detection import formats_at, locate
-from boathouse.api.engines import LOCAL, zone_of
+from boathouse.api.engines import LOCAL, time_zone, zone_of
 from boathouse.api.metastore import named_or_path
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.table import Table

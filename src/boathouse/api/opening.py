@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from boathouse.api.arguments import errors_at, flag
 from boathouse.api.detection import choose, locate
-from boathouse.bits import zones
 from boathouse.errors import InvalidArgumentError, TableNotFoundError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
@@ -81,5 +80,7 @@ def timestamp_ms(value: str | dt.datetime, zone: str = "UTC") -> int:
         raise InvalidArgumentError(f"timestamp {value!r} is not a time", advice="pass an ISO string or a datetime")
     millisecond = dt.timedelta(milliseconds=1)
     if value.tzinfo is None:
+        from boathouse.bits import zones  # noqa: PLC0415
+
         return zones.zone(zone).instant((value - dt.datetime(1970, 1, 1)) // millisecond, 1000)
     return (value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // millisecond

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, flag, texts, time_zone
+from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.detection import formats_at, locate, not_found, require_free
-from boathouse.api.engines import engine_for, zone_of
+from boathouse.api.engines import engine_for, time_zone, zone_of
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import overwriting

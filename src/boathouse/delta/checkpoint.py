@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.delta import paths
@@ -21,6 +20,9 @@ from boathouse.delta.stats_parsed import PARSED
 from boathouse.errors import CorruptTableError
 from boathouse.parquet.errors import damage
 from boathouse.storage import uris
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 BATCH_ROWS: Final = 65_536
 _SMALL: Final = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}

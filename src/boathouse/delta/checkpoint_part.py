@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from boathouse.errors import NotFoundError, StorageError
 from boathouse.parquet.errors import damage
 from boathouse.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 class RangeFile(io.RawIOBase):
@@ -42,6 +45,8 @@ class RangeFile(io.RawIOBase):
 
 def open_parquet(storage: Storage, key: str, size: int, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """Opens a Parquet file of the log. Raises CorruptTableError, NotFoundError, StorageError."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  # not loaded for the many tables that have no checkpoint yet
+
     uri = storage.uri(key)
     with damage("not a readable checkpoint file", uri):
         if uri.startswith("file:///"):

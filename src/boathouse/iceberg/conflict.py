@@ -16,7 +16,8 @@ from boathouse.iceberg.manifests import DATA
 from boathouse.iceberg.metadata import TableMetadata, files_of_snapshots
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
-from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID, number
+from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID
+from boathouse.iceberg.totals import number
 from boathouse.storage import basename
 from boathouse.table.attempt import Winner
 from boathouse.table.change import (

@@ -21,10 +21,10 @@ from boathouse.iceberg.summaries import (
     PARAMETERS,
     WRITE_ID,
     counts_of,
-    number,
     own_json,
     user_metadata,
 )
+from boathouse.iceberg.totals import number
 from boathouse.storage import Stores, absolute, basename, join
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, Version

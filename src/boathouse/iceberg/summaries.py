@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -12,6 +11,7 @@ from typing import Any, Final
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.iceberg.manifests import EQUALITY_DELETES, Entry
+from boathouse.iceberg.totals import number
 from boathouse.table.change import Change
 
 WRITE_ID: Final = "boathouse.write-id"
@@ -152,11 +152,3 @@ def own_json(summary: Mapping[str, Any], key: str, where: str | None) -> dict[st
     if not isinstance(found, dict):
         raise CorruptTableError(f"`{key}` in a snapshot's summary is not a JSON object", where=where)
     return found
-
-
-_NUMBER = re.compile(r"-?[0-9]{1,19}")
-
-
-def number(text: object) -> int | None:
-    """A number of a summary; None for any other value."""
-    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None

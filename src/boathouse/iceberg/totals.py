@@ -3,13 +3,15 @@ reads without an error, with fewer files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests import ADVICE, DATA, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
-from boathouse.iceberg.summaries import number
+
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 def recorded(metadata: TableMetadata, snapshot: Mapping[str, Any]) -> Mapping[int, int]:
@@ -58,3 +60,8 @@ def check_plan(metadata: TableMetadata, snapshot: Mapping[str, Any], content: in
             where=uri,
             advice=ADVICE,
         )
+
+
+def number(text: object) -> int | None:
+    """A number of a summary; None for any other value."""
+    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from boathouse.lance import snapshot
-from boathouse.lance.file.messages import Field
+from boathouse.lance.file.fields import Field
 from boathouse.lance.paths import V2_2, table_version
 from boathouse.lance.schema import to_metadata, to_schema
 from boathouse.lance.snapshot import LanceSnapshot

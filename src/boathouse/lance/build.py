@@ -16,7 +16,7 @@ from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.lance import schema as schemas
 from boathouse.lance.deletions import read_deletions, write_deletions
 from boathouse.lance.evolve import evolved
-from boathouse.lance.file.messages import Field
+from boathouse.lance.file.fields import Field
 from boathouse.lance.manifest import ManifestFile
 from boathouse.lance.messages import (
     Append,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance import schema as schemas
-from boathouse.lance.file.messages import Field
+from boathouse.lance.file.fields import Field
 from boathouse.lance.messages import Manifest
 from boathouse.lance.snapshot import S
 from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
-from boathouse.lance.file.messages import Field
+from boathouse.lance.file.fields import Field
 
 TOMBSTONE = -2
 """A field id in DataFile.fields whose column is obsolete; other negative ids are hidden columns."""

@@ -23,7 +23,7 @@ from boathouse.compute.evaluate import mask
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.file.columns import naming
-from boathouse.lance.file.messages import SchemaMessage
+from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, tree
 from boathouse.lance.jsonb import to_text

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow_type, to_arrow, to_arrow_type
 from boathouse.errors import BoathouseError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
-from boathouse.lance.file.messages import Dictionary
-from boathouse.lance.file.messages import Field as LanceField
+from boathouse.lance.file.fields import Dictionary
+from boathouse.lance.file.fields import Field as LanceField
 from boathouse.lance.file.schema import EXTENSION_NAME, JSON, Node, arrow_type, fields_of, leaf_type, logical_type, tree
 from boathouse.lance.options import BFLOAT16
 from boathouse.types import (

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from boathouse.bits import entropy
 from boathouse.errors import BoathouseError, SchemaMismatchError
-from boathouse.lance.file.messages import SchemaMessage
+from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema, tree
 from boathouse.lance.file.writer import FileSummary, LanceWriter
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION

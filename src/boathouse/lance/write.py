@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.lance.file.messages import Field, SchemaMessage
+from boathouse.lance.file.fields import Field, SchemaMessage
 from boathouse.lance.options import FIELDS, VERSION
 from boathouse.lance.paths import DATA
 from boathouse.lance.schema import from_schema, no_partitions

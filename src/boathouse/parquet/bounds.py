@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Context, Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from boathouse.errors import SchemaMismatchError
 from boathouse.parquet.convert import Convert
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 Bounds = tuple[pa.Scalar, pa.Scalar]
 RawBounds = tuple[Any, Any]

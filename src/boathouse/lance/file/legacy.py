@@ -19,6 +19,7 @@ from boathouse.lance.file import messages as m
 from boathouse.lance.file.assemble import dictionary_of, typed
 from boathouse.lance.file.columns import naming, split
 from boathouse.lance.file.container import Source
+from boathouse.lance.file.fields import Dictionary
 from boathouse.lance.file.pages import Wanted
 from boathouse.lance.file.plain import Bits, Fixed, Ints, Plain, Var, Vectors, buffer, byte_width, unpack_bits
 from boathouse.lance.file.schema import Node, arrow_type, tree
@@ -132,7 +133,7 @@ class LegacyReader:
 
     def _dictionary(self, node: Node, kind: pa.DataType, position: int, start: int, stop: int) -> pa.Array:
         keys = self._plain(kind.index_type, position, start, stop, nullable=False)
-        place = node.field.dictionary or m.Dictionary()
+        place = node.field.dictionary or Dictionary()
         if _is_string(kind.value_type):
             values = self._strings(place.offset, place.length, large=_is_large(kind.value_type))
             words = typed(values, kind.value_type, np.diff(values.offsets) > 0 if node.field.nullable else None)

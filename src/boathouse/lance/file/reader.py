@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
-from boathouse.lance.file import messages as m
 from boathouse.lance.file.arrays import ArrayReader
 from boathouse.lance.file.columns import FieldReader, StructuralReader, naming
 from boathouse.lance.file.container import Container, Files, Source
+from boathouse.lance.file.fields import Field, SchemaMessage
 from boathouse.lance.file.legacy import LegacyReader
 from boathouse.lance.file.pages import Wanted
 from boathouse.lance.file.plain import Ints
@@ -40,7 +40,7 @@ class LanceFile:
     def __init__(self, source: Source, columns: Mapping[int, int] | None) -> None:
         self.uri = source.uri
         self._source = source
-        self.fields: tuple[m.Field, ...]
+        self.fields: tuple[Field, ...]
         self.metadata: dict[str, bytes]
         self.nodes: tuple[Node, ...]
         self.num_rows: int
@@ -56,7 +56,7 @@ class LanceFile:
             self.fields, self.metadata, self.num_rows = legacy.fields, legacy.metadata, legacy.rows
             self.nodes, self._reader = tree(self.fields, where=self.uri), legacy
             return
-        message = container.descriptor.schema or m.SchemaMessage()
+        message = container.descriptor.schema or SchemaMessage()
         self.fields, self.metadata = message.fields, dict(message.metadata)
         self.num_rows = container.descriptor.length
         self.nodes = tree(self.fields, where=self.uri)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedTypeError
-from boathouse.lance.file.messages import Dictionary, Field
+from boathouse.lance.file.fields import Dictionary, Field
 
 JSON = "lance.json"
 EXTENSION_NAME = "ARROW:extension:name"

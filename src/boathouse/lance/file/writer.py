@@ -18,6 +18,7 @@ from boathouse.errors import InvalidArgumentError, SchemaMismatchError, Unsuppor
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.encode_array import encode_arrays
 from boathouse.lance.file.encode_page import EncodedPage, TooLarge, encode_leaf
+from boathouse.lance.file.fields import Field, SchemaMessage
 from boathouse.lance.file.schema import Node, arrow_type, fields_of, flatten, tree
 from boathouse.lance.file.shred import shred
 
@@ -57,7 +58,7 @@ class LanceWriter:
         self,
         sink: Sink,
         schema: pa.Schema,
-        fields: Sequence[m.Field] | None = None,
+        fields: Sequence[Field] | None = None,
         *,
         version: str = "2.2",
         page_bytes: int = PAGE_BYTES,
@@ -166,7 +167,7 @@ class LanceWriter:
                     if not done:
                         done.append(self._write_page(page, 0))
         metadata = {k.decode(): v for k, v in (self._schema.metadata or {}).items()}
-        schema = m.SchemaMessage(fields=flatten(self._nodes), metadata=metadata)
+        schema = SchemaMessage(fields=flatten(self._nodes), metadata=metadata)
         descriptor = m.FileDescriptor(schema=schema, length=self._rows).encode()
         global_at = self._write_aligned(descriptor)
         values = _direct("/lance.encodings.ColumnEncoding", m.ColumnEncoding(values=Message()).encode())
