@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.abc import MetaPathFinder
 from typing import Annotated, NoReturn
 
 import typer
@@ -90,11 +91,20 @@ def main() -> None:
         raise
 
 
+class _NoPandas(MetaPathFinder):
+    """Makes `import pandas` fail as where it is not installed."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not loaded for this command", name=fullname)
+
+
 def _without_pandas(arguments: list[str]) -> None:
     """Arrow imports pandas with the first array of Python values, which takes as long as all else that these commands
-    do. It is told once and for all that there is none: so only `main` may, for commands that show no value of a row."""
+    do. It tries only once: so only the program of the process may prevent it, for commands that show no values of rows.
+    """
     if arguments[:1] in _OF_METADATA and "BOATHOUSE_FORMATS" not in os.environ:
-        sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _NoPandas())
 
 
 def _run() -> None:
