@@ -12,7 +12,8 @@ import pytest
 import boathouse as bh
 from boathouse.bits import z85
 from boathouse.bits.roaring import Bitmap, serialize32, serialize64
-from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, parse, unique_id
+from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, parse
+from boathouse.delta.tail import unique_id
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 
 PROTOCOL = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.abc import MetaPathFinder
 from typing import Annotated, NoReturn
 
 import typer
@@ -91,7 +90,7 @@ def main() -> None:
         raise
 
 
-class _NoPandas(MetaPathFinder):
+class _NoPandas:
     """Makes `import pandas` fail as where it is not installed."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:

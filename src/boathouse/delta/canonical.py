@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +16,8 @@ class _Number(str):
 
 def checksum(text: str | bytes) -> str:
     """MD5, in hexadecimal, of the canonical form of a JSON document without its top-level `checksum`."""
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and few tables have a checksum
+
     return hashlib.md5(canonical(text).encode(), usedforsecurity=False).hexdigest()
 
 

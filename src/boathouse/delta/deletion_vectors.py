@@ -21,14 +21,6 @@ NATIVE: Final = 1681511376
 _UUID_CHARS: Final = 20
 
 
-def unique_id(vector: Mapping[str, Any] | None) -> str | None:
-    """The part of a file's identity that comes from its deletion vector."""
-    if not vector or vector.get("storageType") is None:
-        return None
-    offset = vector.get("offset")
-    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
-
-
 def file_uri(vector: Mapping[str, Any], root: str) -> str | None:
     """The raw URI of the file that holds the vector; None if it is inline. Raises CorruptTableError."""
     kind, text = vector["storageType"], vector["pathOrInlineDv"]

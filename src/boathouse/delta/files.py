@@ -83,7 +83,7 @@ def list_files(
             yield from lister.emit(units, adds, keys, live)
     for start in range(0, tail.adds.num_rows, BATCH_ROWS):
         adds = tail.adds.slice(start, BATCH_ROWS).combine_chunks().to_batches()[0]
-        units = pa.array(np.arange(after + start, after + start + adds.num_rows))
+        units = pa.arange(after + start, after + start + adds.num_rows)
         live = np.ones(adds.num_rows, bool)
         if lister.by_partition is not None:
             live &= lister.choose(adds.column("partitionValues"))

@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.text import json_value
 from boathouse.delta.partition_values import physical_array, timestamp_us
@@ -83,7 +84,7 @@ def row_counts(stats: pa.Array) -> pa.Array:
     for i in np.flatnonzero(odd):
         count = natural((document_of(stats[int(i)].as_py()) or {}).get("numRecords"))
         found[i] = -1 if count is None else count
-    return pa.array(found, pa.int64(), mask=found < 0)
+    return longs(found, found >= 0)
 
 
 def _leading_counts(stats: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:

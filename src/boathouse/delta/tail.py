@@ -15,8 +15,15 @@ import pyarrow.compute as pc
 
 from boathouse.delta import paths
 from boathouse.delta.commits import ADD, REMOVE, Entry, actions_table
-from boathouse.delta.deletion_vectors import unique_id
 from boathouse.errors import CorruptTableError
+
+
+def unique_id(vector: Mapping[str, Any] | None) -> str | None:
+    """The part of a file's identity that comes from its deletion vector."""
+    if not vector or vector.get("storageType") is None:
+        return None
+    offset = vector.get("offset")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg import avro, avro_columns, manifests
 from boathouse.iceberg.avro_columns import Columns
@@ -79,7 +80,7 @@ class LiveFiles:
 
     def first_row_id(self) -> pa.Array:
         numbers, valid = self.columns.longs((FILE, "first_row_id"))
-        return pa.array(numbers, mask=~valid)
+        return longs(numbers, valid)
 
     def metric(self, name: str, ids: Sequence[int]) -> Mapping[int, pa.Array]:
         """The values of these columns in a metric map; a missing map or key is null: unknown, not zero."""

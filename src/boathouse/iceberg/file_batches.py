@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.iceberg.entries import Coded, LiveFiles
@@ -143,7 +144,7 @@ class _Builder:
                 stats = self._stats(tests.used)
                 keep = tests.bounds.may_match(stats, pa.array(self.live.rows))
                 kept = self._keep(kept, keep.to_numpy(zero_copy_only=False), f"bounds {self.request.where}")
-        return self._files(pa.array(first + kept))
+        return self._files(longs(first + kept))
 
     def _keep(self, kept: Rows, keep: npt.NDArray[np.bool_] | None, test: str) -> Rows:
         """Goes on with some of the files."""
@@ -186,19 +187,19 @@ class _Builder:
     def _files(self, units: pa.Array) -> pa.RecordBatch:
         live, n, request = self.live, len(self.live), self.request
         native = pa.StructArray.from_arrays(
-            [pa.repeat(self.source.path, n), pa.array(live.snapshot_id), pa.array(live.file_sequence)],
+            [pa.repeat(self.source.path, n), longs(live.snapshot_id), longs(live.file_sequence)],
             fields=list(NATIVE),
         )
         arrays = [
             units,
             request.paths.uris(live.paths()),
             _formats(live, self.source),
-            pa.array(live.sizes),
-            pa.array(live.rows),
+            longs(live.sizes),
+            longs(live.rows),
             pa.repeat(pa.scalar(request.deleted, pa.int64()), n),
             pa.repeat(pa.scalar(self.spec.id, pa.int32()), n),
             self._partition_column(),
-            pa.array(live.sequence),
+            longs(live.sequence),
             live.first_row_id(),
             pa.nulls(n, pa.list_(PART)),
             pa.nulls(n, pa.list_(pa.int32())),
@@ -233,7 +234,7 @@ def _formats(live: LiveFiles, source: ManifestFile) -> pa.Array:
     if unknown is not None:
         raise CorruptTableError(f"{str(unknown).upper()!r} is not an Iceberg data file format", where=source.path)
     numbers = pa.array([FORMATS[str(name).upper()] for name in coded.values], pa.int8())
-    return numbers.take(pa.array(coded.codes))
+    return numbers.take(longs(coded.codes))
 
 
 def _identity(spec: PartitionSpec, path: tuple[str, ...]) -> int | None:

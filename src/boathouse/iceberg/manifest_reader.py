@@ -5,13 +5,13 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from boathouse.arrow.filesystem import DataFiles, data_files
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.iceberg import manifests
 from boathouse.iceberg.entries import Entries
 from boathouse.iceberg.manifests import ManifestFile
 
 if TYPE_CHECKING:
+    from boathouse.arrow.filesystem import DataFiles
     from boathouse.storage import Stores
 
 REMEMBERED: Final = 64 << 20
@@ -33,7 +33,11 @@ class ManifestReader:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[ManifestReader], tuple[None, DataFiles | None]]:
-        return ManifestReader, (None, self._files if self._stores is None else data_files(self._stores))
+        if self._stores is None:
+            return ManifestReader, (None, self._files)
+        from boathouse.arrow.filesystem import data_files  # noqa: PLC0415  # it loads Arrow's clients of object stores
+
+        return ManifestReader, (None, data_files(self._stores))
 
     def adopt(self, other: ManifestReader) -> None:
         """Remembers what the reader of another snapshot of the table has read."""

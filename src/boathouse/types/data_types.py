@@ -21,22 +21,24 @@ _NO_METADATA: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """Root of all types; compares by value, hashes, pickles."""
+    """Root of all types; compares by value, hashes, pickles. Types without fields inherit all of that."""
 
     def __str__(self) -> str:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
 class NullType(DataType):
     """Holds only nulls: Delta `void`, Iceberg v3 `unknown`, Arrow `null`."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "void"
 
 
-@dataclass(frozen=True, slots=True)
 class BooleanType(DataType):
+    __slots__ = ()
+
     def __str__(self) -> str:
         return "boolean"
 
@@ -87,14 +89,16 @@ class DecimalType(DataType):
         return f"decimal({self.precision},{self.scale})"
 
 
-@dataclass(frozen=True, slots=True)
 class StringType(DataType):
+    __slots__ = ()
+
     def __str__(self) -> str:
         return "string"
 
 
-@dataclass(frozen=True, slots=True)
 class BinaryType(DataType):
+    __slots__ = ()
+
     def __str__(self) -> str:
         return "binary"
 
@@ -109,17 +113,19 @@ class FixedType(DataType):
         return f"fixed({self.length})"
 
 
-@dataclass(frozen=True, slots=True)
 class UUIDType(DataType):
     """16 bytes, big-endian."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "uuid"
 
 
-@dataclass(frozen=True, slots=True)
 class DateType(DataType):
     """Days since 1970-01-01."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "date"
@@ -157,9 +163,10 @@ class DurationType(DataType):
         return f"duration({self.unit})"
 
 
-@dataclass(frozen=True, slots=True)
 class VariantType(DataType):
     """The Variant binary encoding, (metadata, value)."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "variant"
