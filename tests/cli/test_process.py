@@ -47,7 +47,7 @@ def test_help_lists_commands_and_exit_codes(process):
 def test_info_loads_no_parser_and_no_engine(process, lake, table):
     done = process("info", lake / table, code=LOADED)
     assert done.returncode == 0
-    assert loaded(done).isdisjoint(set(HEAVY) - {"pyarrow", "numpy", "pandas"} | {"rich"})  # Arrow imports pandas
+    assert loaded(done).isdisjoint(set(HEAVY) - {"pyarrow", "numpy"} | {"rich"})
 
 
 @pytest.mark.parametrize(
