@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -66,6 +67,8 @@ def process():
 
     def start(*arguments: object, env: dict[str, str] | None = None, code: str | None = None):
         command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "boathouse.cli"]
-        return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, env=env)
+        # The suite's own format, which tests on Spark register for the whole run, is none of a user's.
+        inherited = {k: v for k, v in os.environ.items() if k != "BOATHOUSE_FORMATS"}
+        return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, env=env or inherited)
 
     return start
