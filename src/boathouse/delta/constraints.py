@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from boathouse.delta.actions import Metadata
+from boathouse.delta.features import CONSTRAINT
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.table.tasks import RowCondition
 
-CONSTRAINT: Final = "delta.constraints."
 _INVARIANT: Final = "delta.invariants"
 
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from boathouse.delta.actions import Metadata, Protocol, text_of
-from boathouse.delta.constraints import CONSTRAINT
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.types import Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ
+
+CONSTRAINT: Final = "delta.constraints."
+"""What the properties that are CHECK constraints begin with."""
 
 Active = Callable[[Metadata], bool]
 MAX_READER: Final = 3

@@ -14,8 +14,7 @@ from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, text_of
 from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.commit_info import WRITE_ID, commit_info
-from boathouse.delta.constraints import CONSTRAINT
-from boathouse.delta.features import lowest_protocol, upgraded
+from boathouse.delta.features import CONSTRAINT, lowest_protocol, upgraded
 from boathouse.delta.log import Log
 from boathouse.delta.schema import field_json, schema_json
 from boathouse.delta.snapshot import DeltaSnapshot, S, read_entry
