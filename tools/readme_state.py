@@ -25,17 +25,20 @@ OPERATIONS = {
     "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
     "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",
 }  # fmt: skip
+_OF_DELTA = ("vacuum", "restore")
 _DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}
 
 
 def state() -> str:
     """The section between the markers."""
-    there = [words for name, words in OPERATIONS.items() if not hasattr(Later, name)]
+    there = [words for name, words in OPERATIONS.items() if not hasattr(Later, name) and name not in _OF_DELTA]
+    delta_only = [OPERATIONS[name] for name in _OF_DELTA if not hasattr(Later, name)]
     missing = [words for name, words in OPERATIONS.items() if hasattr(Later, name)]
     formats = {name: registry.load(name) for name in ("delta", "iceberg", "lance")}
     rows = [
         ("detected, opened, read, time travel by version and time", *("yes",) * 3),
         (", ".join(there), *("yes",) * 3),
+        (", ".join(delta_only), "yes", "no", "no"),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),
         ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from boathouse.api.write import write
     from boathouse.errors import BoathouseError
     from boathouse.expr.tree import Expr, col, lit
-    from boathouse.ops.result import WriteResult
+    from boathouse.ops.result import VacuumResult, WriteResult
     from boathouse.parquet_files.read import read_parquet
     from boathouse.parquet_files.write import write_parquet
     from boathouse.types import Field, Schema
@@ -40,14 +40,15 @@ _HOMES = {
     "lit": "boathouse.expr.tree",
     "Field": "boathouse.types",
     "Schema": "boathouse.types",
+    "VacuumResult": "boathouse.ops.result",
     "WriteResult": "boathouse.ops.result",
 }
 
 _MODULES = ("errors", "variant")
 
 __all__ = [
-    "BoathouseError", "Expr", "Field", "Schema", "Table", "WriteResult", "col", "create", "detect", "errors", "lit",
-    "open", "read_parquet", "variant", "write", "write_parquet",
+    "BoathouseError", "Expr", "Field", "Schema", "Table", "VacuumResult", "WriteResult", "col", "create", "detect",
+    "errors", "lit", "open", "read_parquet", "variant", "write", "write_parquet",
 ]  # fmt: skip
 
 

@@ -26,11 +26,6 @@ class Later:
         raise _not_yet("drop_column", "overwrite(rows, overwrite_schema=True) rewrites the table with other columns")
 
     @located
-    def vacuum(self, *args: Any, **options: Any) -> NoReturn:
-        """Not offered yet: raises UnsupportedFeatureError."""
-        raise _not_yet("vacuum", "run it with the format's own library")
-
-    @located
     def restore(self, *args: Any, **options: Any) -> NoReturn:
         """Not offered yet: raises UnsupportedFeatureError."""
         raise _not_yet("restore", "overwrite the table with the rows of open(version=...)")

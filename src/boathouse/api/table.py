@@ -16,7 +16,7 @@ from boathouse.api.conditions import condition, condition_text
 from boathouse.api.constraints import Constraints
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
-from boathouse.api.later import Later
+from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder
 from boathouse.api.merge import texts as value_texts
 from boathouse.api.partition_by import partition_fields
@@ -26,7 +26,6 @@ from boathouse.errors import InvalidArgumentError, SchemaError
 from boathouse.expr.tree import Expr
 from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
-from boathouse.ops.compact import Compact
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
 from boathouse.ops.merge import Merge
@@ -47,7 +46,7 @@ from boathouse.types.text import parse_type
 History = list[HistoryEntry]
 
 
-class Table(Constraints, Later):
+class Table(Maintenance, Constraints):
     """One table of any format. Opened by `boathouse.open` or created by `boathouse.create`.
 
     Writes accept `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always start from the newest
@@ -275,31 +274,6 @@ class Table(Constraints, Later):
             return self._run(engine, merge, options, True)
 
         return MergeBuilder(self.uri, run, lambda clauses: Merge(rows, matches, clauses, sides, merge_schema))
-
-    @located
-    def optimize(
-        self,
-        where: str | Expr | None = None,
-        *,
-        target_file_bytes: int | None = None,
-        commit_bytes: int | None = None,
-        message: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        dry_run: bool = False,
-    ) -> WriteResult:
-        """Rewrites small files of a partition as larger ones, without their deleted rows; no row changes.
-
-        `where` names partition columns only. More than `commit_bytes` of files are rewritten in several commits, which
-        `WriteResult.versions` lists. Raises InvalidArgumentError for another column, CommitConflictError,
-        CommitUnknownError, ReadOnlyError.
-        """
-        options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
-        if commit_bytes is not None and (isinstance(commit_bytes, bool) or not isinstance(commit_bytes, int)):
-            raise InvalidArgumentError(f"commit_bytes={commit_bytes!r} is not a number", advice="pass 100 << 30")
-        self._handle.check_open()
-        parsed = None if where is None else condition(where)
-        write = Compact(parsed) if commit_bytes is None else Compact(parsed, commit_bytes)
-        return self._run(engine_for(None, self._spark), write, options, where is not None)
 
     @located
     def add_column(

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from boathouse import __version__
-from boathouse.cli import commands, demonstration, inventory, variant
+from boathouse.cli import commands, demonstration, inventory, maintenance, variant
 from boathouse.errors import (
     AmbiguousFormatError,
     BoathouseError,
@@ -56,6 +56,7 @@ app = typer.Typer(
     epilog=_EPILOG,
 )
 commands.register(app)
+maintenance.register(app)
 inventory.register(app)
 variant.register(app)
 demonstration.register(app)

@@ -16,6 +16,7 @@ from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 if TYPE_CHECKING:
+    from boathouse.delta.maintain import DeltaRetention
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
@@ -121,6 +122,11 @@ class DeltaTable(DeltaSnapshot):
         from boathouse.delta import history
 
         return history.referenced(self.context)
+
+    def retention(self) -> DeltaRetention:
+        from boathouse.delta import maintain
+
+        return maintain.DeltaRetention(self)
 
 
 @dataclass(frozen=True)

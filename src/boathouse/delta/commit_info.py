@@ -16,6 +16,10 @@ Action = dict[str, Any]
 WRITE_ID: Final = "writeId"
 """The key of commitInfo with the id of the logical write, the same in all its attempts."""
 METADATA: Final = "metadata"
+_VACUUM: Final = {
+    "VACUUM START": {"files": "numFilesToDelete", "bytes": "sizeOfDataToDelete"},
+    "VACUUM END": {"files": "numDeletedFiles", "folders": "numVacuumedDirectories"},
+}
 
 
 def engine_info() -> str:
@@ -87,6 +91,13 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "replace":
             predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
             return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}
+        case "vacuum-start":
+            asked = parameters.get("retention_ms")
+            given = {} if asked is None else {"specifiedRetentionMillis": int(asked)}
+            checked = {"retentionCheckEnabled": parameters["retention_enforced"] == "true"}
+            return "VACUUM START", {**checked, **given, "defaultRetentionMillis": int(parameters["table_retention_ms"])}
+        case "vacuum-end":
+            return "VACUUM END", {"status": parameters["status"].upper()}
     return change.operation.upper().replace("-", " "), parameters
 
 
@@ -105,6 +116,8 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
     metrics: dict[str, int] = {}
     if operation in ("DELETE", "UPDATE", "MERGE"):
         metrics = _row_metrics(change, operation, len(files), gone) | _vector_metrics(operation, marked, removes)
+    elif operation.startswith("VACUUM"):
+        return {_VACUUM[operation][k]: str(v) for k, v in change.metrics.items() if k in _VACUUM[operation]}
     elif operation == "OPTIMIZE":
         metrics = _optimize_metrics([a["size"] for a in files], removes)
     elif added or removed:

@@ -19,7 +19,7 @@ from boathouse.table.location import Version
 from boathouse.table.snapshot import HistoryEntry
 
 _FIRST_BYTES: Final = 1 << 16
-_REWRITES: Final = ("OPTIMIZE", "REORG")
+_REWRITES: Final = ("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END")
 """Operations of the reference implementation that change no row."""
 
 

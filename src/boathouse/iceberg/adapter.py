@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from boathouse.errors import BoathouseError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.iceberg import snapshot
@@ -122,6 +122,11 @@ class IcebergTable(IcebergSnapshot):
         from boathouse.iceberg import history
 
         return history.referenced(self)
+
+    def retention(self) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("vacuum", self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from boathouse.lance import snapshot
 from boathouse.lance.file.fields import Field
@@ -121,6 +121,11 @@ class LanceTable(LanceSnapshot):
         from boathouse.lance import history
 
         return history.referenced(self.context)
+
+    def retention(self) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("vacuum", self)
 
 
 @dataclass(frozen=True)

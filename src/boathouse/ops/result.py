@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 
 import pyarrow as pa
@@ -75,6 +75,39 @@ class WriteResult:
             if getattr(self, f.name) not in (None, 0, 0.0, False, ())
         )
         return f"<table>{rows}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumResult:
+    """What a vacuum removed, or with `dry_run` would remove.
+
+    `paths` are the files, relative to the table's root; `failed` are those that could not be removed, with the reason,
+    which are counted nowhere else. `bytes_removed` counts what the store reported. `versions` are the two commits that
+    record the vacuum in the table's history; none for a dry run, and in formats without such records.
+    """
+
+    files_removed: int
+    bytes_removed: int
+    paths: Sequence[str] = field(default=(), repr=False)
+    failed: Sequence[tuple[str, str]] = ()
+    retention_hours: float = 0.0
+    mode: str = "full"
+    dry_run: bool = False
+    seconds: float = 0.0
+    versions: tuple[Version, ...] = ()
+
+    def __repr__(self) -> str:
+        head = "vacuum (dry run, nothing removed)" if self.dry_run else "vacuum"
+        parts = [f"{self.files_removed:,} file{'' if self.files_removed == 1 else 's'}, {self.bytes_removed:,} bytes"]
+        if self.failed:
+            parts.append(f"{len(self.failed):,} could not be removed (first {': '.join(self.failed[0])})")
+        parts.append(f"older than {self.retention_hours:g} hours")
+        if self.seconds:
+            parts.append(f"{self.seconds:.2f} s")
+        return f"{head}: {', '.join(parts)}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 FIGURES = ("rows_added", "rows_updated", "rows_deleted", "rows_copied", "files_added", "files_removed")

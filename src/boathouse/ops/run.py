@@ -73,7 +73,8 @@ def _one_commit(
             done.discard()
             result = result_of(write.operation, planned, done.outcomes, None)
             return snapshot, replace(result, dry_run=options.dry_run, write_id=None), None
-        change = replace(planned.change, metrics=metrics_of(write.operation, planned, done.outcomes))
+        metrics = {**planned.change.metrics, **metrics_of(write.operation, planned, done.outcomes)}
+        change = replace(planned.change, metrics=metrics)
         outcome = _commit(snapshot, change, done, entropy.current().monotonic() - loaded < SLOW_SECONDS)
         if isinstance(outcome, Committed):
             result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.commit)

@@ -30,8 +30,12 @@ Operation = Literal[
     "set-properties",
     "add-constraint",
     "drop-constraint",
+    "restore",
+    "vacuum-start",
+    "vacuum-end",
 ]
-"""`replace` rewrites files without changing rows, as compaction does."""
+"""`replace` rewrites files without changing rows, as compaction does. The last two only record what is about to happen
+to files that no version needs, and what did: they have no edits."""
 
 
 @dataclass(frozen=True, slots=True)

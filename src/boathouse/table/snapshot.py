@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from boathouse.table.change import Change, SchemaEdit
     from boathouse.table.context import TableContext
     from boathouse.table.location import Version
+    from boathouse.table.maintenance import Retention
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tally import Tally
     from boathouse.table.tasks import WriteContext
@@ -168,6 +169,9 @@ class Snapshot(Target, TableVersion, Protocol):
 
     def referenced(self) -> Iterator[str]:
         """URIs of every file that a retained version, ref, tag, index or log needs."""
+
+    def retention(self) -> Retention:
+        """The rules of vacuum. Raises UnsupportedFeatureError if it is not offered for this format."""
 
     def detail(self) -> Mapping[str, Any]:
         """The content of `info`: protocol, features, engine of the last commit, in the format's own terms."""

@@ -33,6 +33,7 @@ from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.types import Field, Partitioning, PartitionSpec, Schema
 from boathouse.types.evolution import with_field
 from toy_format import tasks as toy_tasks
+from toy_format.retention import ToyRetention
 from toy_format.state import TABLES, Deletes, Document, State, Unit
 
 MAIN = "main"
@@ -223,7 +224,7 @@ class ToySnapshot:
                 message=at.message,
                 metadata=at.metadata,
                 parent=at.parent,
-                data_change=at.operation != "replace",
+                data_change=at.operation not in ("replace", "vacuum-start", "vacuum-end"),
             )
             at = TABLES[self.location.uri].versions.get(at.parent)
 
@@ -232,6 +233,9 @@ class ToySnapshot:
 
     def app_version(self, app: str) -> int | None:
         return self.document.txns.get(app)
+
+    def retention(self) -> ToyRetention:
+        return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
 
     def referenced(self) -> Iterator[str]:
         for d in TABLES[self.location.uri].versions.values():

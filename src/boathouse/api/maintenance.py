@@ -1,0 +1,109 @@
+"""Methods of a table that change its files, but no row of the newest version, except `restore`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_args
+
+from boathouse.api.arguments import flag, located
+from boathouse.api.conditions import condition
+from boathouse.api.engines import engine_for
+from boathouse.api.later import Later
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.tree import Expr
+from boathouse.ops.compact import Compact
+from boathouse.ops.handle import Handle
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.result import VacuumResult, WriteResult
+from boathouse.ops.vacuum import Mode, Vacuum, vacuum
+from boathouse.ops.write import Write
+from boathouse.table.engine import Engine
+
+_HOUR_MS = 3_600_000
+
+
+class Maintenance(Later):
+    """The part of Table for its files."""
+
+    _handle: Handle
+    _spark: Any
+
+    def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
+        raise NotImplementedError
+
+    @located
+    def optimize(
+        self,
+        where: str | Expr | None = None,
+        *,
+        target_file_bytes: int | None = None,
+        commit_bytes: int | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Rewrites small files of a partition as larger ones, without their deleted rows; no row changes.
+
+        `where` names partition columns only. More than `commit_bytes` of files are rewritten in several commits, which
+        `WriteResult.versions` lists. Raises InvalidArgumentError for another column, CommitConflictError,
+        CommitUnknownError, ReadOnlyError.
+        """
+        options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
+        if commit_bytes is not None and (isinstance(commit_bytes, bool) or not isinstance(commit_bytes, int)):
+            raise InvalidArgumentError(f"commit_bytes={commit_bytes!r} is not a number", advice="pass 100 << 30")
+        self._handle.check_open()
+        parsed = None if where is None else condition(where)
+        write = Compact(parsed) if commit_bytes is None else Compact(parsed, commit_bytes)
+        return self._run(engine_for(None, self._spark), write, options, where is not None)
+
+    @located
+    def vacuum(
+        self,
+        retention: float | dt.timedelta | None = None,
+        *,
+        mode: Mode = "full",
+        enforce_retention_duration: bool = True,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> VacuumResult:
+        """Removes files that no version of the last `retention` (hours, or a timedelta) needs; older versions can no
+        longer be read. By default the table's own retention (Delta: `delta.deletedFileRetentionDuration`, or 7 days).
+
+        `full` lists the table's folder, and also removes files that no commit ever referred to; `lite` lists nothing
+        and removes what the log records as removed. Files that were modified within the retention stay, and so do
+        folders whose names begin with `_` or `.`, and other tables below this one. A shorter retention than the table's
+        needs `enforce_retention_duration=False`: it takes files from readers of older versions and from writers that
+        have not committed yet. Tables elsewhere that use these files, as shallow clones do, are not known. `dry_run`
+        returns what would be removed. A file that cannot be removed is reported in the result. For Delta.
+
+        Raises InvalidArgumentError for too short a retention, VersionNotFoundError if the log was cleaned too far for
+        `lite`, UnsupportedFeatureError for Iceberg, Lance and Delta features that are not supported, ReadOnlyError,
+        StorageError, CommitConflictError, CommitUnknownError.
+        """
+        if mode not in get_args(Mode):
+            raise InvalidArgumentError(f"mode={mode!r}", advice="it is full or lite")
+        options = WriteOptions.of(message, metadata, None, dry_run)
+        asked = Vacuum(_milliseconds(retention), mode, flag("enforce_retention_duration", enforce_retention_duration))
+        self._handle.check_open()
+        snapshot, result = vacuum(self._handle, engine_for(None, self._spark), asked, options)
+        self._handle = replace(self._handle, snapshot=snapshot)
+        return result
+
+
+def _milliseconds(retention: float | dt.timedelta | None) -> int | None:
+    """Raises InvalidArgumentError."""
+    if retention is None:
+        return None
+    if isinstance(retention, dt.timedelta):
+        found = retention / dt.timedelta(milliseconds=1)
+    elif isinstance(retention, int | float) and not isinstance(retention, bool) and math.isfinite(retention):
+        found = float(retention) * _HOUR_MS
+    else:
+        found = -1.0
+    if found < 0:
+        raise InvalidArgumentError(f"retention={retention!r} is not a duration", advice="pass hours, or a timedelta")
+    return round(found)

@@ -1,0 +1,55 @@
+"""Commands that change a table's files: vacuum."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import boathouse
+from boathouse.api.text import human_bytes
+from boathouse.cli import show
+from boathouse.cli.commands import Format, Json, Option, Path, storage_options
+from boathouse.cli.progress import spinner
+
+Retention = Annotated[
+    float | None, typer.Option("--retention", metavar="HOURS", help="Instead of the table's own retention.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Lite = Annotated[bool, typer.Option("--lite", help="Remove what the log records; list no folder.")]
+Short = Annotated[
+    bool, typer.Option("--allow-short-retention", help="Accept a retention below the table's: nobody reads or writes.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(vacuum)
+
+
+def vacuum(
+    path: Path, retention: Retention = None, dry_run: DryRun = False, lite: Lite = False,
+    allow_short_retention: Short = False, format: Format = None, option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """Removes the files that no version within the retention needs."""
+    table = boathouse.open(path, format, storage_options=storage_options(option))
+    with spinner("vacuuming"):
+        result = table.vacuum(
+            retention,
+            mode="lite" if lite else "full",
+            enforce_retention_duration=not allow_short_retention,
+            dry_run=dry_run,
+        )
+    if json:
+        shown = ("files_removed", "bytes_removed", "retention_hours", "mode", "dry_run", "versions", "paths")
+        failed = [{"path": p, "error": e} for p, e in result.failed]
+        show.as_json({name: getattr(result, name) for name in shown} | {"failed": failed})
+    else:
+        if dry_run:
+            for file in result.paths:
+                typer.echo(file)
+        verb = "would remove" if dry_run else "removed"
+        typer.echo(f"{verb} {result.files_removed:,} files, {human_bytes(result.bytes_removed)}", err=dry_run)
+        for file, error in result.failed:
+            typer.echo(f"not removed: {file}: {error}", err=True)
+    if result.failed:
+        raise typer.Exit(6)

@@ -1,0 +1,47 @@
+"""Commands that change a table's files."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import boathouse as bh
+from boathouse.bits import entropy
+
+
+class NextWeek(entropy.Entropy):
+    def now_ms(self) -> int:
+        return super().now_ms() + 8 * 86_400_000
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Delta with three versions; the newest has one file of two, and three rows of two."""
+    uri = str(tmp_path / "t")
+    bh.write(pa.table({"id": [1, 2]}), uri)
+    bh.open(uri).overwrite(pa.table({"id": [3, 4, 5]}))
+    return tmp_path / "t"
+
+
+def parquet(table) -> int:
+    return len(list(table.glob("*.parquet")))
+
+
+def test_vacuum(run, asjson, table):
+    assert run("vacuum", table) == (0, "removed 0 files, 0 B\n")
+    with entropy.use(NextWeek()):
+        code, out = run("vacuum", table, "--dry-run")
+        assert code == 0 and len(out.split()) == 1 and (table / out.strip()).exists()
+        dry = asjson("vacuum", table, "--dry-run", "--lite")
+        assert dry["paths"] == [out.strip()] and dry["dry_run"] and dry["mode"] == "lite"
+        done = asjson("vacuum", table)
+    assert done["paths"] == dry["paths"] and done["bytes_removed"] == dry["bytes_removed"] > 0
+    assert len(done["versions"]) == 2 and done["failed"] == [] and parquet(table) == 1
+    assert bh.open(str(table)).count() == 3
+
+
+def test_a_short_retention_is_an_error(run, table):
+    with pytest.raises(bh.errors.InvalidArgumentError, match="less than the table's 168"):
+        run("vacuum", table, "--retention", 1)
+    assert run("vacuum", table, "--retention", 1, "--allow-short-retention")[0] == 0
+    assert parquet(table) == 2
