@@ -20,6 +20,13 @@ settings.register_profile("boathouse", deadline=None)
 settings.load_profile("boathouse")
 
 
+def pytest_collection_modifyitems(items):
+    """Where two processes share the tests, one of them has all that need Spark, and so the one session."""
+    for item in items:
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """The one Spark session of the run: local[2], UTC, small."""
