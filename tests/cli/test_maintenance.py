@@ -45,3 +45,16 @@ def test_a_short_retention_is_an_error(run, table):
         run("vacuum", table, "--retention", 1)
     assert run("vacuum", table, "--retention", 1, "--allow-short-retention")[0] == 0
     assert parquet(table) == 2
+
+
+def test_restore(run, asjson, table):
+    code, out = run("restore", table, "--version", 0, "--dry-run")
+    assert (code, bh.open(str(table)).version) == (0, 1) and "dry run" in out and "1 file added" in out
+    done = asjson("restore", table, "--version", 0)
+    assert (done["version"], done["files_added"], done["files_removed"]) == (2, 1, 1)
+    assert bh.open(str(table)).count() == 2
+    assert asjson("restore", table, "--version", 0)["version"] is None
+    with pytest.raises(bh.errors.VersionNotFoundError):
+        run("restore", table, "--version", 9)
+    with pytest.raises(bh.errors.InvalidArgumentError, match="a version or a timestamp"):
+        run("restore", table)

@@ -25,11 +25,6 @@ class Later:
         """Not offered yet: raises UnsupportedFeatureError."""
         raise _not_yet("drop_column", "overwrite(rows, overwrite_schema=True) rewrites the table with other columns")
 
-    @located
-    def restore(self, *args: Any, **options: Any) -> NoReturn:
-        """Not offered yet: raises UnsupportedFeatureError."""
-        raise _not_yet("restore", "overwrite the table with the rows of open(version=...)")
-
 
 def _not_yet(name: str, advice: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(f"{name} is not offered yet", advice=advice)

@@ -10,17 +10,20 @@ from typing import Any, get_args
 
 from boathouse.api.arguments import flag, located
 from boathouse.api.conditions import condition
-from boathouse.api.engines import engine_for
+from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.later import Later
+from boathouse.api.opening import point
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops.compact import Compact
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
+from boathouse.ops.restore import Restore
 from boathouse.ops.result import VacuumResult, WriteResult
 from boathouse.ops.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.write import Write
 from boathouse.table.engine import Engine
+from boathouse.table.location import Version
 
 _HOUR_MS = 3_600_000
 
@@ -30,6 +33,7 @@ class Maintenance(Later):
 
     _handle: Handle
     _spark: Any
+    _timezone: str | None
 
     def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
         raise NotImplementedError
@@ -92,6 +96,32 @@ class Maintenance(Later):
         snapshot, result = vacuum(self._handle, engine_for(None, self._spark), asked, options)
         self._handle = replace(self._handle, snapshot=snapshot)
         return result
+
+    @located
+    def restore(
+        self,
+        version: Version | None = None,
+        timestamp: str | dt.datetime | None = None,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Makes the rows, schema, partitioning and properties those of an older version, or of the newest one not after
+        `timestamp` (as in `boathouse.open`), in one new commit. The versions in between stay; so do application
+        transactions. Nothing is committed if the table is already the same. For Delta.
+
+        Raises VersionNotFoundError, MissingFileError, naming the first file of that version that is gone, before
+        anything is committed, ConstraintViolationError for an append-only table, UnsupportedFeatureError for Iceberg,
+        Lance and Delta features that are not supported, InvalidArgumentError, ReadOnlyError, CommitConflictError,
+        CommitUnknownError.
+        """
+        if (version is None) == (timestamp is None):
+            raise InvalidArgumentError("restore needs a version or a timestamp", advice="pass one of them")
+        options = WriteOptions.of(message, metadata, None, dry_run)
+        self._handle.check_open()
+        at = point(version, timestamp, None, zone_of(LOCAL, self._timezone, self._spark) or "UTC")
+        return self._run(engine_for(None, self._spark), Restore(at), options)
 
 
 def _milliseconds(retention: float | dt.timedelta | None) -> int | None:

@@ -33,7 +33,7 @@ def open_handle(
 ) -> Handle:
     """The implementation of `boathouse.open`, which documents the arguments and errors."""
     with errors_at(path_text(uri)):
-        at = _version(version, timestamp, ref, zone)
+        at = point(version, timestamp, ref, zone)
         location = replace(locate(path_text(uri)), verify=flag("verify", verify))
         foreign = flag("allow_foreign_paths", allow_foreign_paths)
         stores = Stores(storage_options, home=None if foreign else location.uri)
@@ -47,7 +47,8 @@ def open_handle(
     return Handle(snapshot, at.pinned or location.metadata is not None)
 
 
-def _version(version: int | None, timestamp: str | dt.datetime | None, ref: str | None, zone: str) -> At:
+def point(version: int | None, timestamp: str | dt.datetime | None, ref: str | None, zone: str) -> At:
+    """The point in a table's history that these arguments name. Raises InvalidArgumentError."""
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("version= and timestamp= exclude each other", advice="pass one of them")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int)):

@@ -1,4 +1,4 @@
-"""Commands that change a table's files: vacuum."""
+"""Commands that change a table: vacuum, restore."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 import boathouse
 from boathouse.api.text import human_bytes
 from boathouse.cli import show
-from boathouse.cli.commands import Format, Json, Option, Path, storage_options
+from boathouse.cli.commands import Format, Json, Option, Path, Timestamp, Version, storage_options
 from boathouse.cli.progress import spinner
 
 Retention = Annotated[
@@ -24,6 +24,7 @@ Short = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command()(vacuum)
+    app.command()(restore)
 
 
 def vacuum(
@@ -53,3 +54,15 @@ def vacuum(
             typer.echo(f"not removed: {file}: {error}", err=True)
     if result.failed:
         raise typer.Exit(6)
+
+
+def restore(
+    path: Path, version: Version = None, timestamp: Timestamp = None, dry_run: DryRun = False, format: Format = None,
+    option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """Makes the table what it was at an older version, as a new version."""
+    table = boathouse.open(path, format, storage_options=storage_options(option))
+    with spinner("restoring"):
+        result = table.restore(version, timestamp, dry_run=dry_run)
+    shown = ("version", "commit", "files_added", "files_removed", "bytes_added", "dry_run")
+    show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from boathouse.delta.maintain import DeltaRetention
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, CreateTable, SchemaEdit
+    from boathouse.table.change import Change, CreateTable, RestoreTo, SchemaEdit
     from boathouse.table.format import TableFormat
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tasks import WriteContext
@@ -122,6 +122,11 @@ class DeltaTable(DeltaSnapshot):
         from boathouse.delta import history
 
         return history.referenced(self.context)
+
+    def restoration(self, at: At) -> RestoreTo | None:
+        from boathouse.delta import restore
+
+        return restore.restoration(self, load(self.context, at, DeltaTable))
 
     def retention(self) -> DeltaRetention:
         from boathouse.delta import maintain

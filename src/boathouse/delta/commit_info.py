@@ -9,7 +9,7 @@ from typing import Any, Final
 from boathouse.bits import entropy
 from boathouse.delta.schema import field_json
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.table.change import AddColumn, AddFiles, Change, CreateTable, SetProperties
+from boathouse.table.change import AddColumn, AddFiles, Change, CreateTable, RestoreTo, SetProperties
 from boathouse.types import Field
 
 Action = dict[str, Any]
@@ -91,6 +91,12 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "replace":
             predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
             return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}
+        case "restore":
+            version = parameters.get("version")
+            return "RESTORE", {
+                "version": None if version is None else int(version),
+                "timestamp": parameters.get("timestamp"),
+            }
         case "vacuum-start":
             asked = parameters.get("retention_ms")
             given = {} if asked is None else {"specifiedRetentionMillis": int(asked)}
@@ -116,6 +122,8 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
     metrics: dict[str, int] = {}
     if operation in ("DELETE", "UPDATE", "MERGE"):
         metrics = _row_metrics(change, operation, len(files), gone) | _vector_metrics(operation, marked, removes)
+    elif (restored := change.edit(RestoreTo)) is not None:
+        metrics = _restore_metrics(restored, adds, removes)
     elif operation.startswith("VACUUM"):
         return {_VACUUM[operation][k]: str(v) for k, v in change.metrics.items() if k in _VACUUM[operation]}
     elif operation == "OPTIMIZE":
@@ -125,6 +133,17 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
         if removed:
             metrics["numRemovedFiles"] = gone
     return {k: str(v) for k, v in {**metrics, **change.metrics}.items()}
+
+
+def _restore_metrics(restored: RestoreTo, adds: list[Action], removes: list[Action]) -> dict[str, int]:
+    return {
+        "tableSizeAfterRestore": restored.size,
+        "numOfFilesAfterRestore": restored.files,
+        "numRemovedFiles": len(removes),
+        "numRestoredFiles": len(adds),
+        "removedFilesSize": sum(r["size"] or 0 for r in removes),
+        "restoredFilesSize": sum(a["size"] for a in adds),
+    }
 
 
 def _row_metrics(change: Change, operation: str, added: int, removed: int) -> dict[str, int]:

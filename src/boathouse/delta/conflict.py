@@ -14,7 +14,7 @@ from boathouse.delta.files import Lister
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.tree import Expr
 from boathouse.table.attempt import Winner
-from boathouse.table.change import Change, RemoveAll, RemoveFiles, SetDeletes
+from boathouse.table.change import Change, RemoveAll, RemoveFiles, RestoreTo, SetDeletes
 from boathouse.table.tally import Tally
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 
@@ -24,6 +24,9 @@ _SHOWN = 10
 def check(change: Change, winners: Sequence[Winner], head: DeltaSnapshot) -> Verdict:
     """Serializable: a concurrent commit may not add a row that the change would have read, or remove a file that it
     read."""
+    if change.edit(RestoreTo) is not None and winners:
+        text = "the table changed, so other files separate it from the version to restore"
+        return Replan((Conflict("concurrent-commit", winners[-1].version, text),))
     stop: list[Conflict] = []
     replan: list[Conflict] = []
     for winner in winners:

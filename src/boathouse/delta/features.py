@@ -143,9 +143,14 @@ def lowest_protocol(schema: Schema, properties: Mapping[str, object] = {}) -> di
     return _with_features(Protocol(1, 2), needed)
 
 
-def upgraded(protocol: Protocol, metadata: Metadata) -> dict[str, Any] | None:
-    """The protocol action that the properties of `metadata` need in addition; None if they need none."""
-    needed = [name for name in _asked_for(metadata.configuration) if not supports(protocol, name)]
+def upgraded(protocol: Protocol, metadata: Metadata, other: Protocol | None = None) -> dict[str, Any] | None:
+    """The protocol action that the properties of `metadata` need in addition; None if they need none.
+
+    It also supports every feature of `other`, all of which are known.
+    """
+    more = [] if other is None else [*writer_features(other), *other.reader_features]
+    wanted = dict.fromkeys([*_asked_for(metadata.configuration), *(_ALIASES.get(n, n) for n in more)])
+    needed = [name for name in wanted if not supports(protocol, name)]
     if not needed:
         return None
     legacy = [f.legacy for name in needed if (f := FEATURES[name]).legacy is not None]

@@ -16,6 +16,7 @@ from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, upgraded
 from boathouse.delta.log import Log
+from boathouse.delta.restore import added_again, restored_metadata
 from boathouse.delta.schema import field_json, schema_json
 from boathouse.delta.snapshot import DeltaSnapshot, S, read_entry
 from boathouse.delta.vector_write import marked
@@ -47,6 +48,7 @@ from boathouse.table.change import (
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,
+    RestoreTo,
     SchemaEdit,
     SetConstraint,
     SetDeletes,
@@ -70,6 +72,7 @@ _EDITS: Final = (
     SetType,
     SetProperties,
     SetConstraint,
+    RestoreTo,
     SetTransaction,
 )
 _KEPT_IN_REMOVE: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
@@ -100,10 +103,8 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     actions: list[Action] = []
     if newest is None:
         actions += _created(change, now)
-    elif (metadata := _edited(change.edits, newest)) is not None:
-        protocol = upgraded(newest.protocol, Metadata.parse(metadata, newest.location.uri))
-        actions += [{"protocol": protocol}] if protocol is not None else []
-        actions.append({"metaData": metadata})
+    else:
+        actions += _metadata_actions(change, newest)
     for txn in change.all(SetTransaction):
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
     removed = [{"remove": r} for r in _removes(change, newest, now)]
@@ -141,6 +142,20 @@ def _created(change: Change, now: int) -> list[Action]:
     return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": {**metadata, "createdTime": now}}]
 
 
+def _metadata_actions(change: Change, newest: DeltaSnapshot) -> list[Action]:
+    """The protocol, if features are missing in it, and the metaData, if it changes."""
+    metadata = _edited(change.edits, newest)
+    restored = change.edit(RestoreTo)
+    if metadata is None and restored is None:
+        return []
+    target = restored.target if restored is not None else newest
+    assert isinstance(target, DeltaSnapshot)
+    stated = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri)
+    protocol = upgraded(newest.protocol, stated, target.protocol)
+    found: list[Action] = [] if protocol is None else [{"protocol": protocol}]
+    return found if metadata is None else [*found, {"metaData": metadata}]
+
+
 def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] | None:
     """The head's metaData with the edits, every other field unchanged; None if that changes nothing."""
     raw = json.loads(json.dumps(newest.metadata.raw))
@@ -164,6 +179,9 @@ def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] |
                 kept = dict(raw.get("configuration") or {})
                 kept.pop(f"{CONSTRAINT}{name}", None)
                 raw["configuration"] = kept if condition is None else kept | {f"{CONSTRAINT}{name}": condition}
+            case RestoreTo(target):
+                assert isinstance(target, DeltaSnapshot)
+                raw = dict(restored_metadata(newest, target) or raw)
             case SetProperties(properties):
                 check_properties(properties, newest.location.uri)
                 kept = {**(raw.get("configuration") or {}), **{k: text_of(v) for k, v in properties.items()}}
@@ -210,6 +228,8 @@ def _removes(change: Change, newest: DeltaSnapshot | None, now: int) -> Iterator
         yield from _remove_actions(edit.units, now, change.data_change)
     if (units := change.removed) is not None:
         yield from _remove_actions(units, now, change.data_change)
+    for restored in change.all(RestoreTo):
+        yield from _remove_actions(restored.removed, now, change.data_change)
     if change.edit(RemoveAll) is not None and newest is not None:
         for batch in newest.files():
             yield from _remove_actions(pa.Table.from_batches([batch]), now, change.data_change)
@@ -236,6 +256,8 @@ def _remove_actions(units: pa.Table, now: int, data_change: bool) -> Iterator[Ac
 
 
 def _adds(change: Change) -> Iterator[Action]:
+    for restored in change.all(RestoreTo):
+        yield from added_again(restored.added, change.data_change)
     added = change.added
     if added is None:
         return

@@ -123,6 +123,11 @@ class IcebergTable(IcebergSnapshot):
 
         return history.referenced(self)
 
+    def restoration(self, at: At) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("restore", self)
+
     def retention(self) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

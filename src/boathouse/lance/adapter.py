@@ -122,6 +122,11 @@ class LanceTable(LanceSnapshot):
 
         return history.referenced(self.context)
 
+    def restoration(self, at: At) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("restore", self)
+
     def retention(self) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

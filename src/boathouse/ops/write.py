@@ -107,7 +107,8 @@ class Planned:
     """A change to commit, and metrics to report; `change` None: there is nothing to commit.
 
     `recount` gives the removed files and rows if the change follows another snapshot than the planned one. `then` is
-    the rest of the operation, for another commit.
+    the rest of the operation, for another commit. `files_added` and `bytes_added` are those that the work did not
+    write.
     """
 
     change: Change | None
@@ -115,6 +116,8 @@ class Planned:
     rows_removed: int = 0
     recount: Callable[[Snapshot], tuple[int, int]] | None = None
     then: Write | None = None
+    files_added: int = 0
+    bytes_added: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,6 +226,25 @@ class SetConstraint:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreTo:
+    """Rows, schema, partitioning, properties and constraints become those of the version `target`; what writers need to
+    know beyond a version stays: application transactions, features, counters.
+
+    Made by `Snapshot.restoration` for the planned snapshot alone, so that any concurrent commit makes it again. `added`
+    are FILES rows of the target that the snapshot lacks, `removed` those of the snapshot that the target lacks; a unit
+    of which other rows are deleted is in both. `needed` are the URIs of every file that `added` refers to; `files` and
+    `size` are those of the whole table afterwards.
+    """
+
+    target: TableVersion
+    added: pa.Table
+    removed: pa.Table
+    needed: tuple[str, ...]
+    files: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetFeature:
     """A feature of the format is enabled, or dropped."""
 
@@ -247,7 +266,17 @@ SchemaEdit = (
 )
 """Edits of the schema and of the partitioning: files may be written under them before they are committed."""
 FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | AddChangeFiles | SetPart
-Edit = CreateTable | FileEdit | SchemaEdit | SetRef | SetTransaction | SetProperties | SetConstraint | SetFeature
+Edit = (
+    CreateTable
+    | FileEdit
+    | SchemaEdit
+    | SetRef
+    | SetTransaction
+    | SetProperties
+    | SetConstraint
+    | SetFeature
+    | RestoreTo
+)
 SCHEMA_EDITS: tuple[type, ...] = get_args(SchemaEdit)
 
 E = TypeVar("E")

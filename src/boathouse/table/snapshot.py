@@ -13,9 +13,9 @@ from boathouse.table.version import TableVersion
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, SchemaEdit
+    from boathouse.table.change import Change, RestoreTo, SchemaEdit
     from boathouse.table.context import TableContext
-    from boathouse.table.location import Version
+    from boathouse.table.location import At, Version
     from boathouse.table.maintenance import Retention
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tally import Tally
@@ -169,6 +169,12 @@ class Snapshot(Target, TableVersion, Protocol):
 
     def referenced(self) -> Iterator[str]:
         """URIs of every file that a retained version, ref, tag, index or log needs."""
+
+    def restoration(self, at: At) -> RestoreTo | None:
+        """The edit that makes the table what it was at an older version or time; None if it already is.
+
+        Raises UnsupportedFeatureError if it is not offered for this format, VersionNotFoundError.
+        """
 
     def retention(self) -> Retention:
         """The rules of vacuum. Raises UnsupportedFeatureError if it is not offered for this format."""

@@ -33,6 +33,7 @@ from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.types import Field, Partitioning, PartitionSpec, Schema
 from boathouse.types.evolution import with_field
 from toy_format import tasks as toy_tasks
+from toy_format.restore import restoration
 from toy_format.retention import ToyRetention
 from toy_format.state import TABLES, Deletes, Document, State, Unit
 
@@ -191,6 +192,8 @@ class ToySnapshot:
     def check(self, change: ch.Change, winners: Any) -> Verdict:
         for w in winners:
             doc: Document = w.document
+            if change.edit(ch.RestoreTo) is not None:
+                return Replan((Conflict("concurrent-commit", w.version, "the table changed"),))
             if doc.metadata_changed:
                 return Stop((Conflict("metadata-changed", w.version, "schema or properties changed"),))
             if any(doc.txns.get(t.app) == t.version for t in change.all(ch.SetTransaction)):
@@ -233,6 +236,9 @@ class ToySnapshot:
 
     def app_version(self, app: str) -> int | None:
         return self.document.txns.get(app)
+
+    def restoration(self, at: At) -> ch.RestoreTo | None:
+        return restoration(self, FORMAT.open(self.context, at))
 
     def retention(self) -> ToyRetention:
         return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
@@ -336,6 +342,13 @@ def _apply(doc: Document, edit: ch.Edit) -> Document:
             return replace(doc, deletes=(*doc.deletes, new), touched=doc.touched | frozenset(ids))
         case ch.AddFiles(outcomes):
             return _add(doc, outcomes, doc.version if edit.sequence is None else edit.sequence)
+        case ch.RestoreTo(target, added, removed):
+            there = target.document
+            gone = frozenset([*removed.column("unit").to_pylist(), *added.column("unit").to_pylist()])
+            stated = [(d.schema, d.partitioning, d.properties) for d in (there, doc)]
+            return replace(doc, schema=there.schema, partitioning=there.partitioning, properties=there.properties,
+                           units=there.units, deletes=there.deletes, touched=gone, added=added.num_rows > 0,
+                           metadata_changed=stated[0] != stated[1])  # fmt: skip
         case ch.ReplaceSchema(schema, fields):
             spec = PartitionSpec(len(doc.partitioning.specs), fields or ())
             specs = Partitioning((*doc.partitioning.specs, spec), spec.id)

@@ -1,0 +1,94 @@
+"""What separates the newest version from an older one, to be undone in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.delta import paths
+from boathouse.delta.deletion_vectors import file_uri
+from boathouse.delta.features import check_write
+from boathouse.delta.files import list_files, schema_of
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.delta.tail import file_keys
+from boathouse.table.change import RestoreTo
+
+_KEPT: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
+
+
+def restoration(head: DeltaSnapshot, target: DeltaSnapshot) -> RestoreTo | None:
+    """The files that `target` and `head` do not share: a file is its path and its deletion vector.
+
+    Raises UnsupportedFeatureError if the table could not be written as it was.
+    """
+    where = head.location.uri
+    for protocol in (head.protocol, target.protocol):
+        check_write(protocol, target.metadata, where)
+    before, after = _units(head), _units(target)
+    kept, back = _keys(before, where), _keys(after, where)
+    added = after.filter(pc.invert(pc.is_in(back, kept)))
+    removed = before.filter(pc.invert(pc.is_in(kept, back)))
+    if not added.num_rows and not removed.num_rows and restored_metadata(head, target) is None:
+        return None
+    size = pc.sum(after.column("size")).as_py() or 0
+    return RestoreTo(target, added, removed, tuple(_needed(added, where)), after.num_rows, size)
+
+
+def restored_metadata(head: DeltaSnapshot, target: DeltaSnapshot) -> Mapping[str, Any] | None:
+    """The target's metaData, under the table's id; None if it says the same as the head's."""
+    if _stated(head) == _stated(target):
+        return None
+    return {**target.metadata.raw, "id": head.metadata.id}
+
+
+def _stated(snapshot: DeltaSnapshot) -> tuple[Any, ...]:
+    metadata = snapshot.metadata
+    names = ("schemaString", "name", "description")
+    return (*(metadata.raw.get(n) for n in names), metadata.partition_columns, dict(metadata.configuration))
+
+
+def added_again(units: pa.Table, data_change: bool) -> Iterator[dict[str, Any]]:
+    """The add actions of files as the log had them."""
+    for row in units.select(["size", "native"]).to_pylist():
+        native = row["native"]
+        action: dict[str, Any] = {
+            "path": native["path"],
+            "partitionValues": dict(native["partitionValues"] or ()),
+            "size": row["size"],
+            "modificationTime": native["modificationTime"],
+            "dataChange": data_change,
+        }
+        if native["stats"] is not None:
+            action["stats"] = native["stats"]
+        vector = native["deletionVector"]
+        if vector is not None and vector["storageType"] is not None:
+            action["deletionVector"] = {k: v for k, v in vector.items() if v is not None}
+        for key in _KEPT:
+            if native[key] is not None:
+                action[key] = dict(native[key]) if key == "tags" else native[key]
+        yield action
+
+
+def _units(snapshot: DeltaSnapshot) -> pa.Table:
+    """Every file, with its statistics as the log has them."""
+    return pa.Table.from_batches(list_files(snapshot, (), None, None, stated=True), schema_of(snapshot, ()))
+
+
+def _keys(units: pa.Table, root: str) -> pa.Array:
+    if not units.num_rows:
+        return pa.array([], pa.string())
+    native = units.column("native").combine_chunks()
+    native = native.chunk(0) if isinstance(native, pa.ChunkedArray) else native
+    return file_keys(paths.keys_of(native.field("path"), root), native.field("deletionVector"))
+
+
+def _needed(units: pa.Table, root: str) -> Iterable[str]:
+    seen = dict.fromkeys(units.column("path").to_pylist())
+    for row in units.column("native").to_pylist():
+        vector = row["deletionVector"]
+        if vector is not None and vector["storageType"] is not None and (uri := file_uri(vector, root)) is not None:
+            seen[uri] = None
+    return seen
