@@ -40,24 +40,3 @@ def test_info_loads_nothing_that_reads_rows_or_commits(process, lake, format):
 def test_history_loads_nothing_that_reads_rows(process, lake, format):
     unwanted = ["pandas", "boathouse.compute", "boathouse.variant", "boathouse.engines", "boathouse.parquet.resolve"]
     assert not loaded_of(process("history", lake / TABLES[format], code=LOADED), unwanted)
-
-
-@pytest.mark.parametrize("format", TABLES)
-def test_the_same_is_shown_with_pandas_and_without(process, lake, run, format):
-    code, shown = run("info", lake / TABLES[format], "--json")
-    done = process("info", lake / TABLES[format], "--json")
-    assert (code, done.returncode, done.stderr, done.stdout) == (0, 0, "", shown)
-
-
-def test_commands_in_a_process_of_others_leave_pandas_alone(process, lake):
-    code = """
-import sys
-from typer.testing import CliRunner
-from boathouse.cli.app import app
-import boathouse
-assert CliRunner().invoke(app, ["info", sys.argv[1]]).exit_code == 0
-print(type(boathouse.open(sys.argv[1]).to_pandas()).__module__)
-"""
-    done = process(lake / "iceberg", code=code)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("pandas")

@@ -108,6 +108,25 @@ def test_lists_without_counts_are_held_against_the_summary_once_all_is_read(thre
         bh.open(str(three.root)).to_arrow()
 
 
+def test_the_sizes_are_the_sums_over_the_files(make, position_deletes):
+    """With position deletes the rows are unknown; manifests that lost files are damage here as for a scan."""
+    table, eyes = make(DATA)
+    table.append(DATA)
+    files = [f for batch in table._handle.snapshot.files() for f in batch.to_pylist()]
+    sizes = table._handle.snapshot.sizes()
+    assert (
+        (sizes.files, sizes.bytes)
+        == (2, sum(f["size"] for f in files))
+        == (2, sum(p.stat().st_size for p in eyes.root.glob("data/*")))
+    )
+    assert (sizes.rows, sizes.deleted) == (sum(f["rows"] for f in files), 0) == (2 * DATA.num_rows, 0)
+    position_deletes(eyes, pa.table({"file_path": [files[0]["path"]], "pos": pa.array([2], pa.int64())}))
+    found = bh.open(str(eyes.root))._handle.snapshot
+    assert {d for batch in found.files() for d in batch.column("deleted").to_pylist()} == {None}
+    sizes = found.sizes()
+    assert (sizes.files, sizes.rows, sizes.deleted, sizes.small_files) == (2, None, None, 2)
+
+
 def test_a_lost_manifest_of_deletes_is_damage(make, position_deletes):
     _, eyes = make(DATA)
     rows = pa.table({"file_path": [eyes.live()[0]["file_path"]], "pos": pa.array([2], pa.int64())})

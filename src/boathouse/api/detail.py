@@ -11,9 +11,6 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.ops.handle import Handle
 from boathouse.types import PartitionSpec
 
-SMALL_FILE = 16 << 20
-"""Files below this many bytes are counted as small."""
-
 
 def files_table(handle: Handle) -> pa.Table:
     """path, size, rows, deleted and one struct of partition values by name; all files of the snapshot."""
@@ -37,22 +34,13 @@ def files_table(handle: Handle) -> pa.Table:
 
 def sizes(handle: Handle) -> dict[str, Any]:
     """Counts over all files: files, bytes, rows (null if some file does not record them), deleted, small files."""
-    files = size = rows = deleted = small = 0
-    known = True
-    for batch in handle.snapshot.files():
-        files += batch.num_rows
-        bytes_ = batch.column("size").to_pylist()
-        size += sum(b or 0 for b in bytes_)
-        small += sum(1 for b in bytes_ if b is not None and b < SMALL_FILE)
-        known = known and not batch.column("rows").null_count and not batch.column("deleted").null_count
-        rows += sum(r or 0 for r in batch.column("rows").to_pylist())
-        deleted += sum(d or 0 for d in batch.column("deleted").to_pylist())
+    found = handle.snapshot.sizes()
     return {
-        "files": files,
-        "bytes": size,
-        "rows": rows - deleted if known else None,
-        "deleted_rows": deleted if known else None,
-        "small_files": small,
+        "files": found.files,
+        "bytes": found.bytes,
+        "rows": found.rows,
+        "deleted_rows": found.deleted,
+        "small_files": found.small_files,
     }
 
 

@@ -39,8 +39,6 @@ EXIT_CODES: tuple[tuple[type[BoathouseError], int], ...] = (
 )
 """The first matching class decides."""
 
-_OF_METADATA = (["info"], ["schema"], ["history"])
-
 _EPILOG = (
     "Exit codes: 0 success; 1 the table, its rows or the demo's comparison failed; 2 wrong usage; "
     "3 no such table, file, version or path in a variant; 4 legal, but not supported; 5 corrupt; 6 the store failed; "
@@ -79,7 +77,6 @@ def _root(
 
 def main() -> None:
     """Runs the command line as the program of this process, and exits."""
-    _without_pandas(sys.argv[1:])
     try:
         _run()
     except BrokenPipeError:
@@ -89,22 +86,6 @@ def main() -> None:
         if isinstance(leaving.__context__, BrokenPipeError):
             _leave()
         raise
-
-
-class _NoPandas:
-    """Makes `import pandas` fail as where it is not installed."""
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is not loaded for this command", name=fullname)
-
-
-def _without_pandas(arguments: list[str]) -> None:
-    """Arrow imports pandas with the first array of Python values, which takes as long as all else that these commands
-    do. It tries only once: so only the program of the process may prevent it, for commands that show no values of rows.
-    """
-    if arguments[:1] in _OF_METADATA and "BOATHOUSE_FORMATS" not in os.environ:
-        sys.meta_path.insert(0, _NoPandas())
 
 
 def _run() -> None:

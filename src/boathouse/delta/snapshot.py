@@ -16,12 +16,14 @@ from boathouse.delta.features import check_read
 from boathouse.delta.files import list_files
 from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
 from boathouse.delta.schema import physical_name
-from boathouse.delta.tail import Tail, replay
+from boathouse.delta.sizes import action_counts
+from boathouse.delta.tail import Replayed, Tail, replay
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Stores
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.sizes import SMALL_FILE, Sizes, counts_of
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import PartitionField, Partitioning, PartitionSpec, Schema
@@ -83,7 +85,10 @@ class DeltaSnapshot:
 
     @cached_property
     def tail(self) -> Tail:
-        """The replayed entries."""
+        """The replayed entries as Arrow columns."""
+        return self._replayed().tail()
+
+    def _replayed(self) -> Replayed:
         base = (self.checkpoint.entry,) if self.checkpoint and self.checkpoint.entry else ()
         names = [physical_name(self.schema.field(n)) for n in self.metadata.partition_columns]
         return replay([*base, *self.entries], self.location.uri, names)
@@ -114,6 +119,11 @@ class DeltaSnapshot:
         tally: Tally | None = None,
     ) -> Iterator[pa.RecordBatch]:
         return list_files(self, columns, where, tally)
+
+    def sizes(self, small: int = SMALL_FILE) -> Sizes:
+        in_entries = self.checkpoint is None or not self.checkpoint.parts
+        counts = action_counts(self._replayed().adds.values()) if in_entries else None
+        return Sizes.of(counts_of(self.files()) if counts is None else counts, small)
 
     def detail(self) -> Mapping[str, Any]:
         engine = self.entries[-1].info.get("engineInfo") if self.entries else None

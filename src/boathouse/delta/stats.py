@@ -43,6 +43,7 @@ from boathouse.types import (
 
 STRING_PREFIX: Final = 32
 _FIRST: Final = '{"numRecords":'
+_LEADING: Final = re.compile(re.escape(_FIRST) + "([0-9]{1,17})[,}]")
 _FRACTION: Final = re.compile(r"\.(\d+)")
 _OFFSET: Final = re.compile(r"[+-]\d\d:?(\d\d)$")
 _MS_REST: Final = 999
@@ -82,9 +83,15 @@ def row_counts(stats: pa.Array) -> pa.Array:
     found = _leading_counts(stats)
     odd = (found < 0) & np.asarray(stats.is_valid().to_numpy(zero_copy_only=False), bool)
     for i in np.flatnonzero(odd):
-        count = natural((document_of(stats[int(i)].as_py()) or {}).get("numRecords"))
+        count = row_count(stats[int(i)].as_py())
         found[i] = -1 if count is None else count
     return longs(found, found >= 0)
+
+
+def row_count(text: str | None) -> int | None:
+    """numRecords of one file; None if it is missing. The rest of a text that begins with it is not parsed."""
+    leading = _LEADING.match(text or "")
+    return int(leading[1]) if leading else natural((document_of(text) or {}).get("numRecords"))
 
 
 def _leading_counts(stats: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:

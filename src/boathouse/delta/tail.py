@@ -64,7 +64,24 @@ def _check_partition(action: Mapping[str, Any], names: Sequence[str], where: str
             raise CorruptTableError(f"the add action of {action['path']} has no value of `{name}`", where=where)
 
 
-def replay(entries: Sequence[Entry], root: str, partition: Sequence[str] = ()) -> Tail:
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The remaining actions of the entries, as they were parsed, by the identity of their files."""
+
+    adds: Mapping[str, dict[str, Any]]
+    removes: Mapping[str, dict[str, Any]]
+    where: str
+
+    def tail(self) -> Tail:
+        """The same as Arrow columns. Raises CorruptTableError for a value of the wrong type."""
+        return Tail(
+            actions_table(list(self.adds.values()), ADD, self.where),
+            actions_table(list(self.removes.values()), REMOVE, self.where),
+            pa.array([*self.adds, *self.removes], pa.string()),
+        )
+
+
+def replay(entries: Sequence[Entry], root: str, partition: Sequence[str] = ()) -> Replayed:
     """The last action on each file wins. Raises CorruptTableError for a file that lacks a value of `partition`."""
     adds: dict[str, dict[str, Any]] = {}
     removes: dict[str, dict[str, Any]] = {}
@@ -81,8 +98,4 @@ def replay(entries: Sequence[Entry], root: str, partition: Sequence[str] = ()) -
     if partition:
         for key, action in adds.items():
             _check_partition(action, partition, added_by[key])
-    return Tail(
-        actions_table(list(adds.values()), ADD, where),
-        actions_table(list(removes.values()), REMOVE, where),
-        pa.array([*adds, *removes], pa.string()),
-    )
+    return Replayed(adds, removes, where)

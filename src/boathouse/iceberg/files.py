@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
 from boathouse.iceberg.paths import Paths
 from boathouse.storage import Stores
+from boathouse.table.sizes import FileCounts
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import PartitionSpec, Schema
@@ -122,8 +124,30 @@ class Listing:
                 tally.skip(test, skipped)
             if batch.num_rows:
                 yield batch.replace_schema_metadata(None)
-        if self.verify and where is None and self.snapshot is not None:
+        if where is None:
+            self._check_live(live)
+
+    def counts(self) -> Iterator[FileCounts]:
+        """The counts of all files."""
+        deleted = self._deleted
+        live = 0
+        for source in self.data_manifests:
+            if source.empty:
+                continue
+            self.spec(source)
+            found = self.live(source)
+            live += len(found)
+            yield from zip(found.sizes.tolist(), found.rows.tolist(), repeat(deleted))
+        self._check_live(live)
+
+    def _check_live(self, live: int) -> None:
+        if self.verify and self.snapshot is not None:
             totals.check_plan(self.metadata, self.snapshot, DATA, live, self.metadata.uri)
+
+    @property
+    def _deleted(self) -> int | None:
+        """The deleted rows of each file. Deletes are resolved by plan(): until then their number is unknown."""
+        return None if self.delete_manifests else 0
 
     def _run(self, tasks: Sequence[ManifestTask], map: MapFunction | None) -> Iterator[pa.RecordBatch]:
         unread = [t.source for t in tasks if not self.reader.holds(self.paths.uri(t.source.path))]
@@ -135,10 +159,8 @@ class Listing:
             yield from file_batches.read_files(task)
 
     def request(self, columns: Sequence[tuple[str, ...]], where: Expr | None) -> FileRequest:
-        # Deletes are resolved by plan(): until then the number of deleted rows is unknown.
-        deleted = None if self.delete_manifests else 0
         return file_batches.FileRequest(
-            self.schema, self.metadata.partitioning, self.paths, tuple(columns), where, deleted, self.verify
+            self.schema, self.metadata.partitioning, self.paths, tuple(columns), where, self._deleted, self.verify
         )
 
     def task(self, request: FileRequest, source: ManifestFile, first: int) -> ManifestTask:

@@ -23,6 +23,7 @@ from boathouse.iceberg.paths import MetadataFiles, Paths, decompressed, list_met
 from boathouse.storage import ObjectInfo, Stores, basename
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
+from boathouse.table.sizes import SMALL_FILE, Sizes
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import Partitioning, Schema
@@ -107,6 +108,9 @@ class IcebergSnapshot:
     ) -> Iterator[pa.RecordBatch]:
         """FILES; `deleted` is null if the snapshot has delete files, until `plan` resolves them."""
         return self.listing.files(columns, where, tally, map)
+
+    def sizes(self, small: int = SMALL_FILE) -> Sizes:
+        return Sizes.of(self.listing.counts(), small)
 
     def detail(self) -> Mapping[str, Any]:
         metadata = self.metadata

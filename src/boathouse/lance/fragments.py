@@ -11,6 +11,7 @@ from boathouse.errors import CorruptTableError
 from boathouse.lance.messages import DataFile, DataFragment, Manifest
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import LEGACY, data_uri, file_version
+from boathouse.table.sizes import FileCounts
 from boathouse.table.units import LANCE, PART, files_schema, stats_type
 from boathouse.types import DataType
 
@@ -34,13 +35,14 @@ def _batch(
 ) -> pa.RecordBatch:
     n = len(fragments)
     parts = [[_part(manifest, f, root) for f in fragment.files] for fragment in fragments]
+    counts = [fragment_counts(manifest, f, rows_of) for f in fragments]
     columns: dict[str, Any] = {
         "unit": pa.array([f.id for f in fragments], pa.int64()),
         "path": pa.array([p[0]["path"] if p else root for p in parts], pa.string()),
         "format": pa.array([LANCE] * n, pa.int8()),
-        "size": pa.array([_total(p) for p in parts], pa.int64()),
-        "rows": pa.array([trusted_rows(manifest, f) or rows_of(f) for f in fragments], pa.int64()),
-        "deleted": pa.array([_deleted(manifest, f) for f in fragments], pa.int64()),
+        "size": pa.array([c[0] for c in counts], pa.int64()),
+        "rows": pa.array([c[1] for c in counts], pa.int64()),
+        "deleted": pa.array([c[2] for c in counts], pa.int64()),
         "spec": pa.array([0] * n, pa.int32()),
         "partition": pa.array([{}] * n, NO_PARTITION),
         "parts": pa.array(parts, pa.list_(PART)),
@@ -65,9 +67,10 @@ def _part(manifest: Manifest, file: DataFile, root: str) -> dict[str, Any]:
     }
 
 
-def _total(parts: Sequence[dict[str, Any]]) -> int | None:
-    sizes = [p["size"] for p in parts]
-    return None if None in sizes else sum(sizes)
+def fragment_counts(manifest: Manifest, fragment: DataFragment, rows_of: RowCount) -> FileCounts:
+    sizes = [f.file_size_bytes for f in fragment.files]
+    rows = trusted_rows(manifest, fragment) or rows_of(fragment)
+    return sum(sizes) if all(sizes) else None, rows, _deleted(manifest, fragment)
 
 
 def trusted_rows(manifest: Manifest, fragment: DataFragment) -> int:

@@ -20,7 +20,7 @@ from boathouse.errors import (
 from boathouse.lance import features
 from boathouse.lance.check import check
 from boathouse.lance.deletions import read_deletions
-from boathouse.lance.fragments import fragment_batches
+from boathouse.lance.fragments import fragment_batches, fragment_counts
 from boathouse.lance.manifest import ManifestFile, parse
 from boathouse.lance.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_version
@@ -31,6 +31,7 @@ from boathouse.storage import Stores, join
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.sizes import SMALL_FILE, Sizes
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import DataType, Partitioning, Schema
@@ -108,6 +109,9 @@ class LanceSnapshot:
                 tally.skip(f"constant {where}", len(self.manifest.fragments))
             return
         yield from fragment_batches(self.manifest, self.location.uri, types, self.rows_of)
+
+    def sizes(self, small: int = SMALL_FILE) -> Sizes:
+        return Sizes.of((fragment_counts(self.manifest, f, self.rows_of) for f in self.manifest.fragments), small)
 
     def rows_of(self, fragment: DataFragment) -> int:
         """The rows of a fragment whose manifest does not record them, read from its first file."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import pyarrow as pa
 
+from boathouse.table.sizes import SMALL_FILE, Sizes
 from boathouse.table.version import TableVersion
 
 if TYPE_CHECKING:
@@ -126,6 +127,14 @@ class Snapshot(Target, TableVersion, Protocol):
         """FILES, in batches of at most 64 MiB; `where` is bound to the schema and pushed down.
 
         `stats` has a field for each of `columns`, in their order, and no other.
+        """
+
+    def sizes(self, small: int = SMALL_FILE) -> Sizes:
+        """The sums over `files()`; files below `small` bytes are small.
+
+        Where the format's metadata is at hand as plain numbers, no Arrow array is made of it: the first array of Python
+        values imports pandas, which takes longer than reading the metadata of a small table. What is not counted is
+        not checked.
         """
 
     def plan(

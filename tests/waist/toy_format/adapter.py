@@ -24,6 +24,7 @@ from boathouse.table.location import NEWEST, At, CommitId
 from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
 from boathouse.table.metadata_columns import ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan
+from boathouse.table.sizes import SMALL_FILE, Sizes, counts_of
 from boathouse.table.snapshot import Capabilities, HistoryEntry
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, WriteContext
@@ -114,6 +115,9 @@ class ToySnapshot:
         )
         at = batch.schema.get_field_index("stats")
         yield batch.set_column(at, pa.field("stats", asked_type), new)
+
+    def sizes(self, small: int = SMALL_FILE) -> Sizes:
+        return Sizes.of(counts_of(self.files()), small)
 
     def _row(self, u: Unit, paths: Sequence[tuple[str, ...]]) -> dict[str, Any]:
         gone = set().union(*(d.rows.get(u.id, ()) for d in self.document.deletes if d.kind == "position"))
