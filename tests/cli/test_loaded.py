@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+
+import deltalake
+import pyarrow as pa
 import pytest
 
 LOADED = """
@@ -20,6 +24,7 @@ ROWS = (
     "boathouse.parquet.read", "boathouse.parquet.write", "boathouse.parquet.resolve",
 )  # fmt: skip
 """What evaluates expressions, reads or writes rows, or commits."""
+APPENDED = pa.table({"id": [1, 2, 3, 4], "city": ["Kiel", "Bergen", None, "Oslo"]})
 OF_A_FORMAT = ("scan", "tasks", "conflict", "transaction", "write", "landed", "evolve")
 OTHERS = ("pandas", "numpy.ma", "pyarrow.parquet", "pyarrow.fs", "zoneinfo", "importlib.metadata", "rich")
 
@@ -34,6 +39,14 @@ def loaded_of(done, unwanted) -> list[str]:
 def test_info_loads_nothing_that_reads_rows_or_commits(process, lake, format):
     unwanted = [*ROWS, *OTHERS, *(f"boathouse.{format}.{name}" for name in OF_A_FORMAT)]
     assert not loaded_of(process("info", lake / TABLES[format], code=LOADED), unwanted)
+
+
+def test_info_of_a_delta_table_with_a_checkpoint_loads_no_pandas(process, lake, tmp_path):
+    shutil.copytree(lake / TABLES["delta"], tmp_path / "t")
+    deltalake.DeltaTable(tmp_path / "t").create_checkpoint()
+    deltalake.write_deltalake(tmp_path / "t", APPENDED, mode="append")
+    done = process("info", tmp_path / "t", code=LOADED)
+    assert not loaded_of(done, ["pandas", "numpy.ma", "boathouse.compute"]) and "rows              8" in done.stdout
 
 
 @pytest.mark.parametrize("format", TABLES)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
+import boathouse.delta.snapshot
+from boathouse.delta.commits import ADD
+from boathouse.delta.sizes import FEW
 from boathouse.errors import CorruptTableError
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1, "sizeInBytes": 36}
@@ -80,3 +85,33 @@ def test_other_types_are_converted_or_refused_as_for_reading(raw, delta, add, by
         list(snapshot(made).files())
     with pytest.raises(CorruptTableError, match="wrong type"):
         snapshot(made).sizes()
+
+
+@pytest.mark.parametrize("few", [0, FEW])
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_checkpoint_with_statistics_as_structs(raw, delta, monkeypatch, few, texts):
+    """Files of a checkpoint count by their text if they have one, else by their struct; replaced ones do not count."""
+    monkeypatch.setattr(boathouse.delta.snapshot, "FEW", few)
+    made = raw()
+    meta = delta.metadata([delta.field("x", "long")])
+    made.commit(0, delta.PROTOCOL, meta, *(made.add(f"{c}%20.parquet") for c in "abc"))
+    add = [{"path": f"{c}%20.parquet", "partitionValues": [], "size": 8, "modificationTime": 1, "dataChange": True,
+            "stats": '{"numRecords":70}' if texts and c == "b" else None, "stats_parsed": {"numRecords": rows}}
+           for c, rows in zip("abc", (5, 7, 9))]  # fmt: skip
+    parsed = pa.struct([("numRecords", pa.int64())])
+    fields = [ADD.field(n) for n in ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats")]
+    form = {"provider": "parquet"}
+    protocol = pa.array([delta.PROTOCOL["protocol"]] + [None] * 4)
+    columns = {
+        "protocol": protocol,
+        "metaData": pa.array([None, {**meta["metaData"], "configuration": None, "format": form}, *[None] * 3]),
+        "add": pa.array([None, None, *add], pa.struct([*fields, ("stats_parsed", parsed)])),
+    }
+    pq.write_table(pa.table(columns), made.log / f"{0:020d}.checkpoint.parquet")
+    removed = {"remove": {"path": "a%20.parquet", "dataChange": True}}
+    made.commit(1, removed, made.add("d.parquet", stats='{"numRecords":1}'))
+    found = snapshot(made)
+    assert found.checkpoint is not None
+    sizes = found.sizes()
+    assert (sizes.files, sizes.rows, sizes.deleted) == summed(found) == (3, 80 if texts else 17, 0)
+    assert sizes.bytes == 17

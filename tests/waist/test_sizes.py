@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+import boathouse.delta.snapshot
+from boathouse.delta.sizes import FEW
 
 
 def sums(snapshot, small: int) -> tuple[int, int, int | None, int | None, int]:
@@ -60,8 +62,10 @@ def test_files_of_several_sizes_and_deleted_rows(uri, format_name, properties, m
     assert check(uri, format_name)[2] == 2
 
 
-def test_a_delta_table_with_a_checkpoint(uri, make_people):
+@pytest.mark.parametrize("few", [0, FEW])
+def test_a_delta_table_with_a_checkpoint(uri, make_people, monkeypatch, few):
     deltalake = pytest.importorskip("deltalake")
+    monkeypatch.setattr(boathouse.delta.snapshot, "FEW", few)
     t = bh.create(uri, make_people(0, 1).schema, format="delta", properties={"delta.enableDeletionVectors": "true"})
     for count in (3, 40):
         t.append(make_people(0, count))

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.longs import longs
+from boathouse.arrow.masks import booleans
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.delta import paths
 from boathouse.delta.checkpoint_check import Mask, check_columns, check_vectors, pathless, valid_rows
@@ -157,11 +159,11 @@ def _group(
         if not mask.any():
             continue
         if not mask.all():
-            rows, actions = rows[mask], actions.filter(pa.array(mask))
+            rows, actions = rows[mask], actions.filter(booleans(mask))
         require_utf8(actions, where, f"the column `{kind}`")
         found = _conform(actions, wanted.schema)
         check_vectors(found.column("deletionVector"), where)
-        yield pa.array(first + rows), found
+        yield longs(first + rows), found
 
 
 def _chosen(file: pq.ParquetFile, group: int, kind: str, choose: Choose, where: str) -> Mask:

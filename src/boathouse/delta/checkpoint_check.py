@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.masks import booleans, mask_of
 from boathouse.delta.checkpoint_part import Part
 from boathouse.delta.commits import ADD, REMOVE, check_vector
 from boathouse.errors import CorruptTableError
@@ -59,14 +60,14 @@ def _castable(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def valid_rows(array: pa.Array) -> Mask:
     """Which values are not null."""
-    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), bool)
+    return mask_of(pc.is_valid(array))
 
 
 def pathless(actions: pa.StructArray, chosen: Mask, kind: str, where: str) -> Mask:
     """Actions with only nulls, which mean no action. Raises CorruptTableError for others without a path."""
     found = chosen & ~valid_rows(actions.field("path"))
     if found.any():
-        rows = actions.filter(pa.array(found & valid_rows(actions)))
+        rows = actions.filter(booleans(found & valid_rows(actions)))
         if any(rows.field(i).null_count < len(rows) for i in range(rows.type.num_fields)):
             raise _no_path(kind, where)
     return found

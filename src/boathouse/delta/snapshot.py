@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -16,14 +17,14 @@ from boathouse.delta.features import check_read
 from boathouse.delta.files import list_files
 from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
 from boathouse.delta.schema import physical_name
-from boathouse.delta.sizes import action_counts
+from boathouse.delta.sizes import FEW, action_counts, checkpoint_counts
 from boathouse.delta.tail import Replayed, Tail, replay
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Stores
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
-from boathouse.table.sizes import SMALL_FILE, Sizes, counts_of
+from boathouse.table.sizes import SMALL_FILE, FileCounts, Sizes, counts_of
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import PartitionField, Partitioning, PartitionSpec, Schema
@@ -121,9 +122,20 @@ class DeltaSnapshot:
         return list_files(self, columns, where, tally)
 
     def sizes(self, small: int = SMALL_FILE) -> Sizes:
-        in_entries = self.checkpoint is None or not self.checkpoint.parts
-        counts = action_counts(self._replayed().adds.values()) if in_entries else None
+        counts = self._counts()
         return Sizes.of(counts_of(self.files()) if counts is None else counts, small)
+
+    def _counts(self) -> Iterable[FileCounts] | None:
+        """Without Arrow columns; None if those are needed, or are faster."""
+        checkpoint = self.checkpoint
+        if checkpoint is not None and checkpoint.rows > FEW:
+            return None
+        replayed = self._replayed()
+        counts = action_counts(replayed.adds.values())
+        if counts is None or checkpoint is None:
+            return counts
+        replaced = replayed.adds.keys() | replayed.removes.keys()
+        return chain(checkpoint_counts(checkpoint, replaced, self.location.uri), counts)
 
     def detail(self) -> Mapping[str, Any]:
         engine = self.entries[-1].info.get("engineInfo") if self.entries else None
