@@ -14,6 +14,9 @@ import pytest
 import boathouse as bh
 from boathouse import errors
 from boathouse.bits import entropy
+from boathouse.delta.checkpoint_write import live_actions
+from boathouse.delta.commits import ADD, REMOVE
+from boathouse.delta.tail import unique_id
 from boathouse.ops import restore
 
 HOUR_MS = 3_600_000
@@ -56,6 +59,15 @@ def check(t, wanted: list[dict]) -> None:
     assert rows(bh.open(t.uri, format=t.format)) == rows(t) == wanted
     if t.format == "delta":
         assert theirs(t.uri) == wanted
+
+
+def keys(t, kind: str) -> set[tuple[str, str | None]]:
+    """The live files or the tombstones of a version, by path and vector."""
+    schema = ADD if kind == "add" else REMOVE
+    found = [row for batch in live_actions(t._handle.snapshot, kind, schema) for row in batch.to_pylist()]
+    made = [(row["path"], unique_id(row["deletionVector"])) for row in found]
+    assert len(made) == len(set(made))
+    return set(made)
 
 
 def folder(t) -> Path:
@@ -111,13 +123,29 @@ def test_every_change_is_undone_and_redone(made, make_people, kind):
         assert theirs(made.uri) == rows(made)
 
 
+@pytest.mark.spec("D-173", "D-174", "D-176", "D-177")
 def test_deletes_of_a_delete_come_back(made):
     """The vectors of the version are those that were in force then, not their union."""
     made.delete("id = 4")
     first, wanted = made.version, rows(made)
     made.delete("id = 5")
+    second, both = made.version, rows(made)
     made.restore(first)
     check(made, wanted)
+    if made.format == "delta":
+        live, gone = keys(made, "add"), keys(made, "remove")
+        assert not live & gone  # what version `first` added, and then lost, is no tombstone any more
+        assert live == keys(bh.open(made.uri, version=first), "add")
+        assert gone > keys(bh.open(made.uri, version=first), "remove")
+        assert gone >= keys(bh.open(made.uri, version=second), "add") - live
+        deltalake.DeltaTable(made.uri).create_checkpoint()
+        fresh = bh.open(made.uri)
+        assert (keys(fresh, "add"), keys(fresh, "remove")) == (live, gone)
+        check(fresh, wanted)
+        fresh.restore(second)
+        check(fresh, both)
+        made = fresh
+        made.restore(first)
     made.delete("id = 6")
     check(made, [r for r in wanted if r["id"] != 6])
 

@@ -326,6 +326,46 @@ def test_names_that_the_log_spells_otherwise(delta):
     assert name not in result.paths and len(result.paths) == 1
 
 
+def test_in_a_bucket(make_people):
+    """Where folders are listed at the same time."""
+    uri = f"memory://bucket-{entropy.current().uuid4()}/lake/t"
+    bh.create(uri, make_people(0, 1).schema, partition_by="city", properties={"delta.enableDeletionVectors": "true"})
+    t = bh.open(uri)
+    t.append(make_people(0, 30))
+    t.delete("id = 3")
+    t.overwrite(make_people(30, 31), where="city = 'Oslo'")
+    bh.write(make_people(0, 5), f"{uri}/city=Oslo/inner", "iceberg")
+    with entropy.use(Ahead(8 * DAY)):
+        dry = t.vacuum(dry_run=True)
+        assert len(dry.paths) == 2 and not any("inner" in p for p in dry.paths)
+        assert t.vacuum().bytes_removed == dry.bytes_removed > 0
+        assert t.vacuum(mode="lite").paths == t.vacuum().paths == ()
+    assert bh.open(f"{uri}/city=Oslo/inner").count() == 5
+    assert ids(bh.open(uri)) == [*(i for i in range(30) if i % 3), 30]
+
+
+def test_after_a_checkpoint(made, make_people):
+    """Live files and tombstones come from the checkpoint, and entries after it name some of them again."""
+    if made.format == "toy":
+        pytest.skip("the toy has no checkpoints")
+    deltalake.DeltaTable(made.uri).create_checkpoint()
+    t = bh.open(made.uri)
+    assert t.detail()["checkpoint"] == made.version
+    t.delete("id in (10, 20)")
+    before = t.version
+    assert t.vacuum(dry_run=True).paths == ()
+    with entropy.use(Ahead(8 * DAY)):
+        t.append(make_people(40, 41))
+        t.restore(before)
+        keep = needed(t)
+        assert t.vacuum(48, enforce_retention_duration=False).files_removed > 0
+        assert ids(t) == [i for i in range(9, 25) if i not in (10, 20)] == theirs(t.uri)
+        assert keep < files(t)  # the append, which is younger
+    with entropy.use(Ahead(16 * DAY)):
+        t.vacuum()
+    assert files(t) == needed(t) == keep
+
+
 @pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
 def test_a_table_below_the_root_survives(delta, format, make_people):
     inner = f"{delta.uri}/deep/inner"

@@ -214,18 +214,17 @@ def _metadata(snapshot: DeltaSnapshot) -> pa.Array:
     return pa.array([{k: raw.get(k) for k in _METADATA.names}], _METADATA)
 
 
-def live_actions(snapshot: DeltaSnapshot, kind: str, schema: pa.Schema, stats: bool = True) -> Iterator[pa.RecordBatch]:
-    """Add or remove actions of the version, as they were written; with `stats_parsed` where it holds more, unless
-    `stats` is false."""
+def live_actions(snapshot: DeltaSnapshot, kind: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Add or remove actions of the version, as they were written; with `stats_parsed` where it holds more."""
     tail = snapshot.tail
     if snapshot.checkpoint is not None:
-        parsed = (PARSED,) if kind == "add" and stats else ()
+        parsed = (PARSED,) if kind == "add" else ()
         for _, batch in read_files(snapshot.checkpoint, Wanted(kind, schema, parsed=parsed)):
             keys = file_keys(paths.keys_of(batch.column("path"), snapshot.location.uri), batch.column("deletionVector"))
             keep = pc.invert(tail.superseded(keys))
             yield batch if pc.all(keep).as_py() else batch.filter(keep)
     table = tail.adds if kind == "add" else tail.removes
-    yield from table.select(schema.names).to_batches(max_chunksize=_GROUP_ROWS)
+    yield from table.to_batches(max_chunksize=_GROUP_ROWS)
 
 
 def _unchanged(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

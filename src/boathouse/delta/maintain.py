@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 from boathouse.bits import entropy
 from boathouse.bits.text import json_value
 from boathouse.delta import paths
-from boathouse.delta.checkpoint_write import live_actions, retention_ms
+from boathouse.delta.checkpoint import Wanted, read_files
+from boathouse.delta.checkpoint_write import retention_ms
 from boathouse.delta.commits import ADD, REMOVE, Entry
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.log import Log
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot, read_entry
+from boathouse.delta.tail import file_key, file_keys
 from boathouse.errors import CorruptTableError, NotFoundError, VersionNotFoundError
 from boathouse.storage import uris
 
@@ -50,12 +52,31 @@ class DeltaRetention:
         return self.snapshot.location.uri
 
     def kept(self, before_ms: int) -> Iterator[pa.Array]:
-        for batch in live_actions(self.snapshot, "add", _ADDED, stats=False):
-            yield from self._paths(batch)
-        for batch in live_actions(self.snapshot, "remove", _REMOVED):
-            removed = pc.fill_null(batch.column("deletionTimestamp"), 0)
-            yield from self._paths(batch.filter(pc.greater_equal(removed, before_ms)))
+        last = self._mentioned()
+        kept = [(key, action) for key, (added, action) in last.items() if added or _time(action) >= before_ms]
+        vectors = (self._vector(action.get("deletionVector")) for _, action in kept)
+        yield from self._spelled(pa.array([key.partition("\0")[0] for key, _ in kept], pa.string()))
+        yield pa.array([v for v in vectors if v is not None], pa.string())
+        checkpoint = self.snapshot.checkpoint
+        if checkpoint is not None and checkpoint.parts:
+            replaced = pa.array(last, pa.string())
+            for _, batch in read_files(checkpoint, Wanted("add", _ADDED)):
+                yield from self._paths(batch, replaced)
+            for _, batch in read_files(checkpoint, Wanted("remove", _REMOVED)):
+                removed = pc.fill_null(batch.column("deletionTimestamp"), 0)
+                yield from self._paths(batch.filter(pc.greater_equal(removed, before_ms)), replaced)
         yield from self._forgotten(before_ms)
+
+    def _mentioned(self) -> dict[str, tuple[bool, dict[str, Any]]]:
+        """The last action on each file that the entries after the checkpoint name, and whether it adds the file. Only
+        paths and vectors matter here, so they do not become Arrow columns."""
+        found: dict[str, tuple[bool, dict[str, Any]]] = {}
+        checkpoint = self.snapshot.checkpoint
+        first = (checkpoint.entry,) if checkpoint is not None and checkpoint.entry is not None else ()
+        for entry in (*first, *self.snapshot.entries):
+            for is_add, action in entry.files():
+                found[file_key(action, self._root)] = (is_add, action)
+        return found
 
     def _forgotten(self, before_ms: int) -> Iterator[pa.Array]:
         """What entries before the checkpoint removed, if that is asked for longer than the table retains it: a
@@ -119,16 +140,21 @@ class DeltaRetention:
         if found > _vacuumed(log):
             log.storage.put(f"{log.key}/{LAST_VACUUM}", json.dumps({_UP_TO: found}).encode() + b"\n")
 
-    def _paths(self, batch: pa.RecordBatch) -> Iterator[pa.Array]:
-        found = paths.keys_of(batch.column("path"), self._root)
+    def _paths(self, batch: pa.RecordBatch, replaced: pa.Array) -> Iterator[pa.Array]:
+        """The files of a checkpoint that the entries after it do not name."""
+        found, vectors = paths.keys_of(batch.column("path"), self._root), batch.column("deletionVector")
+        keep = pc.invert(pc.is_in(file_keys(found, vectors), replaced))
+        yield from self._spelled(found.filter(keep))
+        if vectors.null_count < len(vectors):
+            files = (self._vector(v) for v in vectors.filter(keep).drop_null().to_pylist())
+            yield pa.array([p for p in files if p is not None], pa.string())
+
+    def _spelled(self, found: pa.Array) -> Iterator[pa.Array]:
+        """Paths as they are, and those with unusual segments also as a listing shows them."""
         yield found
         odd = found.filter(pc.match_substring_regex(found, r"(^|/)\.{0,2}(/|$)"))
         if len(odd):
             yield pa.array([self._plain(p) for p in odd.to_pylist() if "://" not in p], pa.string())
-        vectors = batch.column("deletionVector")
-        if vectors.null_count < len(vectors):
-            files = (self._vector(v) for v in vectors.filter(pc.is_valid(vectors)).to_pylist())
-            yield pa.array([p for p in files if p is not None], pa.string())
 
     def _plain(self, path: str) -> str:
         """The path without `.`, `..` and empty segments, as a listing shows it."""

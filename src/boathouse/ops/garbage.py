@@ -51,9 +51,13 @@ def listed(snapshot: Snapshot, retention: Retention, before_ms: int) -> Garbage:
     found = _Found(storage, f"{root}/" if root else "", retention, before_ms, marks)
     found.take(files)
     inside = [f for f in folders if retention.searched(f[len(found.root) :])]
-    with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="boathouse") as pool:
-        for part in pool.map(found.below, inside):
-            found.add(part)
+    if snapshot.context.location.uri.startswith("file:"):  # nothing to wait for
+        for folder in inside:
+            found.take(storage.list(folder))
+    else:
+        with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="boathouse") as pool:
+            for part in pool.map(found.below, inside):
+                found.add(part)
     searched = {"", *(folder for folder, yes in found.folders.items() if yes)}
     return Garbage(found.own(), len(searched)).without(retention.kept(before_ms))
 
