@@ -61,6 +61,8 @@ PARTITIONS: dict[str, list[list[str]]] = {
     ],
     "lance": [[]],
 }  # fmt: skip
+MAINTAINED = ("toy", "delta")
+"""Formats with vacuum and restore."""
 EXTRA = ["x1", "x2", "X three"]
 
 
@@ -206,6 +208,8 @@ class Life(RuleBasedStateMachine):
         self.uri = os.path.join(self.folder, "täble")
         self.now = State(tuple(TYPES), ())
         self.past: dict[int, State] = {}
+        self.owned: dict[int, dict[str, str]] = {}
+        self.gone: set[int] = set()
         self.commits: list[str] = []
         self.applied: dict[str, int] = {}
         self.properties: dict[str, str] = {}
@@ -227,6 +231,7 @@ class Life(RuleBasedStateMachine):
         if done.version is not None:
             assert done.version not in self.past
             self.past[done.version] = self.now
+            self.owned[done.version] = dict(self.properties)
 
     def set_rows(self, rows: list[dict[str, Any]], done: Any) -> None:
         assert done.version is not None
@@ -313,6 +318,30 @@ class Life(RuleBasedStateMachine):
         for version in done.versions:
             self.landed(entries[version])
 
+    @rule(who=WHO, data=st.data())
+    def restore(self, who: int, data: Any) -> None:
+        there = [v for v in self.past if v not in self.gone]
+        if self.format not in MAINTAINED or not there:
+            return
+        version = data.draw(st.sampled_from(there))
+        same = (self.past[version], self.owned[version]) == (self.now, self.properties)
+        done = self.handles[who].restore(version)
+        self.now, self.properties = self.past[version], dict(self.owned[version])
+        assert done.version is not None or same
+        if done.version is not None:
+            self.landed(done)
+
+    @rule(who=WHO, mode=st.sampled_from(["full", "lite"]))
+    def vacuum(self, who: int, mode: str) -> None:
+        if self.format not in MAINTAINED:
+            return
+        done = self.handles[who].vacuum(0, mode=mode, enforce_retention_duration=False)
+        assert not done.failed
+        self.gone |= set(self.past)
+        entries = {e.version: e for e in self.handles[who].history(limit=2)}
+        for version in done.versions:
+            self.landed(entries[version])
+
     @rule(who=WHO)
     def add_column(self, who: int) -> None:
         name = next((c for c in EXTRA if c not in self.now.columns), None)
@@ -346,9 +375,10 @@ class Life(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def travel(self, data: Any) -> None:
-        if not self.past:
+        there = [v for v in self.past if v not in self.gone]
+        if not there:
             return
-        version = data.draw(st.sampled_from(list(self.past)))
+        version = data.draw(st.sampled_from(there))
         then = self.past[version]
         table = bh.open(self.uri, format=self.format, version=version)
         assert table.schema.names == then.columns
@@ -357,11 +387,13 @@ class Life(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def changes(self, data: Any) -> None:
-        order = list(self.past)
+        order = [v for v in self.past if v not in self.gone]
         if not order:
             return
         first = data.draw(st.integers(0, len(order) - 1))
         last = data.draw(st.integers(first, len(order) - 1))
+        if not first and self.gone:  # what it is compared with is gone
+            return
         table = bh.open(self.uri, format=self.format)
         found = table.changes(order[first], order[last]).to_arrow().to_pylist()
         columns = self.past[order[last]].columns
