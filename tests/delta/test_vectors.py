@@ -210,7 +210,6 @@ def test_features_in_use_refuse_writes(raw, delta):
     mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "x"}
     cases = [
         ((1, 4), {"delta.generationExpression": "y"}, {}, "generatedColumns"),
-        ((1, 4), {}, {"delta.enableChangeDataFeed": "true"}, "changeDataFeed"),
         ((2, 5), mapped, {"delta.columnMapping.mode": "name"}, "columnMapping"),
         ((1, 6), {"delta.identity.start": 1}, {}, "identityColumns"),
     ]
@@ -239,8 +238,8 @@ def test_properties_that_ask_for_features_are_refused(tmp_path):
         with pytest.raises(UnsupportedFeatureError, match=key):
             bh.create(path, pa.schema([("x", pa.int64())]), properties={key: value})
     bh.create(path, pa.schema([("x", pa.int64())]), properties={"delta.enableDeletionVectors": "false", "own": "1"})
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableChangeDataFeed"):
-        bh.open(path).set_properties({"delta.enableChangeDataFeed": "true"})
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableInCommitTimestamps"):
+        bh.open(path).set_properties({"delta.enableInCommitTimestamps": "true"})
     assert bh.open(path).version == 0
 
 

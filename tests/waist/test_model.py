@@ -402,7 +402,11 @@ class Life(RuleBasedStateMachine):
         for r in found:
             assert r["_commit_version"] in order[first : last + 1]
             one = zeroless([{c: r[c] for c in columns}])
-            left = left + one if r["_change_type"] == "insert" else left - one
+            if r["_change_type"] in ("insert", "update_postimage"):
+                left.update(one)
+            else:
+                left.subtract(one)
+        left = +left if all(n >= 0 for n in left.values()) else left
         assert left == zeroless(list(self.past[order[last]].rows))
 
     @invariant()
@@ -464,6 +468,10 @@ def live(format: str, properties: dict[str, str], examples: int, steps: int) -> 
 
 def test_random_lives(format_name, properties):
     live(format_name, properties, 8, 14)
+
+
+def test_random_lives_with_change_files():
+    live("delta", {"delta.enableChangeDataFeed": "true"}, 8, 14)
 
 
 @pytest.mark.slow

@@ -21,9 +21,11 @@ from boathouse.table.snapshot import Snapshot
 
 
 class Changes:
-    """The rows that commits inserted and deleted; nothing is read before a method is called.
+    """The rows that commits changed; nothing is read before a method is called.
 
-    The table's columns are followed by `_change_type` (insert or delete), `_commit_version` and `_commit_timestamp`.
+    The table's columns are followed by `_change_type`, `_commit_version` and `_commit_timestamp`. A change is an insert
+    or a delete, and where the commit recorded its changes (Delta with `delta.enableChangeDataFeed`) also an
+    update_preimage or update_postimage.
     """
 
     def __init__(

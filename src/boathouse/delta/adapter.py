@@ -16,6 +16,8 @@ from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from boathouse.delta.maintain import DeltaRetention
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
@@ -67,10 +69,11 @@ class DeltaTable(DeltaSnapshot):
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
-        from boathouse.delta import write
+        from boathouse.delta import change_data, write
 
         spec, conditions = self.partitioning.current, write.conditions(self)
-        return write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
+        context = write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
+        return change_data.recording(context) if change_data.is_recorded(self) else context
 
     def newest(self) -> DeltaTable:
         return newest(self)
@@ -104,6 +107,11 @@ class DeltaTable(DeltaSnapshot):
         from boathouse.delta import transaction
 
         transaction.published(attempt, self.context, self)
+
+    def change_files(self, version: Version) -> pa.Table | None:
+        from boathouse.delta import change_data
+
+        return change_data.change_files(self, version)
 
     def find_write(self, write_id: str) -> Version | None:
         from boathouse.delta import history

@@ -9,7 +9,15 @@ from typing import Any, Final
 from boathouse.bits import entropy
 from boathouse.delta.schema import field_json
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.table.change import AddColumn, AddFiles, Change, CreateTable, RestoreTo, SetProperties
+from boathouse.table.change import (
+    AddChangeFiles,
+    AddColumn,
+    AddFiles,
+    Change,
+    CreateTable,
+    RestoreTo,
+    SetProperties,
+)
 from boathouse.types import Field
 
 Action = dict[str, Any]
@@ -122,6 +130,7 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
     metrics: dict[str, int] = {}
     if operation in ("DELETE", "UPDATE", "MERGE"):
         metrics = _row_metrics(change, operation, len(files), gone) | _vector_metrics(operation, marked, removes)
+        metrics["numAddedChangeFiles"] = sum(e.outcomes.num_rows for e in change.all(AddChangeFiles))
     elif (restored := change.edit(RestoreTo)) is not None:
         metrics = _restore_metrics(restored, adds, removes)
     elif operation.startswith("VACUUM"):

@@ -83,10 +83,15 @@ class Entry:
             for document in _documents(self.lines[start : start + _CHUNK], self.uri):
                 for kind in ("add", "remove"):
                     if (action := document.get(kind)) is not None:
-                        if not isinstance(action, dict) or not isinstance(action.get("path"), str):
-                            raise CorruptTableError(f"an {kind} action has no path", where=self.uri)
+                        check_path(kind, action, self.uri)
                         check_vector(action.get("deletionVector"), self.uri)
                         yield kind == "add", action
+
+
+def check_path(kind: str, action: Any, uri: str) -> None:
+    """Raises CorruptTableError for an action on a file without its path."""
+    if not isinstance(action, dict) or not isinstance(action.get("path"), str):
+        raise CorruptTableError(f"an {kind} action has no path", where=uri)
 
 
 def check_vector(vector: Any, uri: str) -> None:

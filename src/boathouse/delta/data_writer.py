@@ -129,7 +129,7 @@ class DeltaFileWriter:
         self._files = files
         self._values = tuple(to_physical(partition.get(f.id), f.type) for f in files.fields)
         self._texts = tuple(text_of(v, f.type) for v, f in zip(self._values, files.fields))
-        self._path = _path(files.names, self._texts, files.codec)
+        self._path = _path(files, self._texts)
         self._stats = StatsCollector(files.leaves)
         context = files.context
         self._writer = ParquetWriter(context.files, f"{context.directory}/{self._path}", files.layout, files.options)
@@ -159,8 +159,10 @@ def data_schema(schema: Schema, spec: PartitionSpec) -> Schema:
     return Schema(tuple(f for f in schema if f.name not in constant))
 
 
-def _path(names: Sequence[str], texts: Sequence[str | None], codec: str) -> str:
-    """The file's raw path below the table's root."""
-    suffix = _SUFFIX.get(codec.lower(), f".{codec.lower()}")
-    name = f"part-00000-{entropy.current().uuid4()}.c000{suffix}.parquet"
-    return "/".join([*(paths.partition_folder(n, t) for n, t in zip(names, texts)), name])
+def _path(files: DeltaFiles, texts: Sequence[str | None]) -> str:
+    """The file's raw path below the table's root; files of another kind have a folder and a prefix of their own."""
+    codec, options = files.codec.lower(), files.context.options
+    suffix = _SUFFIX.get(codec, f".{codec}")
+    name = f"{options.get('prefix', 'part')}-00000-{entropy.current().uuid4()}.c000{suffix}.parquet"
+    folders = [options["folder"]] if "folder" in options else []
+    return "/".join([*folders, *(paths.partition_folder(n, t) for n, t in zip(files.names, texts)), name])

@@ -5,7 +5,7 @@ Every other feature is refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,7 +57,7 @@ _TABLE: Final = (
     Feature("appendOnly", False, True, True, (1, 2)),
     Feature("invariants", False, True, True, (1, 2), _has_field_key("delta.invariants")),
     Feature("checkConstraints", False, True, True, (1, 3), _has_prefix(CONSTRAINT)),
-    Feature("changeDataFeed", False, True, False, (1, 4), _is_true("delta.enableChangeDataFeed")),
+    Feature("changeDataFeed", False, True, True, (1, 4), _is_true("delta.enableChangeDataFeed")),
     Feature("generatedColumns", False, True, False, (1, 4), _has_field_key("delta.generationExpression")),
     Feature("columnMapping", True, True, False, (2, 5), _mapped),
     Feature("identityColumns", False, True, False, (1, 6), _has_field_key("delta.identity.start")),
@@ -82,7 +82,10 @@ _TABLE: Final = (
     Feature("variantShredding-preview", True, False, False),
 )
 FEATURES: Final[Mapping[str, Feature]] = {f.name: f for f in _TABLE}
-_TURNED_ON_BY: Final = {"delta.enableDeletionVectors": "deletionVectors"}
+_TURNED_ON_BY: Final = {
+    "delta.enableDeletionVectors": "deletionVectors",
+    "delta.enableChangeDataFeed": "changeDataFeed",
+}
 """The property that, if true, needs a feature."""
 _ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz"}
 
@@ -138,9 +141,8 @@ def lowest_protocol(schema: Schema, properties: Mapping[str, object] = {}) -> di
     """The lowest protocol action that supports a new table with this schema and these properties."""
     needed = ["timestampNtz"] if any(f.type == TIMESTAMP_NTZ for _, f in schema.walk()) else []
     needed += _asked_for({k: text_of(v) for k, v in properties.items()})
-    if not needed:
-        return {"minReaderVersion": 1, "minWriterVersion": 2}
-    return _with_features(Protocol(1, 2), needed)
+    lowest = Protocol(1, 2)
+    return _raised(lowest, needed) if needed else {"minReaderVersion": 1, "minWriterVersion": 2}
 
 
 def upgraded(protocol: Protocol, metadata: Metadata, other: Protocol | None = None) -> dict[str, Any] | None:
@@ -151,8 +153,11 @@ def upgraded(protocol: Protocol, metadata: Metadata, other: Protocol | None = No
     more = [] if other is None else [*writer_features(other), *other.reader_features]
     wanted = dict.fromkeys([*_asked_for(metadata.configuration), *(_ALIASES.get(n, n) for n in more)])
     needed = [name for name in wanted if not supports(protocol, name)]
-    if not needed:
-        return None
+    return _raised(protocol, needed) if needed else None
+
+
+def _raised(protocol: Protocol, needed: Sequence[str]) -> dict[str, Any]:
+    """The protocol with these features: an older version that implies them, or else the lists of features."""
     legacy = [f.legacy for name in needed if (f := FEATURES[name]).legacy is not None]
     if len(legacy) < len(needed) or protocol.min_writer >= MAX_WRITER:
         return _with_features(protocol, needed)

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, text_of
+from boathouse.delta.change_data import FEED
+from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, upgraded
@@ -40,6 +42,7 @@ from boathouse.errors import (
 )
 from boathouse.table.attempt import Attempt, Follows, Winner
 from boathouse.table.change import (
+    AddChangeFiles,
     AddColumn,
     AddFiles,
     Change,
@@ -64,6 +67,7 @@ Action = dict[str, Any]
 _EDITS: Final = (
     CreateTable,
     AddFiles,
+    AddChangeFiles,
     RemoveFiles,
     RemoveAll,
     SetDeletes,
@@ -118,7 +122,8 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
     added = [{"add": a} for a in (*marks, *_adds(change))]
     info = {"commitInfo": commit_info(change, newest, now, added, removed)}
-    updates = (info, *actions, *removed, *added)
+    recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in _change_files(e)]
+    updates = (info, *actions, *removed, *added, *recorded)
     body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
     number = 0 if newest is None else newest.version + 1
     return Attempt(
@@ -151,6 +156,8 @@ def _metadata_actions(change: Change, newest: DeltaSnapshot) -> list[Action]:
     target = restored.target if restored is not None else newest
     assert isinstance(target, DeltaSnapshot)
     stated = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri)
+    if stated.flag(FEED):
+        check_feed(stated.schema, newest.location.uri)
     protocol = upgraded(newest.protocol, stated, target.protocol)
     found: list[Action] = [] if protocol is None else [{"protocol": protocol}]
     return found if metadata is None else [*found, {"metaData": metadata}]
@@ -253,6 +260,12 @@ def _remove_actions(units: pa.Table, now: int, data_change: bool) -> Iterator[Ac
             if native[key] is not None:
                 action[key] = dict(native[key]) if key == "tags" else native[key]
         yield action
+
+
+def _change_files(edit: AddChangeFiles) -> Iterator[Action]:
+    for row in edit.outcomes.select(["size", "native"]).to_pylist():
+        values = dict(row["native"]["partitionValues"] or ())
+        yield {"path": row["native"]["path"], "partitionValues": values, "size": row["size"], "dataChange": False}
 
 
 def _adds(change: Change) -> Iterator[Action]:

@@ -9,6 +9,8 @@ from typing import Any, Final
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy
 from boathouse.delta.actions import Metadata, Protocol, text_of
+from boathouse.delta.change_data import FEED
+from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
 from boathouse.delta.features import check_write, lowest_protocol, supports
@@ -37,18 +39,19 @@ _PROPERTIES: Final = frozenset(
     """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval
     delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
-    delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.isolationLevel delta.logRetentionDuration
+    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup
+    delta.isolationLevel delta.logRetentionDuration
     delta.parquet.compression.codec delta.parquet.format.version delta.sampleRetentionDuration
     delta.setTransactionRetentionDuration
     delta.targetFileSize delta.tuneFileSizesForRewrites""".split()  # noqa: SIM905
 )
 _OFF: Final = frozenset(
-    """delta.enableChangeDataFeed delta.enableRowTracking delta.enableTypeWidening
+    """delta.enableRowTracking delta.enableTypeWidening
     delta.enableInCommitTimestamps delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
 )
 _FLAGS: Final = frozenset(
     """delta.appendOnly delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
-    delta.enableDeletionVectors""".split()  # noqa: SIM905
+    delta.enableChangeDataFeed delta.enableDeletionVectors""".split()  # noqa: SIM905
 )
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
 _UNSAFE_STORES: Final = ("file", "s3")
@@ -59,6 +62,8 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
     if table.profile is not None:
         raise UnsupportedFeatureError(f"the profile {table.profile!r} of Delta tables is not offered", where=where)
     check_names(table.schema.fields, "", where)
+    if text_of(table.properties.get(FEED, "")).lower() == "true":
+        check_feed(table.schema, where)
     schema = parse_schema(schema_json(without_mapping(table.schema)), where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
     stored = to_parquet_schema(data_schema(schema, spec))

@@ -21,6 +21,8 @@ from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
@@ -102,6 +104,9 @@ class IcebergTable(IcebergSnapshot):
 
     def published(self, attempt: Attempt, change: Change) -> None:
         write_hint(attempt, self.context)
+
+    def change_files(self, version: Version) -> pa.Table | None:
+        """The format has none."""
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         from boathouse.iceberg import history

@@ -19,6 +19,8 @@ from boathouse.types import Partitioning, Schema
 from boathouse.types.partitioning import UNPARTITIONED
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
@@ -106,6 +108,9 @@ class LanceTable(LanceSnapshot):
 
     def published(self, attempt: Attempt, change: Change) -> None:
         """Nothing to do: the newest manifest is found by listing, never by the hint."""
+
+    def change_files(self, version: Version) -> pa.Table | None:
+        """The format has none."""
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         from boathouse.lance import history

@@ -1,4 +1,5 @@
-"""Changes between versions: the rows that each commit inserted or deleted, from the files of neighbouring versions.
+"""Changes between versions: the rows that each commit recorded as changed; where it recorded none, those that it
+inserted or deleted, from the files of neighbouring versions.
 
 Rows that a commit only carried over to another file are an insert and a delete of the same row in one commit: they
 cancel out. A commit that is known to change no row, such as a compaction, is not read at all.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from boathouse import registry
 from boathouse.bits.names import Names
@@ -22,9 +25,9 @@ from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES, COMMIT_TIMEST
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import HistoryEntry, MapFunction, Snapshot
 from boathouse.table.tally import Tally
-from boathouse.table.tasks import ReadSpec
+from boathouse.table.tasks import ReadColumn, ReadSpec
 from boathouse.table.units import EQUALITY
-from boathouse.types import DataType, FixedSizeListType, ListType, MapType, StructType
+from boathouse.types import STRING, DataType, FixedSizeListType, ListType, MapType, StructType
 
 DELETE, INSERT = "delete", "insert"
 _SHOWN = 10
@@ -40,20 +43,31 @@ class CommitChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedChanges:
+    """The rows that one commit recorded as changed: `units` are FILES with `_change_type` as a column."""
+
+    entry: HistoryEntry
+    units: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class ChangesPlan:
     """The changes of some commits, oldest first. `read` reads all columns; `output` are those to return."""
 
     read: ReadSpec
     output: tuple[str, ...]
     empty: ScanPlan
-    commits: tuple[CommitChanges, ...]
+    commits: tuple[CommitChanges | RecordedChanges, ...]
 
     def rows(self, engine: Engine) -> Rel:
         """The changed rows with the columns of CHANGES, commit by commit, deletes first."""
         parts = [part for commit in self.commits for part in self._of(commit, engine)]
         return engine.union(parts) if parts else engine.scan(self._nothing())
 
-    def _of(self, commit: CommitChanges, engine: Engine) -> Iterator[Rel]:
+    def _of(self, commit: CommitChanges | RecordedChanges, engine: Engine) -> Iterator[Rel]:
+        if isinstance(commit, RecordedChanges):
+            yield engine.scan(self._recorded(commit))
+            return
         lost, gained = commit.lost, commit.gained
         if lost.any and gained.any:
             whole = tuple(c.name for c in self.read.columns if c.name in self.read.output)
@@ -75,6 +89,20 @@ class ChangesPlan:
         keys = EQUALITY in rows.deletes.column("kind").to_pylist()
         read = replace(self._read(output, keys), constants=known, version=rows.version)
         return ScanPlan.of(read, rows.units, rows.deletes, read.where, Tally())
+
+    def _recorded(self, commit: RecordedChanges) -> ScanPlan:
+        entry = commit.entry
+        read = self._read(self.output)
+        kind = ReadColumn(CHANGE_TYPE, STRING, False, (CHANGE_TYPE,))
+        known = {COMMIT_VERSION: entry.version, COMMIT_TIMESTAMP: entry.timestamp_ms * 1000}
+        read = replace(
+            read,
+            columns=(*read.columns, kind),
+            output=(*self.output, CHANGE_TYPE),
+            hidden=(COMMIT_VERSION, COMMIT_TIMESTAMP),
+            constants=known,
+        )
+        return ScanPlan.of(read, commit.units, self.empty.deletes, read.where, Tally())
 
     def _nothing(self) -> ScanPlan:
         return self.empty.narrowed(self.empty.units, self._read(self.output))
@@ -111,9 +139,12 @@ def plan_changes(
     output = end.schema.names if columns is None else tuple(columns)
     read = replace(last.read, where=where)
     plans = _Plans(end, last, map)
-    commits = []
+    commits: list[CommitChanges | RecordedChanges] = []
     for entry in _entries(end, start):
         if not entry.data_change or entry.version is None:
+            continue
+        if (recorded := end.change_files(entry.version)) is not None:
+            commits.append(RecordedChanges(entry, recorded))
             continue
         before = None if entry.parent is None else plans.at(entry.parent)
         lost, gained = compare(before, plans.at(entry.version))

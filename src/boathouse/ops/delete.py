@@ -31,7 +31,7 @@ class Delete:
         bound = TRUE if self.where is None else bound_or_none(start, self.where)
         if bound is None:
             return self._by_rows(start)
-        rows = removal(start, bound, start.context(), "delete")
+        rows = removal(start, bound, start.context(changes=True), "delete")
         parameters = {"predicate": "true" if self.where is None else self.where}
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
@@ -50,8 +50,9 @@ class Delete:
         """With a predicate that only the engine evaluates: it sees every row."""
         snapshot, engine = start.snapshot, start.engine
         plan = target_rows(start, None, "delete")
-        rel = engine.project(engine.scan(plan), marked(snapshot.schema, DELETE), self.where)
-        changes = RowChanges(start, plan, rel, start.context())
+        context = start.context(changes=True)
+        rel = engine.project(engine.scan(plan), marked(snapshot.schema, DELETE, context), self.where)
+        changes = RowChanges(start, plan, rel, context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             return changes.planned("delete", outcomes, None, {"predicate": self.where or "true"})

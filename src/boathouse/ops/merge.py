@@ -14,12 +14,13 @@ from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.assign import assigned, cast
 from boathouse.ops.evolve import evolution
 from boathouse.ops.merge_bounds import target_predicate
-from boathouse.ops.row_changes import RowChanges, marked, target_rows
+from boathouse.ops.row_changes import RowChanges, before, marked, target_rows
 from boathouse.ops.tasks.sink import ACTION, DELETE, INSERT, UPDATE
 from boathouse.ops.write import Planned, Source, Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.engine import JoinType, Rel
 from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.table.tasks import WriteContext
 from boathouse.types import Field, Schema
 
 When = Literal["matched", "not matched", "not matched by source"]
@@ -69,8 +70,8 @@ class Merge:
             schemas = (snapshot.schema, self.source.schema)
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
         plan = target_rows(start, bound, "merge", self._marks)
-        context = start.context(edits)
-        changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context.schema), context)
+        context = start.context(edits, changes=True)
+        changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context), context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             return changes.planned("merge", outcomes, bound, {"predicate": self.on}, edits)
@@ -90,20 +91,21 @@ class Merge:
             self._pinned.append(start.engine.pin(self.source.rel))
         return self._pinned[0]
 
-    def _program(self, start: Start, target: Rel, source: Rel, schema: Schema) -> Rel:
+    def _program(self, start: Start, target: Rel, source: Rel, context: WriteContext) -> Rel:
         """The rows of the sink: one for each pair, or row without a partner, to which a clause applies."""
-        engine, names = start.engine, tuple(map(quote, self.sides))
+        engine, names, schema = start.engine, tuple(map(quote, self.sides)), context.schema
         if [(c.when, c.action, c.where) for c in self.clauses] == [("matched", "delete", None)]:
             # A row that several source rows match is deleted once.
             rows = engine.join(target, source, self.on, "semi", self.sides)
-            return engine.project(rows, marked(start.snapshot.schema, DELETE))
+            return engine.project(rows, marked(start.snapshot.schema, DELETE, context))
         pairs = engine.join(target, source, self.on, self._join, self.sides)
         fires = [self._fires(c, names) for c in self.clauses]
         values = [self._values(c, start.snapshot.schema, schema) for c in self.clauses]
         columns = [(f.name, _case(fires, [v[f.name] for v in values])) for f in schema]
         actions = [f"'{ {'update': UPDATE, 'delete': DELETE, 'insert': INSERT}[c.action] }'" for c in self.clauses]
         marks = [(ACTION, _case(fires, actions)), (UNIT, f"{names[0]}.{UNIT}"), (POSITION, f"{names[0]}.{POSITION}")]
-        return engine.project(pairs, [*columns, *marks], " OR ".join(f"({f})" for f in fires))
+        old = before(start.snapshot.schema, context, f"{names[0]}.")
+        return engine.project(pairs, [*columns, *marks, *old], " OR ".join(f"({f})" for f in fires))
 
     @property
     def _join(self) -> JoinType:

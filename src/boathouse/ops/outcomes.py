@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from boathouse.errors import BoathouseError
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import DATA_FILE, DELETE_FILE
+from boathouse.table.units import CHANGE_FILE, DATA_FILE, DELETE_FILE
 
 
 def settle(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteContext) -> pa.Table:
@@ -28,6 +28,11 @@ def data_files(outcomes: pa.Table) -> pa.Table:
     return outcomes.filter(pc.equal(outcomes.column("kind"), DATA_FILE))
 
 
+def change_files(outcomes: pa.Table) -> pa.Table:
+    """The OUTCOMES rows of files of changed rows."""
+    return outcomes.filter(pc.equal(outcomes.column("kind"), CHANGE_FILE))
+
+
 def deletions(outcomes: pa.Table) -> pa.Table:
     """The OUTCOMES rows with the deleted rows of each unit."""
     return outcomes.filter(pc.equal(outcomes.column("kind"), DELETE_FILE))
@@ -39,8 +44,8 @@ def total(outcomes: pa.Table | None, column: str) -> int:
 
 
 def discard(outcomes: pa.Table, context: WriteContext) -> None:
-    """Removes data files that no commit refers to; one that cannot be removed is a harmless orphan."""
-    files = data_files(outcomes)
+    """Removes files that no commit refers to; one that cannot be removed is a harmless orphan."""
+    files = pa.concat_tables([data_files(outcomes), change_files(outcomes)])
     parts = (part["path"] for row in files.column("parts").to_pylist() for part in row or ())
     for path in {*files.column("path").to_pylist(), *parts}:
         try:

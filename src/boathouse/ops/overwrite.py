@@ -14,10 +14,20 @@ from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
 from boathouse.ops.evolve import evolution
 from boathouse.ops.held import held
-from boathouse.ops.outcomes import data_files
+from boathouse.ops.outcomes import change_files, data_files
 from boathouse.ops.rewrite import removal
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
-from boathouse.table.change import AddFiles, CreateTable, Edit, Operation, ReadSet, RemoveAll, ReplaceSchema, SchemaEdit
+from boathouse.table.change import (
+    AddChangeFiles,
+    AddFiles,
+    CreateTable,
+    Edit,
+    Operation,
+    ReadSet,
+    RemoveAll,
+    ReplaceSchema,
+    SchemaEdit,
+)
 from boathouse.table.engine import Engine
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import ScanPlan
@@ -84,19 +94,23 @@ class OverwriteWhere:
     def plan(self, start: Start) -> WritePlan:
         bound = bind_predicate(self.where, start.snapshot.schema, start.zone)
         added = evolution(start.snapshot.schema, self.source.schema) if self.merge_schema else ()
-        context = start.context(added)
+        context = start.context(added, changes=True)
         rule = Rule("the overwrite condition", bound, "widen the condition, or filter the data")
         rows = row_work(self.source, replace(context, rules=(*context.rules, rule)))
         if start.options.dry_run:
             return WritePlan((), lambda outcomes: Planned(None))
         gone = removal(start, bound, context, "overwrite")
+        # Either both the removed and the new rows are in change files, or neither.
+        rows = replace(rows, context=replace(rows.context, changes=gone.work.context.changes))
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             taken = gone.taken(outcomes[1])
-            files = data_files(outcomes[0])
+            files, changes = data_files(outcomes[0]), change_files(outcomes[0])
             edits: tuple[Edit, ...] = (*added, *taken.edits())
             if files.num_rows:
                 edits = (*edits, AddFiles(files))
+            if changes.num_rows:
+                edits = (*edits, AddChangeFiles(changes))
             if not edits and start.options.txn is None:
                 return Planned(None)
             parameters = {"predicate": str(self.where)}

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.expr.tree import Expr
-from boathouse.ops.outcomes import data_files, deletions
+from boathouse.ops.outcomes import change_files, data_files, deletions
 from boathouse.ops.row_changes import check_names
 from boathouse.ops.tasks.delete import DeleteTask, delete_rows
 from boathouse.ops.write import Start, TaskWork
-from boathouse.table.change import AddFiles, Edit, ReadSet, RemoveFiles, SetDeletes
+from boathouse.table.change import AddChangeFiles, AddFiles, Edit, ReadSet, RemoveFiles, SetDeletes
 from boathouse.table.tasks import WriteContext
 
 
@@ -35,9 +35,11 @@ class TakenOut:
             edits.append(RemoveFiles(self.removed))
         if self.changed.num_rows:
             edits.append(SetDeletes(self.changed, self.vectors))
-        added = data_files(self.outcomes)
+        added, changes = data_files(self.outcomes), change_files(self.outcomes)
         if added.num_rows:
             edits.append(AddFiles(added))
+        if changes.num_rows:
+            edits.append(AddChangeFiles(changes))
         return tuple(edits)
 
 
@@ -79,8 +81,12 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     assert certain is not None
     # The rows of units with deletes that are not counted are counted by reading them.
     certain = pc.and_(certain, pc.is_valid(plan.units.column("deleted")))
-    rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
     rewrite = snapshot.capabilities.deletes == "copy-on-write"
+    if context.changes is not None and not (rewrite and pc.any(pc.invert(certain)).as_py()):
+        context = replace(context, changes=None)  # removed units and vectors say which rows are deleted
+    if context.changes is not None:
+        certain = pc.and_(certain, False)  # where there are change files, they name every deleted row
+    rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
     if rest.units.num_rows and rewrite:
         check_names(snapshot)
         snapshot.check_rewritable(operation)

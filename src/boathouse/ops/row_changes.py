@@ -17,11 +17,20 @@ from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import ConstraintViolationError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.tree import TRUE, Expr
-from boathouse.ops.outcomes import data_files, deletions
+from boathouse.ops.outcomes import change_files, data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
-from boathouse.ops.tasks.sink import ACTION
+from boathouse.ops.tasks.sink import ACTION, BEFORE
 from boathouse.ops.write import Planned, RowWork, Source, Start, TaskWork, spread_of
-from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles, SchemaEdit, SetDeletes
+from boathouse.table.change import (
+    AddChangeFiles,
+    AddFiles,
+    Edit,
+    Operation,
+    ReadSet,
+    RemoveFiles,
+    SchemaEdit,
+    SetDeletes,
+)
 from boathouse.table.engine import Rel, Sql
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
@@ -69,6 +78,7 @@ class RowChanges:
             edits.append(SetDeletes(touched.filter(pc.invert(whole)), tuple(kept)))
         added = [files for o in outcomes if (files := data_files(o)).num_rows]
         edits += [AddFiles(files) for files in added]
+        edits += [AddChangeFiles(files) for o in outcomes if (files := change_files(o)).num_rows]
         return tuple(edits)
 
     def planned(
@@ -144,10 +154,15 @@ def check_names(snapshot: Snapshot) -> None:
             )
 
 
-def marked(schema: Schema, action: str, values: Mapping[str, str] = {}) -> list[tuple[str, Sql]]:
+def marked(schema: Schema, action: str, context: WriteContext, values: Mapping[str, str] = {}) -> list[tuple[str, Sql]]:
     """The columns of a program in which the same happens to every row: the table's, and the marks of the sink."""
     columns = [(f.name, values.get(f.name, quote(f.name))) for f in schema]
-    return [*columns, (ACTION, f"'{action}'"), (UNIT, UNIT), (POSITION, POSITION)]
+    return [*columns, (ACTION, f"'{action}'"), (UNIT, UNIT), (POSITION, POSITION), *before(schema, context)]
+
+
+def before(schema: Schema, context: WriteContext, side: str = "") -> list[tuple[str, Sql]]:
+    """The columns of a program with the rows as they were, if the table wants change files."""
+    return [(f"{BEFORE}{f.name}", f"{side}{quote(f.name)}") for f in schema] if context.changes is not None else []
 
 
 def matched_twice(where: object) -> ConstraintViolationError:

@@ -35,8 +35,9 @@ class Update:
         plan = target_rows(start, bound, "update")
         values = assigned(self.values, snapshot.schema)
         where = self.where if bound is None else None
-        rel = engine.project(engine.scan(plan), marked(snapshot.schema, UPDATE, values), where)
-        changes = RowChanges(start, plan, rel, start.context())
+        context = start.context(changes=True)
+        rel = engine.project(engine.scan(plan), marked(snapshot.schema, UPDATE, context, values), where)
+        changes = RowChanges(start, plan, rel, context)
         parameters = {} if self.where is None else {"predicate": self.where}
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:

@@ -146,9 +146,14 @@ class Start:
         """The snapshot under its future schema. Raises UnsupportedFeatureError for edits that are not offered."""
         return self.snapshot.evolve(edits) if edits else self.snapshot
 
-    def context(self, edits: Sequence[SchemaEdit] = ()) -> WriteContext:
-        """How files for this table are written, under the schema after these edits."""
-        return writing(self.evolved(edits), self.write_id, self.options, self.zone)
+    def context(self, edits: Sequence[SchemaEdit] = (), changes: bool = False) -> WriteContext:
+        """How files for this table are written, under the schema after these edits.
+
+        With `changes`, for an operation that rewrites files, so that they do not show which rows it changed: change
+        files are written if the table wants them.
+        """
+        context = writing(self.evolved(edits), self.write_id, self.options, self.zone)
+        return context if changes else replace(context, changes=None)
 
     def change(
         self,

@@ -173,6 +173,10 @@ class Snapshot(Target, TableVersion, Protocol):
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         """Commits up to this snapshot, newest first, as far as they are retained."""
 
+    def change_files(self, version: Version) -> pa.Table | None:
+        """FILES of the rows that the commit of a version recorded as changed, `_change_type` in the files, under this
+        schema; None if that commit recorded none."""
+
     def app_version(self, app: str) -> int | None:
         """The newest version that this application recorded with a write (`Change.txn`), or None."""
 

@@ -217,6 +217,9 @@ class ToySnapshot:
 
     def published(self, attempt: Any, change: Any) -> None: ...
 
+    def change_files(self, version: int) -> pa.Table | None:
+        """The format has none."""
+
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         at: Document | None = self.document
         left = -1 if limit is None else limit

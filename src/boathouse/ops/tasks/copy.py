@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
 from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.ops.tasks.change_files import DELETED, ChangeFiles
 from boathouse.ops.tasks.partitioned import PartitionedWriter
 from boathouse.ops.tasks.sink import pickle_error
 from boathouse.registry import tasks
@@ -48,8 +49,14 @@ def copy_rows(task: CopyTask) -> Iterator[pa.RecordBatch]:
         yield from pa.concat_tables([*writer.closed(), failed]).to_batches()
 
 
-def copy_unit(scan: ScanTask, gone: Bitmap | None, context: WriteContext, writer: PartitionedWriter) -> int:
-    """Writes the live rows whose positions are not in `gone`, and counts them.
+def copy_unit(
+    scan: ScanTask,
+    gone: Bitmap | None,
+    context: WriteContext,
+    writer: PartitionedWriter,
+    changes: ChangeFiles | None = None,
+) -> int:
+    """Writes the live rows whose positions are not in `gone`, and counts them; the others go to `changes` as deleted.
 
     By position, since an expression may not be deterministic.
     """
@@ -57,8 +64,12 @@ def copy_unit(scan: ScanTask, gone: Bitmap | None, context: WriteContext, writer
     wanted = to_arrow(context.schema)
     copied = 0
     for batch in tasks(scan.read.format).read(replace(scan, read=replace(scan.read, hidden=(POSITION,)))):
-        stay = batch if lost is None else batch.filter(pc.invert(pc.is_in(batch.column(POSITION), lost)))
-        rows = stay.select(list(scan.read.output))
+        names = list(scan.read.output)
+        leaves = None if lost is None else pc.is_in(batch.column(POSITION), lost)
+        if changes is not None and changes.wanted and leaves is not None:
+            changes.write(conform(batch.filter(leaves).select(names), context.schema), DELETED)
+        stay = batch if leaves is None else batch.filter(pc.invert(leaves))
+        rows = stay.select(names)
         # A change may add columns with its rows: copies are written under the same schema.
         writer.write(rows if rows.schema.equals(wanted) else conform(rows, context.schema))
         copied += stay.num_rows

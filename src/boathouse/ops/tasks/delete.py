@@ -11,6 +11,7 @@ import pyarrow as pa
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.expr.tree import Expr, columns
+from boathouse.ops.tasks.change_files import ChangeFiles
 from boathouse.ops.tasks.copy import copy_unit
 from boathouse.ops.tasks.partitioned import PartitionedWriter
 from boathouse.ops.tasks.sink import pickle_error
@@ -35,26 +36,30 @@ class DeleteTask:
 
 
 def delete_rows(task: DeleteTask) -> Iterator[pa.RecordBatch]:
-    """OUTCOMES: a row of kind delete for each unit that lost rows (`vector` null: all of them), and data files."""
+    """OUTCOMES: a row of kind delete for each unit that lost rows (`vector` null: all of them), data files, and files
+    of the deleted rows if the table wants them."""
     schema = tasks(task.context.format).outcomes_schema(task.context)
-    writer = PartitionedWriter(task.context)
+    writer, changes = PartitionedWriter(task.context), ChangeFiles(task.context)
     found: list[dict[str, object]] = []
     copied = 0
     try:
         for i in range(task.scan.units.num_rows):
-            row, kept = _unit(task, i, writer)
+            row, kept = _unit(task, i, writer, changes)
             copied += kept
             if row is not None:
                 found.append(row)
         found.append({"kind": "metrics", "copied": copied})
-        yield from pa.concat_tables([*writer.finish(), _table(found, schema)]).to_batches()
+        yield from pa.concat_tables([*writer.finish(), *changes.finish(schema), _table(found, schema)]).to_batches()
     except Exception as error:
         writer.abort()
+        changes.abort()
         failed = _table([{"kind": "error", "error": pickle_error(error)}], schema)
-        yield from pa.concat_tables([*writer.closed(), failed]).to_batches()
+        yield from pa.concat_tables([*writer.closed(), *changes.closed(schema), failed]).to_batches()
 
 
-def _unit(task: DeleteTask, i: int, writer: PartitionedWriter) -> tuple[dict[str, object] | None, int]:
+def _unit(
+    task: DeleteTask, i: int, writer: PartitionedWriter, changes: ChangeFiles
+) -> tuple[dict[str, object] | None, int]:
     """The deleted rows of one unit, and how many of its rows were copied."""
     units = task.scan.units.slice(i, 1)
     deletes = deletes_of(units, task.scan.deletes)
@@ -62,12 +67,12 @@ def _unit(task: DeleteTask, i: int, writer: PartitionedWriter) -> tuple[dict[str
     if len(positions) == 0:
         return None, 0
     row = {"kind": DELETE_FILE, "unit": units.column("unit")[0].as_py(), "deleted": len(positions)}
-    if len(positions) == live:
+    if len(positions) == live and not changes.wanted:
         return {**row, "vector": None}, 0
     vector = Bitmap.of(positions)
     kept = 0
     if task.rewrite:
-        kept = copy_unit(replace(task.scan, units=units, deletes=deletes), vector, task.context, writer)
+        kept = copy_unit(replace(task.scan, units=units, deletes=deletes), vector, task.context, writer, changes)
     return {**row, "vector": None if task.rewrite else serialize64(vector)}, kept
 
 

@@ -17,6 +17,7 @@ from boathouse.arrow.conform import conform
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.errors import ConstraintViolationError
+from boathouse.ops.tasks.change_files import AFTER_UPDATE, BEFORE_UPDATE, DELETED, INSERTED, ChangeFiles
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.registry import tasks
 from boathouse.table.metadata_columns import POSITION, UNIT
@@ -27,6 +28,8 @@ ACTION = "boathouse:action"
 INSERT, UPDATE, DELETE, COPY = "insert", "update", "delete", "copy"
 """The values of ACTION: insert, update (a new image) and copy go to data files; update and delete mark (`_unit`,
 `_pos`) as deleted, unless `_unit` is null, as where a whole unit is rewritten."""
+BEFORE = "boathouse:before:"
+"""Before the name of a column: its value in the row as it was, where the table wants change files."""
 _COUNTED = {INSERT: "inserted", UPDATE: "updated", DELETE: "deleted", COPY: "copied"}
 
 
@@ -93,19 +96,24 @@ def sink_batches(
     """
     schema = tasks(context.format).outcomes_schema(context)
     writer = PartitionedWriter(context, gathered_bytes, threads)
-    deleted, rules = DeletedRows(), _Rules(context)
+    deleted, rules, changes = DeletedRows(), _Rules(context), ChangeFiles(context)
     counts = dict.fromkeys(_COUNTED.values(), 0)
     try:
         for batch in batches:
             _route(batch, context, writer, deleted, rules, counts)
+            if changes.wanted:
+                _note(batch, context, changes)
         rules.check()
         metrics = _rows([{"kind": "metrics", **counts}], schema)
-        outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), metrics]
+        outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), *changes.finish(schema), metrics]
     except Exception as error:
         writer.abort()
-        outcomes = [*writer.closed(), _rows([{"kind": "error", "error": pickle_error(error)}], schema)]
+        changes.abort()
+        failed = _rows([{"kind": "error", "error": pickle_error(error)}], schema)
+        outcomes = [*writer.closed(), *changes.closed(schema), failed]
     except BaseException:  # an interrupt: the files will not be reported
         writer.abort(finished=True)
+        changes.abort(finished=True)
         raise
     yield from pa.concat_tables(outcomes).to_batches()
 
@@ -134,11 +142,34 @@ def _route(
         marked = batch.select([UNIT, POSITION]).filter(gone)
         deleted.add(marked.column(0), marked.column(1))
     kept = batch.filter(pc.not_equal(action, DELETE))
-    columns = [n for n in batch.schema.names if n not in (ACTION, UNIT, POSITION)]
-    rows = conform(kept.select(columns), context.schema)
+    rows = conform(kept.select(_new(batch)), context.schema)
     # Copies of existing rows were checked when they were new.
     if rules.hold(rows.filter(pc.not_equal(kept.column(ACTION), COPY)) if context.rules else rows):
         writer.write(rows)
+
+
+def _new(batch: pa.RecordBatch) -> list[str]:
+    """The columns of the rows as they shall be."""
+    return [n for n in batch.schema.names if n not in (ACTION, UNIT, POSITION) and not n.startswith(BEFORE)]
+
+
+def _note(batch: pa.RecordBatch, context: WriteContext, changes: ChangeFiles) -> None:
+    """Writes the changed rows to change files; copied ones are not among them."""
+    if ACTION not in batch.schema.names:
+        changes.write(conform(batch, context.schema), INSERTED)
+        return
+    action = batch.column(ACTION)
+    old = [n for n in batch.schema.names if n.startswith(BEFORE)]
+    for kind, names, change in (
+        (INSERT, _new(batch), INSERTED),
+        (UPDATE, old, BEFORE_UPDATE),
+        (UPDATE, _new(batch), AFTER_UPDATE),
+        (DELETE, old, DELETED),
+    ):
+        rows = batch.filter(pc.equal(action, kind)).select(names)
+        if rows.num_rows:
+            plain = rows.rename_columns([n.removeprefix(BEFORE) for n in names])
+            changes.write(conform(plain, context.schema), change)
 
 
 def _rows(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:

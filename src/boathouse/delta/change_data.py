@@ -1,0 +1,71 @@
+"""The change data feed: files of changed rows, written and found (PROTOCOL.md, "Change Data Files")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from boathouse.delta import paths
+from boathouse.delta.commits import ADD, actions_table, check_path
+from boathouse.delta.features import supports
+from boathouse.delta.files import Lister
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.errors import SchemaError
+from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES
+from boathouse.table.tally import Tally
+from boathouse.table.tasks import WriteContext
+from boathouse.types import STRING, Field, Schema
+
+FEED: Final = "delta.enableChangeDataFeed"
+FOLDER: Final = "_change_data"
+
+
+def is_recorded(snapshot: DeltaSnapshot) -> bool:
+    """Whether writers record changed rows: the table supports the feature, and its property is true."""
+    return supports(snapshot.protocol, "changeDataFeed") and snapshot.metadata.flag(FEED)
+
+
+def recording(context: WriteContext) -> WriteContext:
+    """The context with change files, which lie in a folder of their own and have no statistics."""
+    fields = (*context.schema.fields, Field(CHANGE_TYPE, STRING))
+    options = {**context.options, "folder": FOLDER, "prefix": "cdc", "indexed": 0, "stats_columns": None}
+    changes = replace(context, schema=Schema(fields), conditions=(), rules=(), options=options)
+    return replace(context, changes=changes)
+
+
+def check_names(schema: Schema, where: str) -> None:
+    """Raises SchemaError for a column with a name of the feed's own."""
+    taken = [f.name for f in schema if f.name.lower() in CHANGES]
+    if taken:
+        raise SchemaError(
+            f"the column `{taken[0]}` has a name of the change data feed",
+            where=where,
+            advice=f"rename the column, or leave out {FEED}",
+        )
+
+
+def change_files(snapshot: DeltaSnapshot, version: int) -> pa.Table | None:
+    """FILES of the change files of one commit; None if it has none, so that its adds and removes are its changes.
+
+    Raises CorruptTableError.
+    """
+    uri = snapshot.log.commit_uri(version)
+    storage, key = snapshot.stores.resolve(uri)
+    found: list[dict[str, Any]] = []
+    for line in storage.get(key).splitlines():
+        if line.startswith(b'{"cdc":') or b'"cdc"' in line:
+            action = orjson.loads(line).get("cdc")
+            if action is not None:
+                check_path("cdc", action, uri)
+                found.append(action)
+    if not found:
+        return None
+    batch = actions_table(found, ADD, uri).combine_chunks().to_batches()[0]
+    lister = Lister.of(snapshot, (), None, Tally())
+    units = pa.array(np.arange(batch.num_rows))
+    live = np.ones(batch.num_rows, bool)
+    return pa.Table.from_batches(lister.emit(units, batch, paths.keys_of(batch.column("path"), lister.root), live))
