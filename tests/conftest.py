@@ -20,6 +20,7 @@ settings.register_profile("boathouse", deadline=None)
 settings.load_profile("boathouse")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items):
     """Where two processes share the tests, one of them has all that need Spark, and so the one session."""
     for item in items:
