@@ -22,7 +22,7 @@ BEGIN, END = "<!-- state: begin -->\n", "<!-- state: end -->\n"
 OPERATIONS = {
     "append": "append", "overwrite": "overwrite, also only of the rows that match a condition", "delete": "delete",
     "add_column": "add columns", "set_properties": "set properties", "update": "update", "merge": "merge",
-    "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
+    "upsert": "upsert", "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
     "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",
 }  # fmt: skip
 _OF_DELTA = ("vacuum", "restore")

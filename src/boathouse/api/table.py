@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, flag, located, texts
+from boathouse.api.arguments import errors_at, flag, located, names, texts
 from boathouse.api.changes import Changes
 from boathouse.api.conditions import condition, condition_text
 from boathouse.api.constraints import Constraints
@@ -23,6 +23,7 @@ from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError, SchemaError
+from boathouse.expr.identifiers import quote
 from boathouse.expr.tree import Expr
 from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
@@ -274,6 +275,40 @@ class Table(Maintenance, Constraints):
             return self._run(engine, merge, options, True)
 
         return MergeBuilder(self.uri, run, lambda clauses: Merge(rows, matches, clauses, sides, merge_schema))
+
+    def upsert(
+        self,
+        source: Any,
+        on: str | Sequence[str],
+        merge_schema: bool = False,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+        target_file_bytes: int | None = None,
+        isolation: Isolation | None = None,
+    ) -> WriteResult:
+        """Updates the rows that have the same values as a row of `source` in the columns `on`, and inserts the others:
+        the short form of a merge. As there, rows with null in one of these columns match no row.
+
+        Raises ConstraintViolationError if two rows of `source` have the same values in `on`, ColumnNotFoundError, and
+        what `merge` raises.
+        """
+        with errors_at(self.uri):
+            columns = names("on", [on] if isinstance(on, str) else on)
+            if not columns:
+                raise InvalidArgumentError("on=[] names no column", advice="name the columns that identify a row")
+            equal = " AND ".join(f"target.{quote(c)} = source.{quote(c)}" for c in columns)
+        merge = self.merge(source, equal, merge_schema=merge_schema).when_matched_update_all()
+        return merge.when_not_matched_insert_all().execute(
+            message=message,
+            metadata=metadata,
+            txn=txn,
+            dry_run=dry_run,
+            target_file_bytes=target_file_bytes,
+            isolation=isolation,
+        )
 
     @located
     def add_column(
