@@ -26,6 +26,17 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+    if "BOATHOUSE_THOROUGH" not in os.environ:
+        _with_fewer_examples(items)
+
+
+def _with_fewer_examples(items):
+    """A quarter of the examples that random tests ask for, but at least 10; `./run slow` tries them all."""
+    for test in {getattr(item, "obj", None) for item in items}:
+        asked = getattr(test, "_hypothesis_internal_use_settings", None)
+        if asked is not None and asked.max_examples > 10:
+            fewer = max(10, asked.max_examples // 4)
+            test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)
 
 
 @pytest.fixture(scope="session")

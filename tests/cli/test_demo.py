@@ -53,6 +53,8 @@ def cache(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_the_whole_demo_in_a_process_of_its_own(cache, tmp_path):
     target = tmp_path / "made"
     env = os.environ | {"BOATHOUSE_CACHE": str(cache), "PIP_NO_INDEX": "1"}

@@ -107,7 +107,7 @@ def strict(text: str):
     return json.loads(text, parse_constant=refuse)
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", ["delta", *(pytest.param(f, marks=pytest.mark.slow) for f in ("iceberg", "lance"))])
 def test_json_has_no_nan(process, tmp_path, format):
     values = [float("nan"), float("inf"), float("-inf"), -0.0, 1.5, None]
     nested = pa.array([{"l": [v]} for v in values], pa.struct([("l", pa.list_(pa.float32()))]))
@@ -122,7 +122,7 @@ def test_json_has_no_nan(process, tmp_path, format):
 
 
 @pytest.mark.parametrize("arguments", [["head", "-n", "100000", "--json"], ["head", "-n", "100000"], ["info"]])
-@pytest.mark.parametrize("reads", [0, 10])
+@pytest.mark.parametrize("reads", [0, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_closed_pipe_ends_quietly_with_0(tmp_path, arguments, reads):
     bh.write(pa.table({"id": range(100_000), "text": ["x" * 50] * 100_000}), str(tmp_path / "t"))
     command = [sys.executable, "-m", "boathouse.cli", arguments[0], str(tmp_path / "t"), *arguments[1:]]

@@ -82,20 +82,20 @@ def test_an_append_writes_new_names_only(make):
 def test_a_lost_race_is_prepared_again_with_the_same_manifest(make, monkeypatch):
     table, eyes = make(DATA)
     rival = bh.open(str(eyes.root))
-    from boathouse.iceberg import adapter
+    from boathouse.iceberg import transaction
 
-    inner, attempts = adapter.transaction.prepare, []
+    inner, attempts = transaction.prepare, []
 
     def prepare(change, head):
         attempt = inner(change, head)
         attempts.append(attempt)
         if len(attempts) == 1:
-            monkeypatch.setattr(adapter.transaction, "prepare", inner)
+            monkeypatch.setattr(transaction, "prepare", inner)
             rival.append(rows(50))
-            monkeypatch.setattr(adapter.transaction, "prepare", prepare)
+            monkeypatch.setattr(transaction, "prepare", prepare)
         return attempt
 
-    monkeypatch.setattr(adapter.transaction, "prepare", prepare)
+    monkeypatch.setattr(transaction, "prepare", prepare)
     result = table.append(rows(100))
     assert result.retries == 1 and len(attempts) == 2
     lists = [next(u for u in a.side if "snap-" in u) for a in attempts]
@@ -483,9 +483,9 @@ def test_a_commit_to_a_branch_moves_that_branch_only(make):
 def test_a_put_below_a_head_that_ran_away_is_lost_not_won(make, monkeypatch, action):
     """While the commit is prepared, others go past its version and clean that version's file away."""
     table, eyes = make(DATA)
-    from boathouse.iceberg import adapter
+    from boathouse.iceberg import transaction
 
-    inner, left = adapter.transaction.prepare, [1]
+    inner, left = transaction.prepare, [1]
 
     def prepare(change, head):
         attempt = inner(change, head)
@@ -497,7 +497,7 @@ def test_a_put_below_a_head_that_ran_away_is_lost_not_won(make, monkeypatch, act
                 path.unlink()
         return attempt
 
-    monkeypatch.setattr(adapter.transaction, "prepare", prepare)
+    monkeypatch.setattr(transaction, "prepare", prepare)
     everything = [*range(6), 50, 51, 60, 61, 70, 71]
     if action == "append":
         assert table.append(rows(100)).retries == 1

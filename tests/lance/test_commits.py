@@ -353,6 +353,7 @@ def _appender(uri: str, number: int, times: int) -> None:
         table.append(pa.table({"a": pa.array([number * 1000 + i], pa.int64()), "s": [f"{number}"]}))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("L-060", "L-072")
 def test_eight_processes_append(kit):
     kit.create(pa.table({"a": pa.array([], pa.int64()), "s": pa.array([], pa.string())}))

@@ -86,6 +86,7 @@ def append_many(uri: str, format: str, writer: int) -> None:
         bh.open(uri, format=format).append(rows(writer, n))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("D-001")
 def test_eight_processes_append(uri, format_name):
     before = len(bh.open(uri, format=format_name).history())

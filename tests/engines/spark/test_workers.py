@@ -27,6 +27,8 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_workers_without_pyarrow(tmp_path):
     venv.create(tmp_path / "bare", with_pip=False)
     folder = tmp_path / "bare" / "bin"

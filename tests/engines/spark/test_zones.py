@@ -13,7 +13,11 @@ from boathouse.errors import ExpressionError, InvalidArgumentError
 
 pytestmark = pytest.mark.spark
 
-ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"]
+ZONES = [
+    "America/New_York",
+    "Australia/Lord_Howe",
+    *(pytest.param(zone, marks=pytest.mark.slow) for zone in ("UTC", "Asia/Kolkata")),
+]
 FORMATS = ["delta", "iceberg", "lance"]
 CONDITIONS = [
     "hour(ts) = 21",
