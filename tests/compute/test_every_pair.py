@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 import operator
 from decimal import Decimal
@@ -101,6 +102,18 @@ def test_unsigned_arithmetic_is_exact_or_an_overflow(data, name, op, other):
         assert (op == "%" and other == 0) or wide
         return
     assert found == [None if v is None else made(v, other) for v in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "op"), [*itertools.product([*WHOLE, "float32", "float64"], "/%"), *((name, "div") for name in WHOLE)]
+)
+def test_null_divided_by_zero_is_null(name, op):
+    nothing = pa.array([None, 7], getattr(pa, name)())
+    zero = pa.array([0, 7], getattr(pa, name)())
+    assert asked(f"a {op} b", a=nothing, b=zero) == [None, 0 if op == "%" else 1]
+    assert asked(f"a {op} 0", a=nothing[:1]) == [None]
+    assert asked(f"b {op} a", a=nothing, b=zero)[0] is None
+    assert asked("pmod(a, b)", a=nothing, b=zero) == [None, 0]
 
 
 @given(st.data(), st.sampled_from(UNSIGNED))

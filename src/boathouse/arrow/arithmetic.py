@@ -54,7 +54,8 @@ def remainder(left: pa.Array, right: pa.Array, type: DataType) -> pa.Array:
     arrow = to_arrow_type(type)
     if isinstance(type, IntegerType):
         (x, m), (y, n) = integers(left), integers(right, 1)
-        return build(np.fmod(x, y), either(m, n), arrow)
+        # numpy warns of a zero divisor even where the dividend is null.
+        return build(np.fmod(x, y if m is None else np.where(m, 1, y)), either(m, n), arrow)
     (u, m), (v, n) = floats(left), floats(right, 1.0)
     with np.errstate(invalid="ignore"):
         return build(np.fmod(u, v), either(m, n), arrow)
