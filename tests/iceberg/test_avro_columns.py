@@ -215,6 +215,34 @@ def test_damage_is_found_or_reads_as_one_by_one(file, place, patch, cut):
     assert repr(found) == repr([r for part in avro.records(container, own) for r in part])
 
 
+CHOICE = {"type": "record", "name": "t", "fields": [
+    {"name": "e", "type": ["null", {"type": "enum", "name": "n", "symbols": ["A", "B", "C"]}]},
+    {"name": "o", "type": ["null", "string"]},
+    {"name": "u", "type": ["null", "long", "string"]}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("block", "field"),
+    [
+        (b"\x02\x01\x00\x00", "e"),  # a symbol before the first
+        (b"\x02\x06\x00\x00", "e"),  # and one after the last
+        (b"\x02\x00\x02\x02\xff\x00", "o"),
+        (b"\x02\x00\x00\x04\x02\xff", "u"),
+    ],
+)
+def test_what_is_stepped_over_but_not_of_its_type_is_damage(block, field):
+    intact = file_of(CHOICE, [{"e": "A", "o": None, "u": None}], 1)
+    container = avro.Container(intact.metadata, ((1, memoryview(block)),), "x", "null")
+    own = avro.by_ids(container.schema, {}, "x")
+    with pytest.raises(CorruptTableError):
+        list(avro.records(container, own))
+    columns = avro_columns.read(container, own, frozenset({(field,)}))
+    for work in (columns.records, lambda: columns.values((field,)), lambda: columns.strings((field,))):
+        with pytest.raises(CorruptTableError) as caught:
+            work()
+        assert caught.value.where == "x"
+
+
 def test_a_long_array_among_short_ones_is_read():
     schema = named({"type": "record", "name": "t", "fields": [
         {"name": "m", "type": ["null", {"type": "array", "items": {"type": "record", "name": "p", "fields": [

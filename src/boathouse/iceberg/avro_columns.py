@@ -78,7 +78,7 @@ class Columns:
     def records(self, unwanted: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
         """Every record as a dictionary; the fields in `unwanted` are skipped and None."""
         read = reader(self.schema, unwanted)
-        return [self._read(read, at) for at in self.starts.tolist()]
+        return self._read(read, self.starts)
 
     def known(self, path: Path) -> Valid:
         """Which records have a value in a field."""
@@ -115,7 +115,7 @@ class Columns:
         if type is None:
             return [None] * len(self)
         read = reader(type if varied(type) else present(type))
-        return [None if at == ABSENT else self._read(read, at) for at in self.places[path].tolist()]
+        return self._read(read, self.places[path])
 
     def distinct(self, path: Path) -> tuple[list[Any], Longs]:
         """The distinct values of a field (bits decide, so that NaN and the zeros are told apart), and the number of
@@ -162,11 +162,12 @@ class Columns:
             counts[k] = pa.array(self.buffer.longs(np.where(missing, 0, places))[0], mask=missing)
         return counts
 
-    def _read(self, read: Read, at: int) -> Any:
-        try:
-            return read(self.buffer.data, at)[0]
-        except UnicodeDecodeError:
-            raise CorruptTableError("an Avro block has a string that is not UTF-8", where=self.where) from None
+    def _read(self, read: Read, places: Longs) -> list[Any]:
+        """The values at these places, None where ABSENT. Raises CorruptTableError: stepping over a value shows where it
+        ends, not that it is one of its type."""
+        data = self.buffer.data
+        with avro.decoding(self.where):
+            return [None if at == ABSENT else read(data, at)[0] for at in places.tolist()]
 
 
 def numbered(values: Sequence[Any]) -> tuple[list[Any], Longs]:
