@@ -5,23 +5,30 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError, MalformedVariant, UnsupportedFeatureError
-from boathouse.testing.variants import encode, loose_variants, mutate, scalars, variants
+from boathouse.testing.variants import Tree, encode, loose_variants, mutate, scalars, variants
 from boathouse.types.text import parse_type
 from boathouse.variant import Lenient, Variant
 from boathouse.variant.cast import cast_exact
+from boathouse.variant.columns.decode import to_pylist
 from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.schema_of import schema_of
 from boathouse.variant.columns.to_arrow import to_arrow
+from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.columns.valid import is_valid
 from boathouse.variant.schemas import SchemaBuilder
+from boathouse.variant.shredding.shred import shred
+from boathouse.variant.shredding.unshred import unshred
 from boathouse.variant.validate import validate_bytes
 
 Raw = tuple[bytes, bytes]
@@ -83,6 +90,7 @@ values = st.one_of(variants(8), loose_variants(8), scalars().map(encode), st.jus
 
 @settings(max_examples=80)
 @given(values, st.integers(0, 2**32), st.sampled_from(PATHS))
+@example(encode(Tree("null", None)), 1, ())  # The last of the damaged rows is empty.
 def test_paths_into_damaged_rows(value: Variant, seed: int, path: tuple[str | int, ...]) -> None:
     rows = damaged(seed, value, 12)
     each = [outcome(lambda: one_value(raw, path)) for raw in rows]  # noqa: B023
@@ -179,6 +187,45 @@ def test_nested_types_of_damaged_rows(value: Variant, seed: int) -> None:
             assert (want is None) == (got is None)
             if want is not None:
                 assert got["b"] == want["b"]
+
+
+WHOLE = [
+    *map(Variant.from_python, (None, True, 1, 300, 2**40, 1.5, Decimal("1.25"), Decimal(10**20), "x", "x" * 70, b"xy")),
+    *map(Variant.from_python, (date(2020, 1, 2), datetime(2020, 1, 2, 3), time(1), UUID(int=5), [], {}, [1, "x"])),
+    GOOD,
+]
+
+
+@pytest.mark.parametrize("value", WHOLE, ids=str)
+def test_the_last_row_is_cut_short(value: Variant) -> None:
+    """Where a row ends too early, the column's bytes end too: nothing beyond them is read."""
+    for size in {*range(len(value.value))[:8], len(value.value) - 1}:
+        rows = [(value.metadata, value.value), (value.metadata, value.value[:size])]
+        data = stored(rows)
+        for work in (extract, to_arrow):
+            for type in ("variant", *TYPES, "array<int>", NESTED):
+                lenient = Lenient()
+                found = work(data, *(("$",) if work is extract else ()), type, safe=True, lenient=lenient)
+                found.validate(full=True)
+                assert found[1].as_py() is None
+                assert lenient.rows in ([1], [])
+                if type == "variant":
+                    assert found[0].as_py()["value"] == value.value and lenient.rows == [1]
+        for steps in (("a",), (0,)):
+            lenient = Lenient()
+            assert not extract(data, steps, lenient=lenient)[1].is_valid
+        lenient = Lenient()
+        assert to_json(data, special="string", lenient=lenient)[1].as_py() is None and lenient.rows == [1]
+        lenient = Lenient()
+        assert to_pylist(data, lenient=lenient)[1] is None and lenient.rows == [1]
+        lenient = Lenient()
+        assert schema_of(data, lenient=lenient) == SchemaBuilder().add(value).finish() and lenient.rows == [1]
+        assert is_valid(data).to_pylist() == [True, False]
+        for shape in (*TYPES, "array<int>", "struct<a:array<int>,b:int>"):
+            lenient = Lenient()
+            shredded = shred(data, shape, widen=True, lenient=lenient)
+            assert lenient.rows == [1]
+            assert to_pylist(unshred(shredded)) == [value.to_python(), None]
 
 
 def test_errors_name_row_and_byte() -> None:

@@ -180,7 +180,7 @@ class Nodes:
 
     def sizes(self, known: bool = True) -> Ints:
         """The bytes of each value, header included; within `end`. UnsupportedFeatureError for an unknown type, which
-        counts as its header alone if not `known`.
+        counts as its header alone if not `known`. If lenient, so does a malformed one (0 without a header).
 
         The caller is about to copy them, so they are counted as `children` counts its visits.
         """
@@ -196,9 +196,9 @@ class Nodes:
             out[rest] = self.take(rest)._long(kind[rest], known)
         ok = self.check(self.pos + out <= self.end, "a value ends beyond its container")
         if ok is not None:
-            out = np.where(ok, out, 1)
+            out = np.where(ok, out, self.pos < self.end)
         kept = self._spend(out)
-        return out if kept is None else np.where(kept, out, 1)
+        return out if kept is None else np.where(kept, out, self.pos < self.end)
 
     def _spend(self, cost: Ints) -> Bools | None:
         """Counts the cost of each node against the bytes of its row's value; as `check`."""
