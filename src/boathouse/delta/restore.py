@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,11 +12,10 @@ from boathouse.delta import paths
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.features import check_write
 from boathouse.delta.files import list_files, schema_of
+from boathouse.delta.known_files import vector_of
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.tail import file_keys
 from boathouse.table.change import RestoreTo
-
-_KEPT: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
 
 
 def restoration(head: DeltaSnapshot, target: DeltaSnapshot) -> RestoreTo | None:
@@ -50,28 +49,6 @@ def _stated(snapshot: DeltaSnapshot) -> tuple[Any, ...]:
     return (*(metadata.raw.get(n) for n in names), metadata.partition_columns, dict(metadata.configuration))
 
 
-def added_again(units: pa.Table, data_change: bool) -> Iterator[dict[str, Any]]:
-    """The add actions of files as the log had them."""
-    for row in units.select(["size", "native"]).to_pylist():
-        native = row["native"]
-        action: dict[str, Any] = {
-            "path": native["path"],
-            "partitionValues": dict(native["partitionValues"] or ()),
-            "size": row["size"],
-            "modificationTime": native["modificationTime"],
-            "dataChange": data_change,
-        }
-        if native["stats"] is not None:
-            action["stats"] = native["stats"]
-        vector = native["deletionVector"]
-        if vector is not None and vector["storageType"] is not None:
-            action["deletionVector"] = {k: v for k, v in vector.items() if v is not None}
-        for key in _KEPT:
-            if native[key] is not None:
-                action[key] = dict(native[key]) if key == "tags" else native[key]
-        yield action
-
-
 def _units(snapshot: DeltaSnapshot) -> pa.Table:
     """Every file, with its statistics as the log has them."""
     return pa.Table.from_batches(list_files(snapshot, (), None, None, stated=True), schema_of(snapshot, ()))
@@ -88,7 +65,7 @@ def _keys(units: pa.Table, root: str) -> pa.Array:
 def _needed(units: pa.Table, root: str) -> Iterable[str]:
     seen = dict.fromkeys(units.column("path").to_pylist())
     for row in units.column("native").to_pylist():
-        vector = row["deletionVector"]
-        if vector is not None and vector["storageType"] is not None and (uri := file_uri(vector, root)) is not None:
+        vector = vector_of(row)
+        if vector is not None and (uri := file_uri(vector, root)) is not None:
             seen[uri] = None
     return seen

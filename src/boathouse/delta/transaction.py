@@ -17,8 +17,9 @@ from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, upgraded
+from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
-from boathouse.delta.restore import added_again, restored_metadata
+from boathouse.delta.restore import restored_metadata
 from boathouse.delta.schema import field_json, schema_json
 from boathouse.delta.snapshot import DeltaSnapshot, S, read_entry
 from boathouse.delta.vector_write import marked
@@ -79,7 +80,6 @@ _EDITS: Final = (
     RestoreTo,
     SetTransaction,
 )
-_KEPT_IN_REMOVE: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
 
 
 def winners(newest: DeltaSnapshot, since: TableVersion) -> Sequence[Winner] | None:
@@ -232,34 +232,14 @@ def _with_column(schema_string: str, edit: AddColumn, newest: DeltaSnapshot) -> 
 
 def _removes(change: Change, newest: DeltaSnapshot | None, now: int) -> Iterator[Action]:
     for edit in change.all(SetDeletes):
-        yield from _remove_actions(edit.units, now, change.data_change)
+        yield from remove_actions(edit.units, now, change.data_change)
     if (units := change.removed) is not None:
-        yield from _remove_actions(units, now, change.data_change)
+        yield from remove_actions(units, now, change.data_change)
     for restored in change.all(RestoreTo):
-        yield from _remove_actions(restored.removed, now, change.data_change)
+        yield from remove_actions(restored.removed, now, change.data_change)
     if change.edit(RemoveAll) is not None and newest is not None:
         for batch in newest.files():
-            yield from _remove_actions(pa.Table.from_batches([batch]), now, change.data_change)
-
-
-def _remove_actions(units: pa.Table, now: int, data_change: bool) -> Iterator[Action]:
-    for row in units.select(["size", "native"]).to_pylist():
-        native = row["native"]
-        action: Action = {
-            "path": native["path"],
-            "deletionTimestamp": now,
-            "dataChange": data_change,
-            "extendedFileMetadata": True,
-            "partitionValues": dict(native["partitionValues"] or ()),
-            "size": row["size"],
-        }
-        vector = native["deletionVector"]
-        if vector is not None and vector["storageType"] is not None:
-            action["deletionVector"] = {k: v for k, v in vector.items() if v is not None}
-        for key in _KEPT_IN_REMOVE:
-            if native[key] is not None:
-                action[key] = dict(native[key]) if key == "tags" else native[key]
-        yield action
+            yield from remove_actions(pa.Table.from_batches([batch]), now, change.data_change)
 
 
 def _change_files(edit: AddChangeFiles) -> Iterator[Action]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +14,7 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy, z85
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.delta.deletion_vectors import PORTABLE, load_all
+from boathouse.delta.known_files import added_again, vector_of
 from boathouse.delta.stats import document_of, natural
 from boathouse.delta.stats_json import dump_stats
 from boathouse.delta.stats_parsed import ROWS, TIGHT
@@ -23,7 +24,6 @@ from boathouse.table.change import SetDeletes
 
 Action = dict[str, Any]
 _VERSION: Final = b"\x01"
-_KEPT: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +63,20 @@ def marked(
 
     An add repeats what the log has of the file; its statistics count the rows of the file and are no longer tight.
     """
-    rows = [row for e in edits for row in e.units.select(["path", "size", "rows", "native"]).to_pylist()]
-    if not rows:
+    units = [e.units for e in edits]
+    if not units:
         return [], ()
+    rows = [row for u in units for row in u.select(["path", "size", "native"]).to_pylist()]
     news = [deserialize64(v) for e in edits for v in e.vectors]
-    before = load_all([_vector(row["native"]) for row in rows], root, stores)
+    before = load_all([vector_of(row["native"]) for row in rows], root, stores)
     bitmaps = [new if old is None else deserialize64(old) | new for new, old in zip(news, before, strict=True)]
     file = write_vectors(bitmaps, root, stores)
-    return list(_adds(rows, file.descriptors, stores, data_change)), (file.uri,)
-
-
-def _adds(
-    rows: Sequence[Mapping[str, Any]], descriptors: Sequence[Mapping[str, Any]], stores: Stores, data_change: bool
-) -> Iterator[Action]:
-    for row, descriptor in zip(rows, descriptors, strict=True):
-        native = row["native"]
-        action = {
-            "path": native["path"],
-            "partitionValues": dict(native["partitionValues"] or ()),
-            "size": row["size"],
-            "modificationTime": native["modificationTime"],
-            "dataChange": data_change,
-            "stats": _wide(native["stats"], row, stores),
-            "deletionVector": dict(descriptor),
-        }
-        for key in _KEPT:
-            if native[key] is not None:
-                action[key] = dict(native[key]) if key == "tags" else native[key]
-        yield action
+    adds = (add for u in units for add in added_again(u, data_change))
+    marks = [
+        {**add, "stats": _wide(add.get("stats"), row, stores), "deletionVector": dict(descriptor)}
+        for add, row, descriptor in zip(adds, rows, file.descriptors, strict=True)
+    ]
+    return marks, (file.uri,)
 
 
 def _wide(text: str | None, row: Mapping[str, Any], stores: Stores) -> str:
@@ -101,8 +87,3 @@ def _wide(text: str | None, row: Mapping[str, Any], stores: Stores) -> str:
         with closing(open_source(data_files(stores), row["path"], size=row["size"])) as source:
             rows = source.metadata.num_rows
     return dump_stats({ROWS: rows, **{k: v for k, v in document.items() if k not in (ROWS, TIGHT)}, TIGHT: False})
-
-
-def _vector(native: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    vector = native["deletionVector"]
-    return vector if vector is not None and vector["storageType"] is not None else None
