@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections import Counter
@@ -265,3 +266,20 @@ def test_an_error_comes_where_its_task_does():
             found.append(batch.column(0)[0].as_py())
     assert found == [t * 100 + i for t in range(3) for i in range(20)]
     assert not ours()
+
+
+def test_an_iterator_that_is_collected_in_one_of_its_threads_ends(monkeypatch):
+    held, failed, first, done = [], [], threading.Event(), threading.Event()
+    batch = pa.record_batch({"x": [1]})
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+
+    def read(task):
+        yield batch
+        first.wait(10)
+        held.clear()  # the last reference: the iterator is closed here
+        done.set()
+
+    held.append(read_ahead(read, iter([1]), 1))
+    assert next(held[0]) == batch
+    first.set()
+    assert done.wait(10) and not failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from threading import Condition, Thread
+from threading import Condition, Thread, current_thread
 from typing import Any
 
 import pyarrow as pa
@@ -114,7 +114,8 @@ class _Ahead:
             self.stopped = True
             self.turn.notify_all()
         for thread in self.threads:
-            thread.join()
+            if thread is not current_thread():  # garbage may be collected, and so this be called, in one of them
+                thread.join()
 
 
 def read_ahead(
