@@ -22,7 +22,7 @@ def main() -> None:
         command = [script, "info", uri]
         runners[format] = lambda command=command: subprocess.run(command, check=True, capture_output=True)
     runners["python -c pass"] = lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)
-    case = alternate("boathouse info", runners, "delta", rounds=9, target="at most 0.4 s")
+    case = alternate("boathouse info", runners, "delta", rounds=9, target="at most 0.5 s")
     record("Command line: `boathouse info` on a small table, whole process", [case])
 
 
