@@ -16,6 +16,17 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
 ROWS = pa.table({"id": list(range(10)), "p": ["ab"[i % 2] for i in range(10)], "x": [i / 2 for i in range(10)]})
 
+CHANGED = [
+    (1, "delete", 3, "b", 1.5),
+    (2, "update_postimage", 7, "b", -1.0),
+    (2, "update_preimage", 7, "b", 3.5),
+    (3, "delete", 8, "a", 4.0),
+    (3, "insert", 1000, "a", 3.0),
+    (3, "update_postimage", 7, "z", 1.0),
+    (3, "update_preimage", 7, "b", -1.0),
+]
+"""The changes of a delete of row 3, an update of row 7, and `merged`."""
+
 
 def actions(log, kind: str) -> list[dict]:
     return [a[kind] for a in log if kind in a]
@@ -58,15 +69,7 @@ def test_files_of_changed_rows(tmp_path, delta):
         assert set(file.read()["_change_type"].to_pylist()) == kinds
         assert (tmp_path / cdc["path"]).stat().st_size == cdc["size"]
     found = keys(t.changes(1).to_arrow())
-    assert found == [
-        (1, "delete", 3, "b", 1.5),
-        (2, "update_postimage", 7, "b", -1.0),
-        (2, "update_preimage", 7, "b", 3.5),
-        (3, "delete", 8, "a", 4.0),
-        (3, "insert", 1000, "a", 3.0),
-        (3, "update_postimage", 7, "z", 1.0),
-        (3, "update_preimage", 7, "b", -1.0),
-    ]
+    assert found == CHANGED
     assert by_deltalake(tmp_path, 1) == found
     assert int(deltalake.DeltaTable(str(tmp_path)).history(1)[0]["operationMetrics"]["numAddedChangeFiles"]) == 3
     some = t.changes(1, columns=["id"], where="x < 0 and p = 'b'").to_arrow()
@@ -116,13 +119,7 @@ def test_with_deletion_vectors(tmp_path, delta):
     log = delta.log(tmp_path)
     assert [bool(actions(log[v], "cdc")) for v in range(6)] == [False, False, True, True, False, False]
     assert keys(t.changes(1).to_arrow()) == [
-        (1, "delete", 3, "b", 1.5),
-        (2, "update_postimage", 7, "b", -1.0),
-        (2, "update_preimage", 7, "b", 3.5),
-        (3, "delete", 8, "a", 4.0),
-        (3, "insert", 1000, "a", 3.0),
-        (3, "update_postimage", 7, "z", 1.0),
-        (3, "update_preimage", 7, "b", -1.0),
+        *CHANGED,
         *((4, "delete", i, "a", i / 2) for i in (0, 2, 4, 6)),
         (4, "delete", 1000, "a", 3.0),
     ]
@@ -152,6 +149,23 @@ def test_changes_that_deltalake_records(tmp_path):
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
     found = keys(bh.open(path).changes(0).to_arrow())
     assert found == by_deltalake(path) and len(found) == 10 + 1 + 2 + 3
+
+
+def test_a_merge_that_only_deletes(tmp_path):
+    t = made(tmp_path)
+    t.merge(pa.table({"id": [3, 3, 4]}), "target.id = source.id").when_matched_delete().execute()
+    found = keys(t.changes(1).to_arrow())
+    assert [row[1:3] for row in found] == [("delete", 3), ("delete", 4)] and found == by_deltalake(tmp_path, 1)
+
+
+@pytest.mark.parametrize("line", ['{"cdc":{"path":3}}', '{"cdc":[1]}', '{"cdc": 7, "x": 1}', '{"cdc":{"path":"a"'])
+def test_damaged_actions(tmp_path, line):
+    t = made(tmp_path)
+    t.delete("id = 3")
+    log = tmp_path / "_delta_log" / f"{1:020}.json"
+    log.write_text(log.read_text() + line + "\n")
+    with pytest.raises(errors.CorruptTableError):
+        bh.open(str(tmp_path)).changes(1).to_arrow()
 
 
 def test_a_failed_operation_leaves_no_change_file(tmp_path):

@@ -115,6 +115,8 @@ def test_invariants(raw, delta):
         with pytest.raises(errors.ConstraintViolationError):
             t.append(pa.Table.from_pylist([row]))
     assert t.count() == 1
+    with pytest.raises(errors.InvalidArgumentError, match="is no CHECK constraint"):
+        t.drop_constraint("the invariant of p")
     for text in ("x > 3", json.dumps({"expression": {"expression": "x >"}}), json.dumps({"expression": {}})):
         t = table(delta.field("x", "long", **{"delta.invariants": text}))
         assert t.count() == 0
@@ -146,6 +148,9 @@ def test_one_that_cannot_be_checked_refuses_writing(raw, delta):
     assert t.count() == 0
     with pytest.raises(errors.UnsupportedFeatureError, match=r"the constraint `c` .*soundex"):
         t.append(pa.table({"x": ["b"]}))
+    t.drop_constraint("c")
+    t.append(pa.table({"x": ["b"]}))
+    assert t.count() == 1
 
 
 def test_rows_that_come_while_it_is_added_are_seen(made, monkeypatch):

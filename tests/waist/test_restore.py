@@ -18,18 +18,7 @@ from boathouse.delta.checkpoint_write import live_actions
 from boathouse.delta.commits import ADD, REMOVE
 from boathouse.delta.tail import unique_id
 from boathouse.ops import restore
-
-HOUR_MS = 3_600_000
-
-
-class Ahead(entropy.Entropy):
-    """The machine's clock, moved forward."""
-
-    def __init__(self, hours: float) -> None:
-        self.ms = int(hours * HOUR_MS)
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self.ms
+from boathouse.testing.clocks import Ahead
 
 
 @pytest.fixture(params=["toy", "delta", "delta-vectors"])

@@ -18,19 +18,9 @@ from boathouse import errors
 from boathouse.bits import entropy
 from boathouse.ops import vacuum
 from boathouse.ops.tasks import remove
+from boathouse.testing.clocks import HOUR_MS, Ahead
 
-HOUR_MS = 3_600_000
 DAY = 24
-
-
-class Ahead(entropy.Entropy):
-    """The machine's clock, moved forward."""
-
-    def __init__(self, hours: float) -> None:
-        self.ms = int(hours * HOUR_MS)
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self.ms
 
 
 @pytest.fixture(params=["toy", "delta", "delta-vectors"])

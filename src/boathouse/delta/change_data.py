@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from boathouse.delta import paths
-from boathouse.delta.commits import ADD, actions_table, check_path
+from boathouse.delta.commits import ADD, actions_table
 from boathouse.delta.features import supports
 from boathouse.delta.files import Lister
-from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.delta.snapshot import DeltaSnapshot, read_entry
 from boathouse.errors import SchemaError
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES
 from boathouse.table.tally import Tally
@@ -51,20 +50,13 @@ def check_names(schema: Schema, where: str) -> None:
 def change_files(snapshot: DeltaSnapshot, version: int) -> pa.Table | None:
     """FILES of the change files of one commit; None if it has none, so that its adds and removes are its changes.
 
-    Raises CorruptTableError.
+    Raises CorruptTableError, NotFoundError.
     """
-    uri = snapshot.log.commit_uri(version)
-    storage, key = snapshot.stores.resolve(uri)
-    found: list[dict[str, Any]] = []
-    for line in storage.get(key).splitlines():
-        if line.startswith(b'{"cdc":') or b'"cdc"' in line:
-            action = orjson.loads(line).get("cdc")
-            if action is not None:
-                check_path("cdc", action, uri)
-                found.append(action)
+    entry = next((e for e in snapshot.entries if e.version == version), None) or read_entry(snapshot.log, version)
+    found = entry.change_files()
     if not found:
         return None
-    batch = actions_table(found, ADD, uri).combine_chunks().to_batches()[0]
+    batch = actions_table(found, ADD, entry.uri).combine_chunks().to_batches()[0]
     lister = Lister.of(snapshot, (), None, Tally())
     units = pa.array(np.arange(batch.num_rows))
     live = np.ones(batch.num_rows, bool)

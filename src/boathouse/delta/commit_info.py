@@ -41,6 +41,7 @@ def engine_info() -> str:
 def commit_info(
     change: Change, newest: DeltaSnapshot | None, now: int, added: list[Action], removed: list[Action]
 ) -> Action:
+    """The action for this commit, which adds and removes these files."""
     operation, parameters = _operation(change, newest)
     snapshot_isolation = change.isolation == "snapshot" or not change.data_change
     info: Action = {

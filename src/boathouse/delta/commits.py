@@ -54,6 +54,7 @@ REMOVE: Final = pa.schema(
     ]
 )
 _FILES: Final = (b'{"add":', b'{"remove":')
+_CHANGE: Final = b'{"cdc":'
 _STATE: Final = frozenset(("protocol", "metaData", "txn", "sidecar", "checkpointMetadata", "domainMetadata"))
 """Actions, besides those on files, that a reader must not miss."""
 _CHUNK: Final = 16_384
@@ -61,13 +62,14 @@ _CHUNK: Final = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The actions of one version, except those on files, which are not parsed yet."""
+    """The actions of one version, except those on files, which are not parsed yet; `changes` are the cdc actions."""
 
     version: int
     uri: str
     modified_ms: int = 0
     actions: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     lines: tuple[tuple[int, bytes], ...] = ()
+    changes: tuple[tuple[int, bytes], ...] = ()
 
     def last(self, kind: str) -> dict[str, Any] | None:
         found = self.actions.get(kind)
@@ -86,6 +88,13 @@ class Entry:
                         check_path(kind, action, self.uri)
                         check_vector(action.get("deletionVector"), self.uri)
                         yield kind == "add", action
+
+    def change_files(self) -> list[dict[str, Any]]:
+        """The cdc actions. Raises CorruptTableError naming the line."""
+        found = [action for d in _documents(self.changes, self.uri) if (action := d.get("cdc")) is not None]
+        for action in found:
+            check_path("cdc", action, self.uri)
+        return found
 
 
 def check_path(kind: str, action: Any, uri: str) -> None:
@@ -118,6 +127,7 @@ def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> En
     """Reads one entry. Unknown actions are kept unparsed. Raises CorruptTableError naming the line."""
     actions: dict[str, list[dict[str, Any]]] = {}
     lines: list[tuple[int, bytes]] = []
+    changes: list[tuple[int, bytes]] = []
     rows = data.split(b"\n")
     last = next((i for i in range(len(rows) - 1, -1, -1) if rows[i].strip()), -1)
     for number, line in enumerate(rows, 1):
@@ -127,9 +137,14 @@ def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> En
         if line.startswith(_FILES) and line.endswith(b"}") and number <= last:
             lines.append((number, line))
             continue
+        if line.startswith(_CHANGE) and line.endswith(b"}") and number <= last:
+            changes.append((number, line))
+            continue
         document = _document(number, line, uri)
         if "add" in document or "remove" in document:
             lines.append((number, line))
+        if "cdc" in document:
+            changes.append((number, line))
         for kind, action in document.items():
             if kind not in ("add", "remove", "cdc") and isinstance(action, dict):
                 actions.setdefault(kind, []).append(action)
@@ -138,7 +153,7 @@ def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> En
     for kind in ("protocol", "metaData"):
         if len(actions.get(kind, ())) > 1:
             raise CorruptTableError(f"the log entry has {len(actions[kind])} {kind} actions", where=uri)
-    return Entry(version, uri, modified_ms, actions, tuple(lines))
+    return Entry(version, uri, modified_ms, actions, tuple(lines), tuple(changes))
 
 
 def _documents(lines: Iterable[tuple[int, bytes]], uri: str) -> list[dict[str, Any]]:

@@ -184,7 +184,12 @@ def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] |
                 )
             case SetConstraint(name, condition):
                 kept = dict(raw.get("configuration") or {})
-                kept.pop(f"{CONSTRAINT}{name}", None)
+                if kept.pop(f"{CONSTRAINT}{name}", None) is None and condition is None:
+                    raise InvalidArgumentError(
+                        f"`{name}` is no CHECK constraint, so it cannot be dropped",
+                        where=newest.location.uri,
+                        advice="an invariant belongs to its column, and is changed by the engine that made it",
+                    )
                 raw["configuration"] = kept if condition is None else kept | {f"{CONSTRAINT}{name}": condition}
             case RestoreTo(target):
                 assert isinstance(target, DeltaSnapshot)

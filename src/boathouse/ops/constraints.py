@@ -12,9 +12,10 @@ from boathouse.errors import ConstraintViolationError, InvalidArgumentError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.expr.tree import columns
+from boathouse.expr.tree import Literal, columns
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation, ReadSet, SetConstraint
+from boathouse.table.tasks import RowCondition
 from boathouse.types.data_types import children
 
 
@@ -31,7 +32,7 @@ class ConstraintAdded:
     operation: ClassVar[Operation] = "add-constraint"
 
     def plan(self, start: Start) -> WritePlan:
-        taken = start.context().conditions
+        taken = _conditions(start)
         if any(c.name.lower() == self.name.lower() for c in taken):
             raise InvalidArgumentError(
                 f"the table has a constraint `{self.name}`",
@@ -64,7 +65,9 @@ class ConstraintAdded:
         fields = [f for f in start.snapshot.schema if f.name in names and not children(f.type)]
         if not fields:
             return "'a row'"
-        parts = [f"concat('{_escaped(f.name)}=', coalesce(cast({quote(f.name)} as string), 'null'))" for f in fields]
+        parts = [
+            f"concat({Literal.of(f.name + '=')}, coalesce(cast({quote(f.name)} as string), 'null'))" for f in fields
+        ]
         return f"concat({', , '.join(parts)})"
 
 
@@ -76,9 +79,14 @@ class ConstraintDropped:
     operation: ClassVar[Operation] = "drop-constraint"
 
     def plan(self, start: Start) -> WritePlan:
-        found = [c.name for c in start.context().conditions if c.name.lower() == self.name.lower()]
+        names = [c.name for c in _conditions(start)]
+        found = [name for name in names if name.lower() == self.name.lower()]
         if not found:
-            raise InvalidArgumentError(f"the table has no constraint `{self.name}`", where=str(start.snapshot.context))
+            raise InvalidArgumentError(
+                f"the table has no constraint `{self.name}`",
+                where=str(start.snapshot.context),
+                advice=f"its constraints are {', '.join(names)}" if names else "there is none to drop",
+            )
         change = start.change("drop-constraint", (SetConstraint(found[0], None),), parameters={"name": self.name})
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
@@ -87,5 +95,6 @@ class ConstraintDropped:
         return WritePlan((), finish)
 
 
-def _escaped(name: str) -> str:
-    return name.replace("\\", "\\\\").replace("'", "\\'")
+def _conditions(start: Start) -> tuple[RowCondition, ...]:
+    """The table's constraints as they are stored: one that cannot be checked here can still be dropped."""
+    return start.snapshot.write_context(start.write_id).conditions
