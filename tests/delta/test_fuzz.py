@@ -1,6 +1,6 @@
 """Damaged metadata at random: whatever the bytes are, rows or a typed error come, and soon.
 
-`BOATHOUSE_FUZZ=20000 pytest tests/delta/test_fuzz.py` tries so many mutations of each kind of file.
+`./run fuzz N` tries N mutations of each kind of file, the slow tests 500.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
-SHORT = int(os.environ.get("BOATHOUSE_FUZZ", "60"))
+EACH = int(os.environ.get("BOATHOUSE_FUZZ", "500"))
+SEED = os.environ.get("BOATHOUSE_SEED", "")
 SECONDS = 10.0
 """Of the processor: other work on the machine does not count."""
 DATA = pa.table({"p": ["a", "a", "b", None], "x": [1, 2, 3, 4], "s": ["é", "text", None, "q" * 40]})
@@ -194,16 +195,27 @@ def changed(document: Any, chance: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_rows_or_a_typed_error_soon(tmp_path, layout):
+def test_mutations(tmp_path, layout):
+    rows_or_a_typed_error_soon(tmp_path / "t", layout, 60, "")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_many_mutations(tmp_path, layout):
+    rows_or_a_typed_error_soon(tmp_path / "t", layout, EACH, SEED)
+
+
+def rows_or_a_typed_error_soon(path: Path, layout: str, count: int, seed: str) -> None:
     make, pattern = LAYOUTS[layout]
-    path = make(tmp_path / "t")
+    make(path)
     (damaged,) = path.glob(pattern)
     assert rows(path) == WHOLE
     everything(path)
     whole = damaged.read_bytes()
-    chance = random.Random(layout + os.environ.get("BOATHOUSE_FUZZ_SEED", ""))
+    chance = random.Random(layout + seed)
     refused = 0
-    for number, bytes_ in zip(range(SHORT), mutations(whole, chance)):
+    for number, bytes_ in zip(range(count), mutations(whole, chance)):
         damaged.write_bytes(bytes_)
         started = time.process_time()
         try:

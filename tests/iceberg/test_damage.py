@@ -1,6 +1,6 @@
 """Damaged and hostile metadata: the right rows, or an error of ours that says where, soon and in little memory.
 
-BOATHOUSE_MUTATIONS says how many mutations of each kind are tried; for the slow tests, BOATHOUSE_FUZZ does.
+`./run fuzz N` tries N mutations of each kind, the slow tests 500.
 """
 
 import copy
@@ -21,8 +21,8 @@ from boathouse.cli import survey
 from boathouse.errors import BoathouseError
 from boathouse.iceberg import avro, entries
 
-MUTATIONS = int(os.environ.get("BOATHOUSE_MUTATIONS", "80"))
-MANY = int(os.environ.get("BOATHOUSE_FUZZ", "12500"))
+SHORT = 80
+EACH = int(os.environ.get("BOATHOUSE_FUZZ", "500"))
 SEED = int(os.environ.get("BOATHOUSE_SEED", "7"))
 DATA = pa.table(
     {
@@ -233,14 +233,14 @@ def run(damaged, kind, change, count, seed):
 @pytest.mark.parametrize(("kind", "change"), KINDS, ids=[f"{k}-{c.__name__}" for k, c in KINDS])
 @pytest.mark.parametrize("seed", [1])
 def test_mutations(damaged, kind, change, seed):
-    assert run(damaged, kind, change, MUTATIONS, seed) < MUTATIONS
+    assert run(damaged, kind, change, SHORT, seed) < SHORT
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize(("kind", "change"), KINDS, ids=[f"{k}-{c.__name__}" for k, c in KINDS])
 def test_many_mutations(damaged, kind, change):
-    run(damaged, kind, change, MANY, SEED)
+    run(damaged, kind, change, EACH, SEED)
 
 
 @pytest.fixture
@@ -315,12 +315,12 @@ CHANGES = [schema_mutations, value_mutations, byte_mutations]
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_mutations_of_many_entries(wide, change, monkeypatch):
-    tried, refused = run_wide(wide, change, max(MUTATIONS // 2, 10), 1, monkeypatch)
+    tried, refused = run_wide(wide, change, max(SHORT // 2, 10), 1, monkeypatch)
     assert 0 < refused <= tried
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("change", CHANGES)
 def test_many_mutations_of_many_entries(wide, change, monkeypatch):
-    run_wide(wide, change, MANY, SEED, monkeypatch)
+    run_wide(wide, change, EACH, SEED, monkeypatch)
