@@ -183,7 +183,12 @@ def test_protocols_above_ours(raw, delta):
         ),
         ({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["zap"], "writerFeatures": ["zap"]}, "zap"),
         (
-            {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["variantType"], "writerFeatures": []},
+            {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["variantType"],
+                "writerFeatures": ["variantType"],
+            },
             "variantType",
         ),
     ):

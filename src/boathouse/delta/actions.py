@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from boathouse.delta.schema import check_mapping, parse_schema, without_mapping
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.types import Schema
 from boathouse.types.data_types import children
+
+LISTS_READER: Final = 3
+LISTS_WRITER: Final = 7
+"""The versions that name their features in lists."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,28 @@ class Protocol:
     @classmethod
     def parse(cls, raw: Mapping[str, Any], where: str) -> Protocol:
         reader, writer = (_version(raw, key, where) for key in ("minReaderVersion", "minWriterVersion"))
-        return cls(reader, writer, _names(raw, "readerFeatures", where), _names(raw, "writerFeatures", where), raw)
+        found = cls(reader, writer, _names(raw, "readerFeatures", where), _names(raw, "writerFeatures", where), raw)
+        if contradiction := found._contradiction():
+            raise CorruptTableError(f"the protocol action contradicts itself: {contradiction}", where=where)
+        return found
+
+    @property
+    def has_no_lists(self) -> bool:
+        """Whether the versions promise lists of features that are not there, as an older draft had it."""
+        absent = self.raw.get("readerFeatures") is None and self.raw.get("writerFeatures") is None
+        return absent and self.min_reader == LISTS_READER and self.min_writer == LISTS_WRITER
+
+    def _contradiction(self) -> str | None:
+        """Empty lists count as none: checkpoints of others have them beside older versions."""
+        if self.reader_features and self.min_reader < LISTS_READER:
+            return f"it has readerFeatures, but minReaderVersion {self.min_reader}"
+        if self.writer_features and self.min_writer < LISTS_WRITER:
+            return f"it has writerFeatures, but minWriterVersion {self.min_writer}"
+        if self.min_reader == LISTS_READER and self.min_writer < LISTS_WRITER:
+            return f"it has minReaderVersion 3, but minWriterVersion {self.min_writer}"
+        if alone := [n for n in self.reader_features if n not in self.writer_features]:
+            return f"readerFeatures has {', '.join(alone)}, which writerFeatures lacks"
+        return None
 
 
 @dataclass(frozen=True)

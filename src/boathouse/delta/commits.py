@@ -153,6 +153,9 @@ def parse_entry(version: int, uri: str, data: bytes, modified_ms: int = 0) -> En
     for kind in ("protocol", "metaData"):
         if len(actions.get(kind, ())) > 1:
             raise CorruptTableError(f"the log entry has {len(actions[kind])} {kind} actions", where=uri)
+    applications = [str(action.get("appId")) for action in actions.get("txn", ())]
+    if len(set(applications)) < len(applications):
+        raise CorruptTableError("the log entry has txn actions of one application twice", where=uri)
     return Entry(version, uri, modified_ms, actions, tuple(lines), tuple(changes))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from boathouse.delta.actions import Metadata, Protocol, text_of
+from boathouse.delta.actions import LISTS_READER, LISTS_WRITER, Metadata, Protocol, text_of
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.types import Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ
@@ -18,8 +18,8 @@ CONSTRAINT: Final = "delta.constraints."
 """What the properties that are CHECK constraints begin with."""
 
 Active = Callable[[Metadata], bool]
-MAX_READER: Final = 3
-MAX_WRITER: Final = 7
+MAX_READER: Final = LISTS_READER
+MAX_WRITER: Final = LISTS_WRITER
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,12 @@ def check_write(protocol: Protocol, metadata: Metadata, where: str) -> None:
 
 
 def writer_features(protocol: Protocol) -> tuple[str, ...]:
-    """The features that a writer must honour: the list of version 7, or what an older version implies."""
+    """The features that a writer must honour: the list of version 7, or what an older version implies.
+
+    In an older draft version 7 was deletion vectors and implied what came before it.
+    """
+    if protocol.has_no_lists:
+        return (*(f.name for f in _TABLE if f.legacy), "deletionVectors")
     if protocol.min_writer >= MAX_WRITER:
         return protocol.writer_features
     return tuple(f.name for f in _TABLE if f.legacy and f.legacy[1] <= protocol.min_writer)
@@ -153,7 +158,7 @@ def upgraded(protocol: Protocol, metadata: Metadata, other: Protocol | None = No
     more = [] if other is None else [*writer_features(other), *other.reader_features]
     wanted = dict.fromkeys([*_asked_for(metadata.configuration), *(_ALIASES.get(n, n) for n in more)])
     needed = [name for name in wanted if not supports(protocol, name)]
-    return _raised(protocol, needed) if needed else None
+    return _raised(protocol, needed) if needed or protocol.has_no_lists else None
 
 
 def _raised(protocol: Protocol, needed: Sequence[str]) -> dict[str, Any]:
@@ -176,8 +181,10 @@ def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
     """Reader version 3 and writer version 7 with these features: what an older version implied may have been used, so
     it is listed too."""
     readers, writers = list(protocol.reader_features), list(writer_features(protocol))
-    if protocol.min_reader < MAX_READER:
+    if protocol.min_reader < MAX_READER or protocol.has_no_lists:
         readers += [f.name for f in _TABLE if f.reader and f.legacy and f.legacy[0] <= protocol.min_reader]
+    if protocol.has_no_lists:
+        readers.append("deletionVectors")
     for feature in (FEATURES[name] for name in needed):
         writers.append(feature.name)
         readers += [feature.name] if feature.reader else []

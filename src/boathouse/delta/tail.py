@@ -89,7 +89,12 @@ def replay(entries: Sequence[Entry], root: str, partition: Sequence[str] = ()) -
     where = root
     for entry in entries:
         where = entry.uri
+        seen: set[tuple[bool, str]] = set()
         for is_add, action in entry.files():
+            if (pair := (is_add, action["path"])) in seen:
+                kind = "add" if is_add else "remove"
+                raise CorruptTableError(f"the log entry has {kind} actions of {pair[1]} twice", where=where)
+            seen.add(pair)
             key = file_key(action, root)
             (removes if is_add else adds).pop(key, None)
             (adds if is_add else removes)[key] = action

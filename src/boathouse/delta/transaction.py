@@ -16,7 +16,7 @@ from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.commit_info import WRITE_ID, commit_info
-from boathouse.delta.features import CONSTRAINT, lowest_protocol, upgraded
+from boathouse.delta.features import CONSTRAINT, lowest_protocol, supports, upgraded
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
 from boathouse.delta.restore import restored_metadata
@@ -112,7 +112,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     for txn in change.all(SetTransaction):
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
     removed = [{"remove": r} for r in _removes(change, newest, now)]
-    if removed and change.data_change and newest is not None and newest.metadata.flag("delta.appendOnly"):
+    if removed and change.data_change and newest is not None and _append_only(newest):
         raise ConstraintViolationError(
             "the table is append-only (delta.appendOnly=true): nothing may be changed or deleted",
             where=change.location.uri,
@@ -137,6 +137,10 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     )
 
 
+def _append_only(newest: DeltaSnapshot) -> bool:
+    return newest.metadata.flag("delta.appendOnly") and supports(newest.protocol, "appendOnly")
+
+
 def _created(change: Change, now: int) -> list[Action]:
     create = change.edit(CreateTable)
     if not isinstance(create, CreateTable):
@@ -151,7 +155,7 @@ def _metadata_actions(change: Change, newest: DeltaSnapshot) -> list[Action]:
     """The protocol, if features are missing in it, and the metaData, if it changes."""
     metadata = _edited(change.edits, newest)
     restored = change.edit(RestoreTo)
-    if metadata is None and restored is None:
+    if metadata is None and restored is None and not newest.protocol.has_no_lists:
         return []
     target = restored.target if restored is not None else newest
     assert isinstance(target, DeltaSnapshot)
