@@ -155,7 +155,7 @@ def test_transactions_of_applications(table):
 @pytest.mark.spec("D-140")
 def test_two_transactions_of_one_application(table):
     table.commit(1, {"txn": {"appId": "a", "version": 7}}, {"txn": {"appId": "a", "version": 8}})
-    with pytest.raises(CorruptTableError, match="twice|2 txn"):
+    with pytest.raises(CorruptTableError, match="twice"):
         bh.open(str(table)).append(ROWS, txn=("a", 9))
 
 
@@ -249,7 +249,7 @@ def test_when_append_only_holds(table, delta, protocol, properties, held):
     opened = bh.open(str(table))
     if held:
         for act in (lambda: opened.delete("x = 0"), lambda: opened.update({"x": "5"}), lambda: opened.overwrite(ROWS)):
-            with pytest.raises(BoathouseError, match="appendOnly|append-only"):
+            with pytest.raises(BoathouseError, match="appendOnly"):
                 act()
         assert list(delta.log(table)) == [0]
         opened.append(ROWS)
