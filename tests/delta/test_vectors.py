@@ -7,12 +7,13 @@ import zlib
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
 from boathouse.bits import z85
 from boathouse.bits.roaring import Bitmap, serialize32, serialize64
-from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, parse
+from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, file_uri, parse
 from boathouse.delta.tail import unique_id
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 
@@ -77,6 +78,7 @@ def in_file(table, rows, kind="u", prefix="", offset=1, id=None):
     }
 
 
+@pytest.mark.spec("D-206", "D-215")
 def test_inline(raw, delta):
     table = table_with(raw, delta, inline([0, 9]))
     assert ids(table) == list(range(1, 9))
@@ -85,8 +87,10 @@ def test_inline(raw, delta):
 
 
 @pytest.mark.parametrize(
-    ("kind", "prefix", "offset"), [("u", "", 1), ("u", "ab", 1), ("p", "", 1), ("p", "a b", 1), ("u", "", 77)]
+    ("kind", "prefix", "offset"),
+    [("u", "", 1), ("u", "ab", 1), ("u", "test%dv%prefix-", 1), ("p", "", 1), ("p", "a b", 1), ("u", "", 77)],
 )
+@pytest.mark.spec("D-200", "D-202", "D-203", "D-204", "D-205")
 def test_in_files(raw, delta, kind, prefix, offset):
     table = raw()
     _, vector = in_file(table, [3, 4], kind, prefix, offset)
@@ -95,6 +99,56 @@ def test_in_files(raw, delta, kind, prefix, offset):
     add["add"]["size"] = size
     table.commit(0, PROTOCOL, delta.metadata([delta.field("x", "long")]), add)
     assert ids(table) == [0, 1, 2, 5, 6, 7, 8, 9]
+    if kind == "u":
+        table.path.rename(table.path.with_name("moved"))
+        assert ids(table.path.with_name("moved")) == [0, 1, 2, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.spec("D-201")
+def test_where_a_relative_vector_lies():
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^"}
+    found = "s3://mytable/ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    assert file_uri(vector, "s3://mytable") == found
+
+
+@pytest.mark.spec("D-208")
+@pytest.mark.parametrize("with_version", [True, False])
+def test_a_vector_without_an_offset(raw, delta, with_version):
+    table = raw()
+    where, vector = in_file(table, [3, 4])
+    del vector["offset"]
+    if not with_version:
+        where.write_bytes(where.read_bytes()[1:])
+    size = table.file("f.parquet", ROWS)
+    add = table.add("f.parquet", deletionVector=vector)
+    add["add"]["size"] = size
+    table.commit(0, PROTOCOL, delta.metadata([delta.field("x", "long")]), add)
+    assert ids(table) == [0, 1, 2, 5, 6, 7, 8, 9]
+    where.write_bytes(b"\2" + where.read_bytes())
+    with pytest.raises(CorruptTableError):
+        ids(table)
+
+
+@pytest.mark.spec("D-230", "D-214")
+def test_rows_count_from_the_start_of_the_file(raw, delta):
+    """Whatever a predicate prunes: row groups, pages or nothing."""
+    table = raw()
+    rows = pa.table({"x": list(range(1000)), "s": [f"{i:04}" for i in range(1000)]})
+    pq.write_table(rows, table.path / "f.parquet", row_group_size=100, data_page_size=64, write_page_index=True)
+    gone = list(range(0, 1000, 7))
+    add = table.add("f.parquet", deletionVector=inline(gone), stats='{"numRecords":1000}')
+    add["add"]["size"] = (table.path / "f.parquet").stat().st_size
+    table.commit(0, PROTOCOL, delta.metadata([delta.field("x", "long"), delta.field("s", "string")]), add)
+    left = [i for i in range(1000) if i % 7]
+    opened = bh.open(str(table))
+    assert opened.to_arrow().column("x").to_pylist() == left and opened.count() == len(left)
+    for where, keeps in (
+        ("x >= 650", lambda i: i >= 650),
+        ("s = '0301' or x = 300 or x = 301", {300, 301}.__contains__),
+    ):
+        found = opened.scan(where=where)
+        assert found.to_arrow().column("x").to_pylist() == [i for i in left if keeps(i)]
+        assert found.count() == sum(map(keeps, left))
 
 
 def test_tables_of_the_older_draft(raw, delta):
@@ -102,6 +156,7 @@ def test_tables_of_the_older_draft(raw, delta):
     assert ids(table_with(raw, delta, inline([1]), old)) == [0, *range(2, 10)]
 
 
+@pytest.mark.spec("D-209", "D-210", "D-211", "D-226", "D-228", "D-229")
 def test_wrong_vectors_are_refused(raw, delta):
     base = raw()
     where, vector = in_file(base, [3, 4])
@@ -120,6 +175,9 @@ def test_wrong_vectors_are_refused(raw, delta):
     check(vector, good[:-1])
     check(vector, good[:-4] + b"\0\0\0\0")
     check(vector, good[:20] + bytes([good[20] ^ 1]) + good[21:])
+    check(vector, b"\2" + good[1:])
+    check(vector, good[:1] + bytes([good[1] ^ 1]) + good[2:])
+    check({**inline([3, 4]), "offset": 0}, good)
     check({**vector, "sizeInBytes": vector["sizeInBytes"] - 4}, good)
     check({**vector, "cardinality": 3}, good)
     check({**vector, "offset": 500}, good)
@@ -132,7 +190,14 @@ def test_wrong_vectors_are_refused(raw, delta):
         bh.open(str(base)).to_arrow()
 
 
+@pytest.mark.spec("D-222", "D-223", "D-207")
 def test_payloads():
+    example = z85.decode("wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L")
+    assert parse(example, "t").positions().tolist() == [3, 4, 7, 11, 18, 29]
+    high = bytearray(payload([1]))
+    high[15] = 0x80  # the highest bit of the bucket's key, behind the magic and the number of buckets
+    with pytest.raises(CorruptTableError):
+        parse(bytes(high), "t")
     rows = [0, 5, 2**32 + 1, 2**33]
     assert parse(payload(rows), "t").positions().tolist() == rows
     parts = [serialize32(Bitmap.of(np.array(p, np.int64))) for p in ([0, 5], [1], [0])]
@@ -143,6 +208,7 @@ def test_payloads():
             parse(bad, "t")
 
 
+@pytest.mark.spec("D-212")
 def test_identity_of_a_vector():
     assert unique_id(None) is None
     assert unique_id({"storageType": "u", "pathOrInlineDv": "p", "offset": 1}) == "up@1"

@@ -243,6 +243,7 @@ def test_on_spark(tmp_path, delta, spark):
     assert sorted((r["id"], r["x"]) for r in t.to_arrow().to_pylist()) == want
 
 
+@pytest.mark.spec("D-220")
 def test_a_long_vector_has_every_kind_of_container(tmp_path, delta):
     """Sparse, dense, and in runs."""
     n = 400_000

@@ -115,7 +115,7 @@ def check_vector(vector: Any, uri: str) -> None:
     for name in ("sizeInBytes", "cardinality"):
         if not _natural(vector.get(name)):
             raise CorruptTableError(f"a deletion vector has no {name}", where=uri)
-    if vector.get("offset") is not None and not _natural(vector["offset"]):
+    if vector.get("offset") is not None and (not _natural(vector["offset"]) or vector["storageType"] == "i"):
         raise CorruptTableError(f"a deletion vector has the offset {vector['offset']!r}", where=uri)
 
 

@@ -73,9 +73,13 @@ def _from_file(where: str, vectors: Sequence[Mapping[str, Any]], stores: Stores)
     storage, key = stores.resolve(where)
     try:
         # One byte more: the descriptor of a file with one vector may lack the offset, and the version byte comes first.
-        parts = storage.get_ranges(key, [(v.get("offset") or 0, v["sizeInBytes"] + 9) for v in vectors])
+        version, *parts = storage.get_ranges(
+            key, [(0, 1), *((v.get("offset") or 0, v["sizeInBytes"] + 9) for v in vectors)]
+        )
     except NotFoundError as error:
         raise MissingFileError("the deletion vector file is missing", where=where) from error
+    if version != b"\x01" and all(v.get("offset") for v in vectors):
+        raise CorruptTableError(f"a file of deletion vectors has version {version.hex() or 'none'}, not 1", where=where)
     for vector, found in zip(vectors, parts, strict=True):
         size, offset = vector["sizeInBytes"], vector.get("offset") or 0
         if vector.get("offset") is None and found[:1] == b"\x01" and _size_of(found) != size:
@@ -102,23 +106,26 @@ def parse(data: bytes, where: str) -> Bitmap:
     """A vector's payload: the portable form, or the older native one. Raises CorruptTableError."""
     if len(data) < 4:
         raise CorruptTableError("a deletion vector has no magic number", where=where)
-    magic = struct.unpack("<I", data[:4])[0]
-    if magic == PORTABLE:
+    little, big = (struct.unpack(order, data[:4])[0] for order in ("<I", ">I"))
+    if little == PORTABLE:
         return deserialize64(data[4:], where=where)
-    if magic == NATIVE:
-        return _native(data[4:], where)
+    if NATIVE in (little, big):
+        return _native(data[4:], "<" if little == NATIVE else ">", where)
     raise CorruptTableError(
         f"a deletion vector begins with {data[:4].hex()}, which is not one of Delta's magic numbers", where=where
     )
 
 
-def _native(data: bytes, where: str) -> Bitmap:
-    """The count of bitmaps, then each preceded by its size; the n-th holds the rows from n * 2**32 on."""
+def _native(data: bytes, order: str, where: str) -> Bitmap:
+    """The count of bitmaps, then each preceded by its size; the n-th holds the rows from n * 2**32 on.
+
+    The protocol's own example of an inline vector has these numbers big-endian, the bitmaps as ever.
+    """
     try:
-        (count,) = struct.unpack_from("<i", data)
+        (count,) = struct.unpack_from(f"{order}i", data)
         at, positions, rows = 4, [], 0
         for high in range(count):
-            (size,) = struct.unpack_from("<I", data, at)
+            (size,) = struct.unpack_from(f"{order}I", data, at)
             if at + 4 + size > len(data):
                 raise CorruptTableError("a deletion vector in the native form is truncated", where=where)
             bitmap = deserialize32(data[at + 4 : at + 4 + size], where=where)
