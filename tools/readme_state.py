@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from boathouse import registry
-from boathouse.api.later import Later
 from boathouse.delta import features as delta
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg import metadata as iceberg
@@ -26,19 +25,21 @@ OPERATIONS = {
     "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",
 }  # fmt: skip
 _OF_DELTA = ("vacuum", "restore")
+_MAPPED = ("rename_column", "drop_column")
 _DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}
 
 
 def state() -> str:
     """The section between the markers."""
-    there = [words for name, words in OPERATIONS.items() if not hasattr(Later, name) and name not in _OF_DELTA]
-    delta_only = [OPERATIONS[name] for name in _OF_DELTA if not hasattr(Later, name)]
-    missing = [words for name, words in OPERATIONS.items() if hasattr(Later, name)]
+    there = [words for name, words in OPERATIONS.items() if name not in (*_OF_DELTA, *_MAPPED)]
+    delta_only = [OPERATIONS[name] for name in _OF_DELTA]
+    mapped = [OPERATIONS[name] for name in _MAPPED]
     formats = {name: registry.load(name) for name in ("delta", "iceberg", "lance")}
     rows = [
         ("detected, opened, read, time travel by version and time", *("yes",) * 3),
         (", ".join(there), *("yes",) * 3),
         (", ".join(delta_only), "yes", "no", "no"),
+        (", ".join(mapped), "where `delta.columnMapping.mode` is name or id", "no", "no"),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),
         ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),
@@ -56,8 +57,7 @@ def state() -> str:
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
     lines += [
         "",
-        f"Not offered yet, for any format: {', '.join(missing)}, translation between formats, "
-        "variant columns in tables, catalogs.",
+        "Not offered yet, for any format: translation between formats, variant columns in tables, catalogs.",
     ]
     return "\n".join(lines) + "\n"
 

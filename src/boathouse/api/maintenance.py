@@ -11,7 +11,6 @@ from typing import Any, get_args
 from boathouse.api.arguments import flag, located
 from boathouse.api.conditions import condition
 from boathouse.api.engines import LOCAL, engine_for, zone_of
-from boathouse.api.later import Later
 from boathouse.api.opening import point
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
@@ -28,7 +27,7 @@ from boathouse.table.location import Version
 _HOUR_MS = 3_600_000
 
 
-class Maintenance(Later):
+class Maintenance:
     """The part of Table for its files."""
 
     _handle: Handle

@@ -12,6 +12,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, located, names, texts
 from boathouse.api.changes import Changes
+from boathouse.api.columns import Columns
 from boathouse.api.conditions import condition, condition_text
 from boathouse.api.constraints import Constraints
 from boathouse.api.detail import detail, files_table, summary_lines
@@ -25,7 +26,6 @@ from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError, SchemaError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.tree import Expr
-from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.append import Append
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
@@ -41,13 +41,12 @@ from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
 from boathouse.table.location import At, Version
 from boathouse.table.snapshot import HistoryEntry
-from boathouse.types import DataType, Partitioning, Schema
-from boathouse.types.text import parse_type
+from boathouse.types import Partitioning, Schema
 
 History = list[HistoryEntry]
 
 
-class Table(Maintenance, Constraints):
+class Table(Maintenance, Columns, Constraints):
     """One table of any format. Opened by `boathouse.open` or created by `boathouse.create`.
 
     Writes accept `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always start from the newest
@@ -309,29 +308,6 @@ class Table(Maintenance, Constraints):
             target_file_bytes=target_file_bytes,
             isolation=isolation,
         )
-
-    @located
-    def add_column(
-        self,
-        name: str,
-        type: Any,
-        *,
-        message: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        txn: tuple[str, int] | None = None,
-        dry_run: bool = False,
-    ) -> WriteResult:
-        """Adds a nullable column, null in existing rows; `type` is Spark SQL text or a DataType.
-
-        Raises InvalidArgumentError for a name that exists, UnsupportedFeatureError, CommitConflictError.
-        """
-        options = WriteOptions.of(message, metadata, txn, dry_run)
-        found = parse_type(type) if isinstance(type, str) else type
-        if not isinstance(name, str) or not name:
-            raise InvalidArgumentError(f"{name!r} is not the name of a column", advice="pass the name as a string")
-        if not isinstance(found, DataType):
-            raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
-        return self._run(LOCAL, AddColumns(((name, found),)), options)
 
     @located
     def set_properties(

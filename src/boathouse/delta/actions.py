@@ -15,6 +15,8 @@ from boathouse.types.data_types import children
 LISTS_READER: Final = 3
 LISTS_WRITER: Final = 7
 """The versions that name their features in lists."""
+MAPPING_MODE: Final = "delta.columnMapping.mode"
+"""The property that says how columns are found in files: by `name`, which includes physical names, or by `id`."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,17 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Metadata:
-    """The metaData action `raw`; an edit copies it completely and changes keys."""
+    """The metaData action `raw`; an edit copies it completely and changes keys.
+
+    `mappable`: the protocol supports column mapping. Otherwise its property means nothing.
+    """
 
     raw: Mapping[str, Any] = field(hash=False)
     where: str = ""
+    mappable: bool = True
 
     @classmethod
-    def parse(cls, raw: Mapping[str, Any], where: str) -> Metadata:
+    def parse(cls, raw: Mapping[str, Any], where: str, mappable: bool = True) -> Metadata:
         """Raises CorruptTableError, and UnsupportedFeatureError for files that are not Parquet."""
         for key, kind in (("id", str), ("format", Mapping), ("schemaString", str), ("partitionColumns", list | tuple)):
             if not isinstance(raw.get(key), kind):
@@ -76,7 +82,7 @@ class Metadata:
             raise CorruptTableError("the format of the metaData action has no provider", where=where)
         if provider.lower() != "parquet":
             raise UnsupportedFeatureError(f"the data files are {provider}: only Parquet is supported", where=where)
-        found = cls(dict(raw), where)
+        found = cls(dict(raw), where, mappable)
         found._check_columns(_names(raw, "partitionColumns", where))
         return found
 
@@ -115,10 +121,10 @@ class Metadata:
     @property
     def column_mapping(self) -> str:
         """`none`, `name` or `id`. Raises CorruptTableError for any other value."""
-        mode = self.configuration.get("delta.columnMapping.mode", "none").lower()
+        mode = self.configuration.get(MAPPING_MODE, "none").lower()
         if mode not in ("none", "name", "id"):
-            raise CorruptTableError(f"delta.columnMapping.mode is {mode!r}", where=self.where)
-        return mode
+            raise CorruptTableError(f"{MAPPING_MODE} is {mode!r}", where=self.where)
+        return mode if self.mappable else "none"
 
     def flag(self, key: str, default: bool = False) -> bool:
         value = self.configuration.get(key)

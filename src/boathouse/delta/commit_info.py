@@ -9,12 +9,15 @@ from typing import Any, Final
 from boathouse.bits import entropy
 from boathouse.delta.schema import field_json
 from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.expr.identifiers import quote
 from boathouse.table.change import (
     AddChangeFiles,
     AddColumn,
     AddFiles,
     Change,
     CreateTable,
+    DropColumn,
+    RenameColumn,
     RestoreTo,
     SetProperties,
 )
@@ -95,6 +98,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "add-columns":
             columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
             return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
+        case "alter-columns":
+            return _altered(change, parameters)
         case "add-constraint" | "drop-constraint":
             return change.operation.upper().replace("-", " "), parameters
         case "replace":
@@ -114,6 +119,18 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "vacuum-end":
             return "VACUUM END", {"status": parameters["status"].upper()}
     return change.operation.upper().replace("-", " "), parameters
+
+
+def _altered(change: Change, parameters: Action) -> tuple[str, Action]:
+    renamed = change.edit(RenameColumn)
+    if renamed is not None:
+        before, after = _spelled(renamed.path), _spelled((*renamed.path[:-1], renamed.name))
+        return "RENAME COLUMN", {**parameters, "oldColumnPath": before, "newColumnPath": after}
+    return "DROP COLUMNS", {**parameters, "columns": json.dumps([_spelled(e.path) for e in change.all(DropColumn)])}
+
+
+def _spelled(path: tuple[str, ...]) -> str:
+    return ".".join(quote(name) for name in path)
 
 
 def _partition_of(change: Change) -> list[str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from boathouse.delta import paths
 from boathouse.delta.commits import ADD, Entry, actions_table
 from boathouse.delta.files import Lister
+from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.tree import Expr
 from boathouse.table.attempt import Winner
@@ -113,7 +114,7 @@ def _appended(change: Change, winner: Winner, head: DeltaSnapshot, added: list[d
         hits = sorted({p for e in change.reads.predicates for p in _matching(e, added, head)})
     if not hits:
         return []
-    where = _partitions(hits, added, root)
+    where = _partitions(hits, added, head)
     text = f"rows were added that the change would have read{where}"
     return [Conflict("concurrent-append", winner.version, text, tuple(hits[:_SHOWN]))]
 
@@ -131,10 +132,11 @@ def _matching(predicate: Expr, added: list[dict[str, Any]], head: DeltaSnapshot)
     return [p for found in lister.emit(units, batch, keys, live) for p in found.column("path").to_pylist()]
 
 
-def _partitions(hits: list[str], added: list[dict[str, Any]], root: str) -> str:
-    wanted = set(hits)
+def _partitions(hits: list[str], added: list[dict[str, Any]], head: DeltaSnapshot) -> str:
+    wanted, root = set(hits), head.location.uri
+    names = {physical_name(f): f.name for f in head.schema}
     found = {
-        ", ".join(f"{k}={v}" for k, v in (a.get("partitionValues") or {}).items())
+        ", ".join(f"{names.get(k, k)}={v}" for k, v in (a.get("partitionValues") or {}).items())
         for a in added
         if paths.decode(a["path"], root) in wanted
     }

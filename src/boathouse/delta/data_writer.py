@@ -13,8 +13,9 @@ from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.partition_values import physical as to_physical
 from boathouse.delta.partition_values import physical_array, text_of
+from boathouse.delta.schema import is_mapped, physical_name
 from boathouse.delta.stats_json import StatsTexts
-from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema
+from boathouse.parquet.schema import Dialect, to_parquet_schema
 from boathouse.parquet.stats import schema_leaves
 from boathouse.parquet.write import CODEC, Layout, ParquetOptions, ParquetWriter
 from boathouse.parquet.written import FileLeaves, FileStats, LeafColumn, StatsCollector, struct_of
@@ -32,7 +33,10 @@ WRITTEN: Final = pa.struct(
 )
 """`native` of OUTCOMES: the parts of the add action that only the writer of the file knows."""
 
-_DIALECT: Final = Dialect(field_id=no_id)
+_DIALECT: Final = Dialect(physical_name)
+"""Only fields of tables with column mapping have an id or a name of their own."""
+_RANDOM: Final = 2
+"""The length of the folder names that spread the files of a mapped table, as the reference does."""
 _SUFFIX: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "lz4": ".lz4", "brotli": ".br"}
 
 
@@ -67,6 +71,8 @@ class DeltaFiles:
         self.context = context
         self.fields = tuple(context.spec)
         self.names = tuple(f.name for f in self.fields)
+        self.keys = tuple(physical_name(context.schema.field(name)) for name in self.names)
+        self.mapped = is_mapped(context.schema)
         self.data = data_schema(context.schema, context.spec)
         self.indices = [i for i, f in enumerate(context.schema) if f.name not in self.names]
         self.codec = str(context.options.get("codec", CODEC))
@@ -85,7 +91,7 @@ class DeltaFiles:
         values = [physical_array([c.values[i] for c in closed], f.type) for i, f in enumerate(self.fields)]
         native = [
             pa.array([paths.encode(c.path) for c in closed], pa.string()),
-            pa.array([list(zip(self.names, c.texts)) for c in closed], WRITTEN.field("partitionValues").type),
+            pa.array([list(zip(self.keys, c.texts)) for c in closed], WRITTEN.field("partitionValues").type),
             pa.array([c.written_ms for c in closed], pa.int64()),
             pa.array(self._texts.of(leaves, rows), pa.string()),
         ]
@@ -123,7 +129,7 @@ def _constant(field: PartitionField, values: pa.Array, rows: list[int]) -> LeafC
 
 
 class DeltaFileWriter:
-    """One data file, `p=v/part-00000-<uuid>.c000.<codec>.parquet`."""
+    """One data file, `p=v/part-00000-<uuid>.c000.<codec>.parquet`; under column mapping `<random>/part-...`."""
 
     def __init__(self, files: DeltaFiles, partition: Mapping[int, object]) -> None:
         self._files = files
@@ -160,9 +166,15 @@ def data_schema(schema: Schema, spec: PartitionSpec) -> Schema:
 
 
 def _path(files: DeltaFiles, texts: Sequence[str | None]) -> str:
-    """The file's raw path below the table's root; files of another kind have a folder and a prefix of their own."""
+    """The file's raw path below the table's root; files of another kind have a folder and a prefix of their own.
+
+    Under column mapping, where columns are renamed, no folder has the name of a column, as the reference does it.
+    """
     codec, options = files.codec.lower(), files.context.options
     suffix = _SUFFIX.get(codec, f".{codec}")
-    name = f"{options.get('prefix', 'part')}-00000-{entropy.current().uuid4()}.c000{suffix}.parquet"
+    id = str(entropy.current().uuid4())
+    name = f"{options.get('prefix', 'part')}-00000-{id}.c000{suffix}.parquet"
     folders = [options["folder"]] if "folder" in options else []
+    if files.mapped:
+        return "/".join([*folders, id[:_RANDOM], name])
     return "/".join([*folders, *(paths.partition_folder(n, t) for n, t in zip(files.names, texts)), name])

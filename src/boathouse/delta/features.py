@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from boathouse.delta.actions import LISTS_READER, LISTS_WRITER, Metadata, Protocol, text_of
+from boathouse.delta.actions import LISTS_READER, LISTS_WRITER, MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.types import Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ
@@ -49,17 +49,13 @@ def _has_prefix(prefix: str) -> Active:
     return lambda metadata: any(k.startswith(prefix) for k in metadata.configuration)
 
 
-def _mapped(metadata: Metadata) -> bool:
-    return metadata.column_mapping != "none"
-
-
 _TABLE: Final = (
     Feature("appendOnly", False, True, True, (1, 2)),
     Feature("invariants", False, True, True, (1, 2), _has_field_key("delta.invariants")),
     Feature("checkConstraints", False, True, True, (1, 3), _has_prefix(CONSTRAINT)),
     Feature("changeDataFeed", False, True, True, (1, 4), _is_true("delta.enableChangeDataFeed")),
     Feature("generatedColumns", False, True, False, (1, 4), _has_field_key("delta.generationExpression")),
-    Feature("columnMapping", True, True, False, (2, 5), _mapped),
+    Feature("columnMapping", True, True, True, (2, 5)),
     Feature("identityColumns", False, True, False, (1, 6), _has_field_key("delta.identity.start")),
     Feature("deletionVectors", True, True, True),
     Feature("timestampNtz", True, True, True),
@@ -134,7 +130,20 @@ def writer_features(protocol: Protocol) -> tuple[str, ...]:
         return (*(f.name for f in _TABLE if f.legacy), "deletionVectors")
     if protocol.min_writer >= MAX_WRITER:
         return protocol.writer_features
-    return tuple(f.name for f in _TABLE if f.legacy and f.legacy[1] <= protocol.min_writer)
+    return tuple(f.name for f in _TABLE if f.legacy and _implied(f, f.legacy, protocol))
+
+
+def _implied(feature: Feature, legacy: tuple[int, int], protocol: Protocol) -> bool:
+    reader = not feature.reader or legacy[0] <= protocol.min_reader
+    return reader and legacy[1] <= protocol.min_writer
+
+
+def maps_columns(protocol: Protocol) -> bool:
+    """Whether readers honour the property of column mapping. Version 3 without lists is of an early draft, in which it
+    implied what version 2 did."""
+    if protocol.min_reader < MAX_READER:
+        return protocol.min_reader == 2
+    return protocol.has_no_lists or "columnMapping" in protocol.reader_features
 
 
 def supports(protocol: Protocol, name: str) -> bool:
@@ -156,7 +165,8 @@ def upgraded(protocol: Protocol, metadata: Metadata, other: Protocol | None = No
     It also supports every feature of `other`, all of which are known.
     """
     more = [] if other is None else [*writer_features(other), *other.reader_features]
-    wanted = dict.fromkeys([*_asked_for(metadata.configuration), *(_ALIASES.get(n, n) for n in more)])
+    asked = _asked_for(metadata.configuration, metadata.mappable)
+    wanted = dict.fromkeys([*asked, *(_ALIASES.get(n, n) for n in more)])
     needed = [name for name in wanted if not supports(protocol, name)]
     return _raised(protocol, needed) if needed or protocol.has_no_lists else None
 
@@ -171,9 +181,11 @@ def _raised(protocol: Protocol, needed: Sequence[str]) -> dict[str, Any]:
     return {"minReaderVersion": reader, "minWriterVersion": writer}
 
 
-def _asked_for(properties: Mapping[str, str]) -> list[str]:
+def _asked_for(properties: Mapping[str, str], mappable: bool = True) -> list[str]:
     """The features that properties turn on."""
     found = [name for key, name in _TURNED_ON_BY.items() if properties.get(key, "").strip().lower() == "true"]
+    if mappable and properties.get(MAPPING_MODE, "none").strip().lower() != "none":
+        found.append("columnMapping")
     return [*found, "checkConstraints"] if any(key.startswith(CONSTRAINT) for key in properties) else found
 
 
@@ -182,7 +194,8 @@ def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
     it is listed too."""
     readers, writers = list(protocol.reader_features), list(writer_features(protocol))
     if protocol.min_reader < MAX_READER or protocol.has_no_lists:
-        readers += [f.name for f in _TABLE if f.reader and f.legacy and f.legacy[0] <= protocol.min_reader]
+        implied = [f.name for f in _TABLE if f.reader and f.legacy and f.legacy[0] <= protocol.min_reader]
+        readers, writers = readers + implied, writers + implied
     if protocol.has_no_lists:
         readers.append("deletionVectors")
     for feature in (FEATURES[name] for name in needed):

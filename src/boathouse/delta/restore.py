@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.delta import paths
+from boathouse.delta.actions import Metadata
+from boathouse.delta.column_mapping import restored
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.features import check_write
 from boathouse.delta.files import list_files, schema_of
@@ -37,14 +39,15 @@ def restoration(head: DeltaSnapshot, target: DeltaSnapshot) -> RestoreTo | None:
 
 
 def restored_metadata(head: DeltaSnapshot, target: DeltaSnapshot) -> Mapping[str, Any] | None:
-    """The target's metaData, under the table's id; None if it says the same as the head's."""
-    if _stated(head) == _stated(target):
-        return None
-    return {**target.metadata.raw, "id": head.metadata.id}
+    """The target's metaData, under the table's id; None if it says the same as the head's.
+
+    Raises UnsupportedFeatureError if the table's files would be read in another way than those of the target.
+    """
+    found = restored({**target.metadata.raw, "id": head.metadata.id}, head.metadata)
+    return None if _stated(Metadata.parse(found, head.location.uri)) == _stated(head.metadata) else found
 
 
-def _stated(snapshot: DeltaSnapshot) -> tuple[Any, ...]:
-    metadata = snapshot.metadata
+def _stated(metadata: Metadata) -> tuple[Any, ...]:
     names = ("schemaString", "name", "description")
     return (*(metadata.raw.get(n) for n in names), metadata.partition_columns, dict(metadata.configuration))
 

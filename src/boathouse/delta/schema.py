@@ -36,6 +36,7 @@ from boathouse.types.data_types import children
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
+NESTED_IDS = "delta.columnMapping.nested.ids"
 MAX_DEPTH = 100
 """The maximum nesting that is read: engines recurse into types."""
 _NAMES: Mapping[str, DataType] = {
@@ -107,7 +108,7 @@ def without_mapping(schema: Schema) -> Schema:
 
 
 def _unmapped(f: Field) -> Field:
-    kept = {k: v for k, v in f.metadata.items() if k not in (PHYSICAL_NAME, FIELD_ID)}
+    kept = {k: v for k, v in f.metadata.items() if k not in (PHYSICAL_NAME, FIELD_ID, NESTED_IDS)}
     type: DataType = f.type
     match type:
         case StructType(fields):
@@ -210,6 +211,11 @@ def type_json(type: DataType, path: str) -> Any:
     raise UnsupportedTypeError(
         f"column `{path}` is {type}, which Delta has no type for", advice="cast the column to a type of Delta"
     )
+
+
+def is_mapped(schema: Schema) -> bool:
+    """Whether files have other names than the schema: every field of a table with column mapping has one."""
+    return any(PHYSICAL_NAME in f.metadata for f in schema)
 
 
 def physical_name(field: Field) -> str:

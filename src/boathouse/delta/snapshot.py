@@ -13,7 +13,7 @@ import pyarrow as pa
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint import OpenCheckpoint, open_checkpoint
 from boathouse.delta.commits import Entry, parse_entry
-from boathouse.delta.features import check_read
+from boathouse.delta.features import check_read, maps_columns
 from boathouse.delta.files import list_files
 from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
 from boathouse.delta.schema import physical_name
@@ -285,7 +285,7 @@ def _assemble_from(
     check_read(parsed, where)
     if metadata is None:
         raise CorruptTableError(f"no entry up to version {found.version} has a metaData action", where=where)
-    meta = Metadata.parse(*metadata)
+    meta = Metadata.parse(*metadata, maps_columns(parsed))
     timestamp = _timestamp(log, listing, found, entries, meta)
     commit = listing.commits.get(found.version)
     return kind(context, found.version, timestamp, parsed, meta, entries, checkpoint, commit)

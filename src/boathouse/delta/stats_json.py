@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -18,11 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.delta.partition_values import civil_of, clock_text
+from boathouse.delta.schema import physical_name
 from boathouse.types import (
     BooleanType,
     DataType,
     DateType,
     DecimalType,
+    Field,
     FloatType,
     IntegerType,
     Schema,
@@ -47,12 +49,13 @@ class StatsTexts:
 
     def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
         self._indexed = indexed_columns(schema, int(options.get("indexed", PREFIX)), options.get("stats_columns"))
+        self._physical = dict(_physical_paths(schema.fields, (), ()))
         self._tight = bool(options.get("tight"))
 
     def of(self, leaves: Sequence[LeafColumn], rows: Sequence[int]) -> list[str]:
         """One JSON text per file; `leaves` are the schema's."""
         chosen = [leaf for leaf in leaves if leaf.path in self._indexed]
-        tree = _tree([leaf.path for leaf in chosen])
+        tree = _tree([self._physical[leaf.path] for leaf in chosen])
         bounds = [_bounds(leaf) for leaf in chosen]
         lower, upper = _by_file([b[0] for b in bounds], rows), _by_file([b[1] for b in bounds], rows)
         nulls = _by_file([_counts(leaf.nulls) for leaf in chosen], rows)
@@ -67,6 +70,18 @@ class StatsTexts:
         if nans is not None:
             text += f',"{NAN_COUNT}":{nans}'
         return text + (',"tightBounds":true}' if self._tight else "}")
+
+
+def _physical_paths(
+    fields: Sequence[Field], path: tuple[str, ...], physical: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The path of every leaf outside lists and maps, and its path in the statistics."""
+    for f in fields:
+        below, named = (*path, f.name), (*physical, physical_name(f))
+        if isinstance(f.type, StructType):
+            yield from _physical_paths(f.type.fields, below, named)
+        else:
+            yield below, named
 
 
 _Texts = Sequence[str | None]

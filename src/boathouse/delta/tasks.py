@@ -26,7 +26,7 @@ def outcomes_schema(context: WriteContext) -> pa.Schema:
 
 
 def writers(context: WriteContext) -> FileWriters:
-    """New files for this context, `p=v/part-00000-<uuid>.c000.<codec>.parquet`."""
+    """The data files of this context."""
     return DeltaFiles(context)
 
 

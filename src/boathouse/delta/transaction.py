@@ -11,16 +11,18 @@ import orjson
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.delta.actions import Metadata, text_of
+from boathouse.delta.actions import MAPPING_MODE, Metadata
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint_write import checkpoint_if_due
+from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, supports, upgraded
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
 from boathouse.delta.restore import restored_metadata
-from boathouse.delta.schema import field_json, schema_json
+from boathouse.delta.schema import parse_schema, schema_json, without_mapping
+from boathouse.delta.schema_edits import dropped, renamed, with_column
 from boathouse.delta.snapshot import DeltaSnapshot, S, read_entry
 from boathouse.delta.vector_write import marked
 from boathouse.delta.write import (
@@ -48,9 +50,11 @@ from boathouse.table.change import (
     AddFiles,
     Change,
     CreateTable,
+    DropColumn,
     Edit,
     RemoveAll,
     RemoveFiles,
+    RenameColumn,
     ReplaceSchema,
     RestoreTo,
     SchemaEdit,
@@ -59,10 +63,11 @@ from boathouse.table.change import (
     SetProperties,
     SetTransaction,
     SetType,
+    words_of,
 )
 from boathouse.table.context import TableContext
 from boathouse.table.version import TableVersion
-from boathouse.types import Field
+from boathouse.types import PartitionField, Schema
 
 Action = dict[str, Any]
 _EDITS: Final = (
@@ -74,6 +79,8 @@ _EDITS: Final = (
     SetDeletes,
     ReplaceSchema,
     AddColumn,
+    RenameColumn,
+    DropColumn,
     SetType,
     SetProperties,
     SetConstraint,
@@ -147,7 +154,7 @@ def _created(change: Change, now: int) -> list[Action]:
         raise TableNotFoundError("the table is gone", where=change.location.uri)
     schema, spec = new_table(change.location.uri, create)
     id = str(entropy.current().uuid4())
-    metadata = new_metadata(id, schema, [f.name for f in spec], create.properties)
+    metadata = new_metadata(id, without_mapping(schema), [f.name for f in spec], create.properties, change.location.uri)
     return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": {**metadata, "createdTime": now}}]
 
 
@@ -159,7 +166,9 @@ def _metadata_actions(change: Change, newest: DeltaSnapshot) -> list[Action]:
         return []
     target = restored.target if restored is not None else newest
     assert isinstance(target, DeltaSnapshot)
-    stated = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri)
+    asked = any(MAPPING_MODE in e.properties for e in change.all(SetProperties))
+    mappable = newest.metadata.mappable or target.metadata.mappable or asked
+    stated = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri, mappable)
     if stated.flag(FEED):
         check_feed(stated.schema, newest.location.uri)
     protocol = upgraded(newest.protocol, stated, target.protocol)
@@ -169,40 +178,62 @@ def _metadata_actions(change: Change, newest: DeltaSnapshot) -> list[Action]:
 
 def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] | None:
     """The head's metaData with the edits, every other field unchanged; None if that changes nothing."""
-    raw = json.loads(json.dumps(newest.metadata.raw))
+    raw: Mapping[str, Any] = json.loads(json.dumps(newest.metadata.raw))
     before = json.dumps(raw)
     for edit in edits:
-        match edit:
-            case ReplaceSchema(schema, partition_by):
-                check_types(schema, newest)
-                raw["schemaString"] = schema_json(schema)
-                if partition_by is not None:
-                    raw["partitionColumns"] = [schema.field(f.source[0]).name for f in partition_by]
-            case AddColumn():
-                raw["schemaString"] = _with_column(raw["schemaString"], edit, newest)
-            case SetType(path):
-                raise UnsupportedFeatureError(
-                    f"column `{'.'.join(path)}` cannot become {edit.type}: Delta's typeWidening is not offered",
-                    where=newest.location.uri,
-                    advice="cast the data to the table's type",
-                )
-            case SetConstraint(name, condition):
-                kept = dict(raw.get("configuration") or {})
-                if kept.pop(f"{CONSTRAINT}{name}", None) is None and condition is None:
-                    raise InvalidArgumentError(
-                        f"`{name}` is no CHECK constraint, so it cannot be dropped",
-                        where=newest.location.uri,
-                        advice="an invariant belongs to its column, and is changed by the engine that made it",
-                    )
-                raw["configuration"] = kept if condition is None else kept | {f"{CONSTRAINT}{name}": condition}
-            case RestoreTo(target):
-                assert isinstance(target, DeltaSnapshot)
-                raw = dict(restored_metadata(newest, target) or raw)
-            case SetProperties(properties):
-                check_properties(properties, newest.location.uri)
-                kept = {**(raw.get("configuration") or {}), **{k: text_of(v) for k, v in properties.items()}}
-                raw["configuration"] = {k: v for k, v in kept.items() if properties.get(k, v) is not None}
+        raw = _with_edit(raw, edit, newest)
     return None if json.dumps(raw) == before else raw
+
+
+def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Mapping[str, Any]:
+    match edit:
+        case ReplaceSchema(schema, partition_by):
+            return _replaced(raw, schema, partition_by, newest)
+        case AddColumn():
+            return _with_column(raw, edit, newest)
+        case RenameColumn():
+            found = renamed(newest.metadata, raw, edit)
+            check_names(parse_schema(found["schemaString"], newest.location.uri).fields, "", newest.location.uri)
+            return found
+        case DropColumn():
+            return dropped(newest.metadata, raw, edit)
+        case SetType(path):
+            raise UnsupportedFeatureError(
+                f"column `{'.'.join(path)}` cannot become {edit.type}: Delta's typeWidening is not offered",
+                where=newest.location.uri,
+                advice="cast the data to the table's type",
+            )
+        case SetConstraint():
+            return _with_constraint(raw, edit, newest)
+        case RestoreTo(target):
+            assert isinstance(target, DeltaSnapshot)
+            return restored_metadata(newest, target) or raw
+        case SetProperties(properties):
+            check_properties(properties, newest.location.uri)
+            return with_properties(raw, properties, newest.metadata)
+    return raw
+
+
+def _replaced(
+    raw: Mapping[str, Any], schema: Schema, partition_by: Sequence[PartitionField] | None, newest: DeltaSnapshot
+) -> Mapping[str, Any]:
+    check_types(schema, newest)
+    found = {**raw, "schemaString": schema_json(schema)}
+    if partition_by is not None:
+        found["partitionColumns"] = [schema.field(f.source[0]).name for f in partition_by]
+    return replaced(found, raw) if newest.metadata.column_mapping != "none" else found
+
+
+def _with_constraint(raw: Mapping[str, Any], edit: SetConstraint, newest: DeltaSnapshot) -> Mapping[str, Any]:
+    key = f"{CONSTRAINT}{edit.name}"
+    kept = dict(raw.get("configuration") or {})
+    if kept.pop(key, None) is None and edit.condition is None:
+        raise InvalidArgumentError(
+            f"`{edit.name}` is no CHECK constraint, so it cannot be dropped",
+            where=newest.location.uri,
+            advice="an invariant belongs to its column, and is changed by the engine that made it",
+        )
+    return {**raw, "configuration": kept if edit.condition is None else kept | {key: edit.condition}}
 
 
 def evolve(snapshot: S, edits: Sequence[SchemaEdit]) -> S:
@@ -212,31 +243,23 @@ def evolve(snapshot: S, edits: Sequence[SchemaEdit]) -> S:
             check_replaced(snapshot, edit)
         elif not isinstance(edit, _EDITS):
             raise UnsupportedFeatureError(
-                f"{type(edit).__name__} is not offered for Delta tables", where=snapshot.location.uri
+                f"{words_of(type(edit))} is not offered for Delta tables", where=snapshot.location.uri
             )
     raw = _edited(tuple(edits), snapshot)
-    return replace(snapshot, metadata=Metadata.parse(raw, snapshot.location.uri)) if raw is not None else snapshot
+    if raw is None:
+        return snapshot
+    return replace(snapshot, metadata=Metadata.parse(raw, snapshot.location.uri, snapshot.metadata.mappable))
 
 
-def _with_column(schema_string: str, edit: AddColumn, newest: DeltaSnapshot) -> str:
-    """The schema's own JSON with one more field."""
-    document = json.loads(schema_string)
-    struct = document
-    for name in edit.parent:
-        struct = next((f["type"] for f in struct["fields"] if f["name"].lower() == name.lower()), None)
-        if not isinstance(struct, dict) or struct.get("type") != "struct":
-            raise InvalidArgumentError(f"`{'.'.join(edit.parent)}` is not a struct column", where=newest.location.uri)
-    path = ".".join((*edit.parent, edit.name))
-    if any(f["name"].lower() == edit.name.lower() for f in struct["fields"]):
-        raise InvalidArgumentError(f"the column `{path}` already exists", where=newest.location.uri)
-    if not edit.nullable:
-        raise InvalidArgumentError(f"a new column is null in old rows, so `{path}` cannot be NOT NULL")
-    struct["fields"].append(field_json(Field(edit.name, edit.type), path))
-    text = json.dumps(document, ensure_ascii=False)
-    schema = Metadata.parse({**newest.metadata.raw, "schemaString": text}, newest.location.uri).schema
+def _with_column(raw: Mapping[str, Any], edit: AddColumn, newest: DeltaSnapshot) -> dict[str, Any]:
+    where = newest.location.uri
+    found = with_column(raw, edit, where)
+    if newest.metadata.column_mapping != "none":
+        found = completed(found, raw)
+    schema = Metadata.parse(found, where, newest.metadata.mappable).schema
     check_types(schema, newest)
-    check_names(schema.fields, "", newest.location.uri)
-    return text
+    check_names(schema.fields, "", where)
+    return found
 
 
 def _removes(change: Change, newest: DeltaSnapshot | None, now: int) -> Iterator[Action]:

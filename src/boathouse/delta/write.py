@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy
-from boathouse.delta.actions import Metadata, Protocol, text_of
+from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
+from boathouse.delta.column_mapping import MAX_ID, completed, mode_of
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
 from boathouse.delta.features import check_write, lowest_protocol, supports
@@ -37,7 +38,7 @@ DAY_MS: Final = 86_400_000
 TARGET_BYTES: Final = 128 << 20
 _PROPERTIES: Final = frozenset(
     """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval
-    delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
+    delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.columnMapping.mode
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
     delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup
     delta.isolationLevel delta.logRetentionDuration
@@ -74,13 +75,13 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
             advice="leave a column out of partition_by",
         )
     _check_variant(schema, where)
-    if snapshot is None:
-        check_properties(table.properties, where)
-        metadata = Metadata.parse(new_metadata("", schema, (), {}), where)
-        check_write(Protocol.parse(lowest_protocol(schema, table.properties), where), metadata, where)
-    else:
+    if snapshot is not None:
         check_types(schema, snapshot)
-    return schema, spec
+        return schema, spec
+    check_properties(table.properties, where)
+    metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where), where)
+    check_write(Protocol.parse(lowest_protocol(schema, table.properties), where), metadata, where)
+    return metadata.schema, partition_spec(metadata.schema, [f.name for f in spec])
 
 
 def check_replaced(snapshot: DeltaSnapshot, edit: ReplaceSchema) -> None:
@@ -90,16 +91,22 @@ def check_replaced(snapshot: DeltaSnapshot, edit: ReplaceSchema) -> None:
 
 
 def new_metadata(
-    id: str, schema: Schema, partition_columns: Iterable[str], configuration: Mapping[str, object]
+    id: str, schema: Schema, partition_columns: Iterable[str], configuration: Mapping[str, object], where: str
 ) -> dict[str, Any]:
-    """The metaData action of a new table."""
-    return {
+    """The metaData action of a new table; with column mapping, if the configuration asks for it."""
+    found: dict[str, Any] = {
         "id": id,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema_json(schema),
         "partitionColumns": list(partition_columns),
         "configuration": {k: text_of(v) for k, v in configuration.items()},
     }
+    mode = mode_of(configuration, where)
+    if mode == "none":
+        return found
+    found["configuration"] = {**found["configuration"], MAPPING_MODE: mode}
+    # Not the id, which every attempt to create the table makes anew.
+    return {**completed(found, {"id": where, "schemaString": found["schemaString"]}), "id": id}
 
 
 def check_names(fields: Iterable[Any], above: str, where: str) -> None:
@@ -161,11 +168,14 @@ def _partition_columns(schema: Schema, fields: Iterable[PartitionField], where: 
 def check_properties(properties: Mapping[str, object], where: str) -> None:
     """Raises UnsupportedFeatureError for a property of Delta's that requires an unsupported feature."""
     for key, value in properties.items():
+        if key == MAX_ID:
+            raise InvalidArgumentError(
+                f"{key} is kept by the writers of a table, and cannot be set", where=where, advice="leave it out"
+            )
         if value is None or not key.startswith("delta."):
             continue
         text = text_of(value).strip().lower()
-        off = (key in _OFF and text == "false") or (key == "delta.columnMapping.mode" and text == "none")
-        if key not in _PROPERTIES and not off:
+        if key not in _PROPERTIES and not (key in _OFF and text == "false"):
             raise UnsupportedFeatureError(
                 f"the table property {key}={text} requires a Delta feature that is not offered here",
                 where=where,

@@ -14,7 +14,7 @@ from boathouse.iceberg.partitions import bind_spec
 from boathouse.iceberg.schemas import Ids, merged_ids
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.validate import highest_column_id, highest_partition_id
-from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType
+from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType, words_of
 from boathouse.types import DataType, DecimalType, FloatType, IntegerType, PartitionField, PartitionSpec, Schema
 from boathouse.types.evolution import with_type
 
@@ -40,7 +40,7 @@ def edit_schema(document: Json, edit: SchemaEdit, where: str) -> None:
         case ReplaceSchema():
             _replace_schema(document, edit, where)
         case _:
-            raise UnsupportedFeatureError(f"{type(edit).__name__} is not offered for Iceberg tables", where=where)
+            raise UnsupportedFeatureError(f"{words_of(type(edit))} is not offered for Iceberg tables", where=where)
 
 
 def _replace_schema(document: Json, edit: ReplaceSchema, where: str) -> None:

@@ -10,7 +10,7 @@ from boathouse.lance import schema as schemas
 from boathouse.lance.file.fields import Field
 from boathouse.lance.messages import Manifest
 from boathouse.lance.snapshot import S
-from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType
+from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType, words_of
 from boathouse.types import Field as PlainField
 from boathouse.types import Schema
 
@@ -37,7 +37,7 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
                 )
             case _:
                 raise UnsupportedFeatureError(
-                    f"{type(edit).__name__} is not offered for Lance tables",
+                    f"{words_of(type(edit))} is not offered for Lance tables",
                     where=where,
                     advice="use the pylance library for it",
                 )

@@ -362,12 +362,12 @@ class Change:
         for edit in self.edits:
             if not isinstance(edit, supported):
                 raise UnsupportedFeatureError(
-                    f"{_words(type(edit))} is not offered for {self.format} tables",
+                    f"{words_of(type(edit))} is not offered for {self.format} tables",
                     where=str(self.location),
                     advice="leave it out, or use the format's own library for it",
                 )
 
 
-def _words(kind: type) -> str:
-    """`AddChangeFiles` as `add change files`."""
+def words_of(kind: type) -> str:
+    """The name of a kind of edit in messages: `AddChangeFiles` as `add change files`."""
     return "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__).strip()

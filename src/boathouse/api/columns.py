@@ -1,0 +1,95 @@
+"""The methods of a table that add, rename and drop columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boathouse.api.arguments import located
+from boathouse.api.engines import LOCAL
+from boathouse.errors import InvalidArgumentError
+from boathouse.ops.add_columns import AddColumns
+from boathouse.ops.alter_columns import ColumnDropped, ColumnRenamed
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.result import WriteResult
+from boathouse.ops.write import Write
+from boathouse.table.engine import Engine
+from boathouse.types import DataType
+from boathouse.types.text import parse_type
+
+
+class Columns:
+    """Columns are named by themselves, fields of structs by their path (`s.c`), names with dots in backticks."""
+
+    @property
+    def uri(self) -> str:
+        raise NotImplementedError
+
+    def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
+        raise NotImplementedError
+
+    @located
+    def add_column(
+        self,
+        name: str,
+        type: Any,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Adds a nullable column, null in existing rows; `type` is Spark SQL text or a DataType.
+
+        Raises InvalidArgumentError for a name that exists, UnsupportedFeatureError, CommitConflictError.
+        """
+        options = WriteOptions.of(message, metadata, txn, dry_run)
+        found = parse_type(type) if isinstance(type, str) else type
+        if not isinstance(found, DataType):
+            raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
+        return self._run(LOCAL, AddColumns(((_named(name), found),)), options)
+
+    @located
+    def rename_column(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Renames a column or a field of a struct, without rewriting files. `new_name` is the last name alone, and
+        taken as it is: dots and backticks in it are part of the name.
+
+        Raises ColumnNotFoundError, InvalidArgumentError if the new name is taken or a constraint names the column,
+        UnsupportedFeatureError for a table whose files have the names of columns (Delta without
+        `delta.columnMapping.mode`) and for other formats than Delta, CommitConflictError.
+        """
+        options = WriteOptions.of(message, metadata, txn, dry_run)
+        return self._run(LOCAL, ColumnRenamed(_named(name), _named(new_name)), options)
+
+    @located
+    def drop_column(
+        self,
+        name: str,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Drops a column or a field of a struct, without rewriting files: its values stay in them, unread. A column
+        that is added later is null in these rows, whatever its name.
+
+        Raises InvalidArgumentError for a partition column, the last column, or one that a constraint names, and what
+        `rename_column` raises.
+        """
+        return self._run(LOCAL, ColumnDropped(_named(name)), WriteOptions.of(message, metadata, txn, dry_run))
+
+
+def _named(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise InvalidArgumentError(f"{name!r} is not the name of a column", advice="pass the name as a string")
+    return name
