@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
+from boathouse.delta import transaction
 from boathouse.delta.column_mapping import MAX_ID
 from boathouse.delta.schema import parse_schema
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError
@@ -289,7 +290,7 @@ def test_the_highest_id_is_not_the_users(path):
         table.set_properties({MODE: "nmae"})
 
 
-@pytest.mark.spec("D-194")
+@pytest.mark.spec("D-184", "D-185", "D-194")
 def test_added_columns_have_ids_and_names_of_their_own(delta, path, mode):
     table = created(path, mode)
     before = mapped(metadata_of(delta, path))
@@ -303,6 +304,7 @@ def test_added_columns_have_ids_and_names_of_their_own(delta, path, mode):
     assert metadata_of(delta, path)["configuration"][MAX_ID] == "15"
     assert len({name for _, name in after.values()}) == len(after) and all(FRESH.fullmatch(n) for _, n in new.values())
     rows = {r["a.b"]: r for r in agreed(delta, path)}
+    assert rows[1]["w"] is None and rows[1]["s"] == {"q.r": 1, "l": [{"m": 1}], "new.one": None, "t": None}
     assert rows[9]["w"] == {"u": 1} and rows[9]["s"] == {"q.r": 7, "l": None, "new.one": None, "t": "x"}
 
 
@@ -368,8 +370,10 @@ def test_columns_that_a_condition_names_stay(delta, path, mode):
         with pytest.raises(InvalidArgumentError, match="dropped: the constraint `small` names it"):
             table.drop_column(column)
     assert list(delta.log(path)) == before
+    table.set_properties({"delta.dataSkippingStatsColumns": "`a.b`,`c``d`,s.l"})
     table.rename_column("s.l", "list")
     table.drop_column("`c``d`")
+    assert metadata_of(delta, path)["configuration"]["delta.dataSkippingStatsColumns"] == "`a.b`,s.list"
     table.drop_constraint("small")
     table.rename_column("`e f`", "z")
     assert set(agreed(delta, path)[0]) == {"a.b", "z", ODD, "s", "k"}
@@ -503,6 +507,47 @@ def test_a_mode_that_the_protocol_does_not_support_means_nothing(delta, raw, pro
     assert sorted(r["a"] for r in agreed(delta, str(made))) == [1, 2]
 
 
+@pytest.mark.spec("D-180")
+@pytest.mark.parametrize("configuration", [{}, {MODE: "none"}])
+def test_without_a_mode_files_have_the_names_of_columns(delta, raw, configuration):
+    made = raw()
+    size = made.file("f.parquet", pa.table({"a": [1]}))
+    column = delta.field("a", "long", **{ID: 1, NAME: "col-1"})
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    made.commit(0, protocol, delta.metadata([column], configuration=configuration), made.add("f.parquet", size=size))
+    table = bh.open(str(made))
+    table.append(pa.table({"a": [2]}))
+    assert json.loads(last(delta, made, "add")[0]["stats"])["minValues"] == {"a": 2}
+    assert in_order(agreed(delta, str(made))) == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.spec("D-160")
+def test_reader_version_2_beside_a_list_for_writers(delta, raw):
+    made = raw()
+    size = made.file("f.parquet", pa.table({"col-1": [1]}))
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 7, "writerFeatures": ["columnMapping"]}
+    column = delta.field("a", "long", **{ID: 1, NAME: "col-1"})
+    meta = delta.metadata([column], configuration={MODE: "name", MAX_ID: "1"})
+    made.commit(0, {"protocol": protocol}, meta, made.add("f.parquet", size=size))
+    table = bh.open(str(made))
+    table.append(pa.table({"a": [2]}))
+    table.rename_column("a", "b")
+    assert not last(delta, made, "protocol")
+    assert in_order(agreed(delta, str(made))) == [{"b": 1}, {"b": 2}]
+
+
+def test_a_table_made_of_a_mapped_one_has_names_of_its_own(delta, path, mode, tmp_path):
+    created(path, mode)
+    rows = bh.open(path).to_arrow()
+    for name, properties in (("mapped", {MODE: mode}), ("plain", {})):
+        other = str(tmp_path / name)
+        bh.write(rows, other, format="delta", properties=properties)
+        assert in_order(agreed(delta, other)) == in_order(ROWS.to_pylist())
+        assert ("columnMapping" in metadata_of(delta, other)["schemaString"]) == bool(properties)
+    ours, theirs = (mapped(metadata_of(delta, p)) for p in (path, str(tmp_path / "mapped")))
+    assert not {n for _, n in ours.values()} & {n for _, n in theirs.values()}
+
+
 @pytest.mark.spec("D-198")
 def test_the_example_of_the_draft():
     name, inner = "col-5f422f40-de70-45b2-88ab-1d5c90e94db1", "col-a7f4159c-53be-4cb0-b81a-f7e5240cfc49"
@@ -523,3 +568,41 @@ def test_spark_writes_columns_of_its_own_under_the_names_that_are_committed(delt
     wanted = [{"id": 1, "s": {"a.b": 1, "c": None}, "n o": None}, {"id": 2, "s": {"a.b": 2, "c": "x"}, "n o": "new"}]
     assert in_order(agreed(delta, path)) == wanted
     assert in_order(r.asDict(True) for r in spark.read.format("boathouse").load(path).collect()) == wanted
+    table = bh.open(path, spark=spark)
+    table.rename_column("`n o`", "x.y")
+    table.rename_column("s.`a.b`", "a")
+    table.update({"x.y": "concat('<', s.c, '>')"}, where="s.a = 2")
+    wanted = [{"id": 1, "s": {"a": 1, "c": None}, "x.y": None}, {"id": 2, "s": {"a": 2, "c": "x"}, "x.y": "<x>"}]
+    assert in_order(agreed(delta, path)) == wanted
+    assert in_order(table.scan(where="s.a > 0").to_spark().toArrow().to_pylist()) == wanted
+
+
+def test_concurrent_columns_have_different_ids(delta, path, mode, monkeypatch):
+    """Ours was to be the same id: it is planned again, and the rows written under the new one."""
+    table = created(path, mode, pa.table({"a": [1]}))
+    before, raced = transaction.prepare, []
+
+    def prepare(change, context, newest):
+        found = before(change, context, newest)
+        if not raced:
+            raced.append(True)
+            bh.open(path).add_column("theirs", "bigint")
+        return found
+
+    monkeypatch.setattr(transaction, "prepare", prepare)
+    table.append(pa.table({"a": [2], "ours": ["x"]}), merge_schema=True)
+    names = mapped(metadata_of(delta, path))
+    assert {p: id for p, (id, _) in names.items()} == {("a",): 1, ("theirs",): 2, ("ours",): 3}
+    assert in_order(agreed(delta, path)) == [
+        {"a": 1, "theirs": None, "ours": None}, {"a": 2, "theirs": None, "ours": "x"},
+    ]  # fmt: skip
+
+
+def test_deltalake_writes_onto_our_tables(delta, path, mode):
+    deltalake = pytest.importorskip("deltalake")
+    table = created(path, mode, pa.table({"a b": [1], "p": ["x"], "s": [{"u.v": 1}]}), ["p"])
+    table.rename_column("`a b`", "n")
+    table.add_column("w", "int")
+    rows = pa.table({"n": [2], "p": ["y"], "s": [{"u.v": 2}], "w": pa.array([7], pa.int32())})
+    deltalake.write_deltalake(path, rows, mode="append")
+    assert in_order(agreed(delta, path)) == [{"n": 1, "p": "x", "s": {"u.v": 1}, "w": None}, *rows.to_pylist()]

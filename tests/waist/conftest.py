@@ -10,6 +10,11 @@ from boathouse import registry
 FORMATS = ("toy", "delta", "iceberg", "lance")
 VECTORS = "delta-vectors"
 """Delta tables on which rows are deleted by vectors."""
+PROPERTIES = {
+    VECTORS: {"delta.enableDeletionVectors": "true"},
+    "delta-mapped": {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "id"},
+}
+"""What the tables of these names are created with, beside the format."""
 
 LONG_ON_SPARK = ("test_update.py", "test_merge.py", "test_compact.py", "test_changes.py")
 
@@ -44,7 +49,13 @@ def format_name(request) -> str:
 @pytest.fixture
 def properties(request) -> dict[str, str]:
     """The properties of the tables that a test creates."""
-    return {"delta.enableDeletionVectors": "true"} if _made_with(request.node) == VECTORS else {}
+    return PROPERTIES.get(_made_with(request.node) or "", {})
+
+
+@pytest.fixture
+def properties_of():
+    """The properties of tables of a name such as `delta-vectors`."""
+    return lambda name: PROPERTIES.get(name, {})
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])

@@ -23,11 +23,10 @@ from boathouse.testing.clocks import HOUR_MS, Ahead
 DAY = 24
 
 
-@pytest.fixture(params=["toy", "delta", "delta-vectors"])
-def made(request, tmp_path, make_people):
+@pytest.fixture(params=["toy", "delta", "delta-vectors", "delta-mapped"])
+def made(request, tmp_path, make_people, properties_of):
     """A table with rows of three appends, of which those below 9 are deleted and those from 20 replaced."""
-    format, _, vectors = request.param.partition("-")
-    properties = {"delta.enableDeletionVectors": "true"} if vectors else {}
+    format, properties = request.param.partition("-")[0], properties_of(request.param)
     uri = str(tmp_path / "täble")
     bh.create(uri, make_people(0, 1).schema, format=format, partition_by="city", properties=properties)
     t = bh.open(uri, format=format)
