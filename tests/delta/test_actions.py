@@ -344,3 +344,20 @@ def test_names_that_cannot_be(tmp_path):
             bh.open(path).add_column(name, "int")
     bh.open(path).append(pa.table({"A": [2]}))
     assert bh.open(path).to_arrow().to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.spec("D-156", "D-160")
+def test_a_writer_feature_asks_nothing_of_readers(tmp_path, raw, delta):
+    path = tmp_path / "t"
+    bh.write(ROWS, str(path), format="delta", properties={"delta.enableInCommitTimestamps": "true"})
+    (protocol,) = [a["protocol"] for a in delta.log(path)[0] if "protocol" in a]
+    assert protocol["minReaderVersion"] == 1 and protocol["minWriterVersion"] == 7
+    assert "readerFeatures" not in protocol and "inCommitTimestamp" in protocol["writerFeatures"]
+    legacy = raw()
+    legacy.commit(
+        0, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, delta.metadata([delta.field("x", "long")])
+    )
+    bh.open(str(legacy)).set_properties({"delta.enableInCommitTimestamps": "true"})
+    (protocol,) = [a["protocol"] for a in delta.log(legacy)[1] if "protocol" in a]
+    assert protocol["minReaderVersion"] == 2 and "readerFeatures" not in protocol
+    assert {"columnMapping", "generatedColumns", "inCommitTimestamp"} <= set(protocol["writerFeatures"])

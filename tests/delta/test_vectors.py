@@ -278,10 +278,8 @@ def test_protocols_above_ours(raw, delta):
 
 
 def test_features_in_use_refuse_writes(raw, delta):
-    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "x"}
     cases = [
         ((1, 4), {"delta.generationExpression": "y"}, {}, "generatedColumns"),
-        ((2, 5), mapped, {"delta.columnMapping.mode": "name"}, "columnMapping"),
         ((1, 6), {"delta.identity.start": 1}, {}, "identityColumns"),
     ]
     for (reader, writer), metadata, properties, said in cases:
@@ -302,15 +300,14 @@ def test_properties_that_ask_for_features_are_refused(tmp_path):
     path = str(tmp_path / "t")
     for key, value in (
         ("delta.enableRowTracking", "true"),
-        ("delta.columnMapping.mode", "name"),
         ("delta.constraints.c", "x > 1"),
         ("delta.zap", "1"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=key):
             bh.create(path, pa.schema([("x", pa.int64())]), properties={key: value})
     bh.create(path, pa.schema([("x", pa.int64())]), properties={"delta.enableDeletionVectors": "false", "own": "1"})
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableInCommitTimestamps"):
-        bh.open(path).set_properties({"delta.enableInCommitTimestamps": "true"})
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableTypeWidening"):
+        bh.open(path).set_properties({"delta.enableTypeWidening": "true"})
     assert bh.open(path).version == 0
 
 

@@ -65,7 +65,7 @@ _TABLE: Final = (
     Feature("rowTracking", False, True, False),
     Feature("domainMetadata", False, True, False),
     Feature("clustering", False, True, False),
-    Feature("inCommitTimestamp", False, True, False, None, _is_true("delta.enableInCommitTimestamps")),
+    Feature("inCommitTimestamp", False, True, True),
     Feature("icebergCompatV1", False, True, False),
     Feature("icebergCompatV2", False, True, False),
     Feature("checkpointProtection", False, True, False),
@@ -81,6 +81,7 @@ FEATURES: Final[Mapping[str, Feature]] = {f.name: f for f in _TABLE}
 _TURNED_ON_BY: Final = {
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.enableChangeDataFeed": "changeDataFeed",
+    "delta.enableInCommitTimestamps": "inCommitTimestamp",
 }
 """The property that, if true, needs a feature."""
 _ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz"}
@@ -190,8 +191,10 @@ def _asked_for(properties: Mapping[str, str], mappable: bool = True) -> list[str
 
 
 def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
-    """Reader version 3 and writer version 7 with these features: what an older version implied may have been used, so
-    it is listed too."""
+    """Writer version 7, and reader version 3 if readers must know of one, with these features.
+
+    What an older version implied may have been used, so it is listed too.
+    """
     readers, writers = list(protocol.reader_features), list(writer_features(protocol))
     if protocol.min_reader < MAX_READER or protocol.has_no_lists:
         implied = [f.name for f in _TABLE if f.reader and f.legacy and f.legacy[0] <= protocol.min_reader]
@@ -201,6 +204,9 @@ def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
     for feature in (FEATURES[name] for name in needed):
         writers.append(feature.name)
         readers += [feature.name] if feature.reader else []
+    if protocol.min_reader < MAX_READER and not any(FEATURES[name].reader for name in needed):
+        listed = list(dict.fromkeys(writers))
+        return {"minReaderVersion": protocol.min_reader, "minWriterVersion": MAX_WRITER, "writerFeatures": listed}
     return {
         "minReaderVersion": MAX_READER,
         "minWriterVersion": MAX_WRITER,

@@ -9,10 +9,11 @@ from typing import Any, Final
 from boathouse.delta import paths
 from boathouse.delta.checkpoint import Wanted, open_checkpoint, read_files
 from boathouse.delta.commit_info import METADATA, WRITE_ID
+from boathouse.delta.commit_times import file_times, in_commit_time
 from boathouse.delta.commits import ADD, Entry, parse_entry
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.log import Log
-from boathouse.delta.snapshot import DeltaSnapshot, commit_times, in_commit_time, read_entry
+from boathouse.delta.snapshot import DeltaSnapshot, read_entry
 from boathouse.errors import CorruptTableError, NotFoundError
 from boathouse.table.context import TableContext
 from boathouse.table.location import Version
@@ -27,7 +28,7 @@ def history(snapshot: DeltaSnapshot, limit: int | None = None) -> Iterator[Histo
     """Commits up to the snapshot as far as they are retained; those without commitInfo have only version and time."""
     log = snapshot.log
     listing = log.listing()
-    times = commit_times(listing)
+    times = file_times(listing)
     versions = sorted((v for v in listing.commits if v <= snapshot.version), reverse=True)
     for version in versions if limit is None else versions[:limit]:
         try:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint import OpenCheckpoint, open_checkpoint
+from boathouse.delta.commit_times import ENABLED, file_times, in_commit_time, version_at
 from boathouse.delta.commits import Entry, parse_entry
 from boathouse.delta.features import check_read, maps_columns
 from boathouse.delta.files import list_files
@@ -179,7 +180,7 @@ def _load(log: Log, context: TableContext, at: At, kind: type[S]) -> S:
         raise log.absent()
     version = at.version
     if at.timestamp_ms is not None:
-        version = version_at(log, context, listing, at.timestamp_ms)
+        version = _version_at(log, context, listing, at.timestamp_ms)
     return load_from(log, context, listing, version, kind)
 
 
@@ -300,49 +301,28 @@ def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str
     return (found[-1], checkpoint.uri) if checkpoint and found else None
 
 
-def commit_times(listing: Listing) -> dict[int, int]:
-    """The time of each commit: the files' times, adjusted to increase by at least a millisecond each."""
-    found: dict[int, int] = {}
-    before = -1
-    for version in sorted(listing.commits):
-        before = max(before + 1, listing.commits[version].modified_ms)
-        found[version] = before
-    return found
-
-
-def in_commit_time(entry: Entry) -> int | None:
-    """The time that the commit itself records; None if it records none."""
-    value = entry.info.get("inCommitTimestamp")
-    return value if isinstance(value, int) else None
-
-
 def _timestamp(log: Log, listing: Listing, found: Segment, entries: Sequence[Entry], metadata: Metadata) -> int:
     version = found.version
-    if metadata.flag("delta.enableInCommitTimestamps"):
+    if metadata.flag(ENABLED):
         entry = entries[-1] if entries else None
         if entry is None and version in listing.commits:
             entry = read_entry(log, version)
         if entry is not None and (stated := in_commit_time(entry)) is not None:
             return stated
     if version in listing.commits:
-        return commit_times(listing)[version]
+        return file_times(listing)[version]
     return found.checkpoint.files[0].modified_ms if found.checkpoint else 0
 
 
-def version_at(log: Log, context: TableContext, listing: Listing, timestamp_ms: int) -> int:
+def _version_at(log: Log, context: TableContext, listing: Listing, timestamp_ms: int) -> int:
     """The newest version made at or before the time. Raises VersionNotFoundError before the first one."""
-    times = commit_times(listing)
     newest = load_from(log, context, listing, None, DeltaSnapshot)
-    if newest.metadata.flag("delta.enableInCommitTimestamps"):
-        since = newest.metadata.number("delta.inCommitTimestampEnablementVersion", 0)
-        for version in sorted(v for v in times if v >= since):
-            times[version] = in_commit_time(read_entry(log, version)) or times[version]
-    made = [v for v, t in times.items() if t <= timestamp_ms]
-    if not made:
-        oldest = min(times.values(), default=0)
+    found = version_at(listing, newest.metadata, timestamp_ms, lambda version: read_entry(log, version))
+    if found is None:
+        oldest = min(file_times(listing).values(), default=0)
         raise VersionNotFoundError(
             f"the table has no version as old as {timestamp_ms} ms; the oldest retained is of {oldest} ms",
             where=log.root,
             advice="ask for a later time",
         )
-    return max(made)
+    return found

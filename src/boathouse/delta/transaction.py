@@ -17,6 +17,7 @@ from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
+from boathouse.delta.commit_times import ENABLED, next_time, with_enablement
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, supports, upgraded
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
@@ -115,7 +116,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     if newest is None:
         actions += _created(change, now)
     else:
-        actions += _metadata_actions(change, newest)
+        actions += _metadata_actions(change, newest, now)
     for txn in change.all(SetTransaction):
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
     removed = [{"remove": r} for r in _removes(change, newest, now)]
@@ -128,7 +129,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     # Nothing is refused any more: a file of vectors would remain.
     marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
     added = [{"add": a} for a in (*marks, *_adds(change))]
-    info = {"commitInfo": commit_info(change, newest, now, added, removed)}
+    info = {"commitInfo": commit_info(change, newest, now, added, removed) | _recorded_time(actions, newest, now)}
     recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in _change_files(e)]
     updates = (info, *actions, *removed, *added, *recorded)
     body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
@@ -158,9 +159,20 @@ def _created(change: Change, now: int) -> list[Action]:
     return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": {**metadata, "createdTime": now}}]
 
 
-def _metadata_actions(change: Change, newest: DeltaSnapshot) -> list[Action]:
+def _recorded_time(actions: Sequence[Action], newest: DeltaSnapshot | None, now: int) -> Action:
+    """What commitInfo, the first action, has in tables whose commits record their time."""
+    stated = next((a["metaData"] for a in actions if "metaData" in a), newest.metadata.raw if newest else {})
+    if str((stated.get("configuration") or {}).get(ENABLED, "")).strip().lower() != "true":
+        return {}
+    return {"inCommitTimestamp": next_time(now, newest.timestamp_ms if newest else None)}
+
+
+def _metadata_actions(change: Change, newest: DeltaSnapshot, now: int) -> list[Action]:
     """The protocol, if features are missing in it, and the metaData, if it changes."""
     metadata = _edited(change.edits, newest)
+    if metadata is not None:
+        time = next_time(now, newest.timestamp_ms)
+        metadata = with_enablement(metadata, newest.metadata, newest.version + 1, time)
     restored = change.edit(RestoreTo)
     if metadata is None and restored is None and not newest.protocol.has_no_lists:
         return []

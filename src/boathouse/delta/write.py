@@ -40,7 +40,7 @@ _PROPERTIES: Final = frozenset(
     """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval
     delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.columnMapping.mode
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
-    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup
+    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.enableInCommitTimestamps
     delta.isolationLevel delta.logRetentionDuration
     delta.parquet.compression.codec delta.parquet.format.version delta.sampleRetentionDuration
     delta.setTransactionRetentionDuration
@@ -48,11 +48,11 @@ _PROPERTIES: Final = frozenset(
 )
 _OFF: Final = frozenset(
     """delta.enableRowTracking delta.enableTypeWidening
-    delta.enableInCommitTimestamps delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
+    delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
 )
 _FLAGS: Final = frozenset(
     """delta.appendOnly delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
-    delta.enableChangeDataFeed delta.enableDeletionVectors""".split()  # noqa: SIM905
+    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableInCommitTimestamps""".split()  # noqa: SIM905
 )
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
 _UNSAFE_STORES: Final = ("file", "s3")
