@@ -70,14 +70,14 @@ def test_travel_by_recorded_times_and_file_times(tmp_path, delta, clock):
     """Versions 0 to 2 have the times of their files, 3 begins to record, 6 no longer does."""
     path = tmp_path / "t"
     bh.write(ROWS, str(path), format="delta")
-    for n in (1, 2):
+    for _ in range(2):
         bh.open(str(path)).append(ROWS)
     for n in range(3):
         os.utime(path / "_delta_log" / f"{n:020d}.json", (1_600_000_000 + n * 100,) * 2)
     bh.open(str(path)).set_properties(ON)
     told = configuration(delta, path)
     assert told[SINCE[0]] == "3" and told[SINCE[1]] == str(clock.now) == str(times(delta, path)[3])
-    for n in (4, 5):
+    for _ in range(2):
         clock.now += 1_000_000
         bh.open(str(path)).append(ROWS)
     # The files say otherwise, as those of a table that was copied do.
