@@ -218,13 +218,15 @@ def test_features_by_name(raw, delta):
     ):
         with pytest.raises(UnsupportedFeatureError, match=name):
             opened([name], [name])
-    for name in ("rowTracking", "domainMetadata", "clustering", "icebergCompatV1", "icebergCompatV2"):
+    for name in ("icebergCompatV1", "icebergCompatV2", "checkpointProtection"):
         table = opened([], [name])
         assert table.count() == 2
         with pytest.raises(UnsupportedFeatureError, match=name):
             table.append(ROWS)
-    for name in ("vacuumProtocolCheck", "timestampNtz"):
+    for name in ("vacuumProtocolCheck", "timestampNtz", "v2Checkpoint", "columnMapping", "deletionVectors"):
         opened([name], [name]).append(ROWS)
+    for name in ("domainMetadata", "rowTracking", "clustering", "inCommitTimestamp", "allowColumnDefaults"):
+        opened([], [name]).append(ROWS)
 
 
 @pytest.mark.spec("D-164", "D-238", "D-240", "D-239")

@@ -265,7 +265,10 @@ def test_protocols_above_ours(raw, delta):
         assert said in error.value.message and "upgrade" in error.value.advice
     for protocol, said in (
         ({"minReaderVersion": 1, "minWriterVersion": 8}, "version 8"),
-        ({"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["zap", "rowTracking"]}, "rowTracking, zap"),
+        (
+            {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["zap", "icebergCompatV1"]},
+            "icebergCompatV1, zap",
+        ),
     ):
         table = raw()
         table.commit(0, {"protocol": protocol}, delta.metadata([delta.field("x", "long")]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from boathouse.delta.actions import text_of
@@ -69,10 +69,11 @@ class DeltaTable(DeltaSnapshot):
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
-        from boathouse.delta import change_data, write
+        from boathouse.delta import change_data, domains, write
 
         spec, conditions = self.partitioning.current, write.conditions(self)
         context = write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
+        context = replace(context, options={**context.options, "clustered": domains.clustering(self)})
         return change_data.recording(context) if change_data.is_recorded(self) else context
 
     def newest(self) -> DeltaTable:

@@ -31,7 +31,14 @@ def is_recorded(snapshot: DeltaSnapshot) -> bool:
 def recording(context: WriteContext) -> WriteContext:
     """The context with change files, which lie in a folder of their own and have no statistics."""
     fields = (*context.schema.fields, Field(CHANGE_TYPE, STRING))
-    options = {**context.options, "folder": FOLDER, "prefix": "cdc", "indexed": 0, "stats_columns": None}
+    options = {
+        **context.options,
+        "folder": FOLDER,
+        "prefix": "cdc",
+        "indexed": 0,
+        "stats_columns": None,
+        "clustered": (),
+    }
     changes = replace(context, schema=Schema(fields), conditions=(), rules=(), options=options)
     return replace(context, changes=changes)
 

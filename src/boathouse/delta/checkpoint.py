@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BATCH_ROWS: Final = 65_536
-_SMALL: Final = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}
+_SMALL: Final = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+}
 """Actions that are read when a table is opened, each with a leaf that is never null."""
 
 

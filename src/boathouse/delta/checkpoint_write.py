@@ -1,4 +1,7 @@
-"""Writes classic V1 checkpoints, streamed from the previous one (PROTOCOL.md, "Checkpoints")."""
+"""Writes checkpoints of one file, streamed from the previous one (PROTOCOL.md, "Checkpoints").
+
+The file has the classic name; for tables with the feature v2Checkpoint an action in it says that it is of version 2.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from boathouse.delta import paths
 from boathouse.delta.canonical import checksum
 from boathouse.delta.checkpoint import Wanted, read_files
 from boathouse.delta.commits import ADD, REMOVE, TEXT_MAP
+from boathouse.delta.domains import domains
+from boathouse.delta.features import supports
 from boathouse.delta.files import map_columns
 from boathouse.delta.log import HINT, Log
 from boathouse.delta.partition_values import decode_column
@@ -68,6 +73,8 @@ SCHEMA: Final = pa.schema(
         ("protocol", _PROTOCOL),
     ]
 )
+_DOMAIN: Final = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
+_CHECKPOINT: Final = pa.struct([("version", pa.int64()), ("tags", TEXT_MAP)])
 _NO_ADDS: Final = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in ADD], schema=ADD)
 _INTERVAL: Final = re.compile(r"(?:interval\s+)?(\d+)\s+(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 _MS: Final = {
@@ -149,6 +156,8 @@ class _Form:
     partition: tuple[Field, ...]
     as_json: bool
     as_struct: ParsedLayout | None
+    more: tuple[pa.Field, ...] = ()
+    """Actions that only tables with these features have."""
 
     @classmethod
     def of(cls, snapshot: DeltaSnapshot) -> _Form:
@@ -159,12 +168,18 @@ class _Form:
             found = found_in(live_actions(snapshot, "add", ADD))
             layout = ParsedLayout(columns, frozenset(found))
         partition = tuple(snapshot.schema.field(n) for n in metadata.partition_columns) if layout else ()
-        return cls(columns, partition, metadata.flag("delta.checkpoint.writeStatsAsJson", True), layout)
+        columns_of = {
+            "domainMetadata": ("domainMetadata", _DOMAIN),
+            "v2Checkpoint": ("checkpointMetadata", _CHECKPOINT),
+        }
+        more = tuple(pa.field(*f) for name, f in columns_of.items() if supports(snapshot.protocol, name))
+        return cls(columns, partition, metadata.flag("delta.checkpoint.writeStatsAsJson", True), layout, more)
 
     @cached_property
     def schema(self) -> pa.Schema:
         i = SCHEMA.get_field_index("add")
-        return SCHEMA.set(i, pa.field("add", pa.struct(list(self.adds(_NO_ADDS).schema))))
+        found = SCHEMA.set(i, pa.field("add", pa.struct(list(self.adds(_NO_ADDS).schema))))
+        return pa.schema([*found, *self.more])
 
     def adds(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Add actions with their statistics in the requested forms."""
@@ -193,6 +208,9 @@ def _actions(snapshot: DeltaSnapshot, form: _Form) -> Iterator[tuple[str, pa.Tab
     ]
     if txns:
         yield "txn", table("txn", pa.array(txns, _TXN))
+    for f in form.more:
+        if rows := _domains(snapshot) if f.type == _DOMAIN else [{"version": snapshot.version}]:
+            yield f.name, table(f.name, pa.array(rows, f.type))
     for batch in live_actions(snapshot, "add", ADD):
         yield "add", table("add", _rows(form.adds(_unchanged(batch, ADD))))
     since = entropy.current().now_ms() - retention_ms(snapshot)
@@ -204,6 +222,10 @@ def _actions(snapshot: DeltaSnapshot, form: _Form) -> Iterator[tuple[str, pa.Tab
 
 def _txns(snapshot: DeltaSnapshot) -> list[dict[str, Any]]:
     return list({a["appId"]: a for a in snapshot.all_of("txn")}.values())
+
+
+def _domains(snapshot: DeltaSnapshot) -> list[dict[str, Any]]:
+    return [{"domain": d, "configuration": c, "removed": False} for d, c in domains(snapshot).items()]
 
 
 def _metadata(snapshot: DeltaSnapshot) -> pa.Array:

@@ -49,6 +49,7 @@ class StatsTexts:
 
     def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
         self._indexed = indexed_columns(schema, int(options.get("indexed", PREFIX)), options.get("stats_columns"))
+        self._indexed |= set(options.get("clustered", ()))
         self._physical = dict(_physical_paths(schema.fields, (), ()))
         self._tight = bool(options.get("tight"))
 

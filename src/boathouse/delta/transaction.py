@@ -18,6 +18,7 @@ from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit_times import ENABLED, next_time, with_enablement
+from boathouse.delta.domains import preserved, with_row_ids
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, supports, upgraded
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
@@ -128,12 +129,16 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         )
     # Nothing is refused any more: a file of vectors would remain.
     marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
-    added = [{"add": a} for a in (*marks, *_adds(change))]
-    info = {"commitInfo": commit_info(change, newest, now, added, removed) | _recorded_time(actions, newest, now)}
-    recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in _change_files(e)]
-    updates = (info, *actions, *removed, *added, *recorded)
-    body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
     number = 0 if newest is None else newest.version + 1
+    files, domain = with_row_ids((*marks, *_adds(change)), newest, number)
+    added = [{"add": a} for a in files]
+    actions += [domain] if domain else []
+    copied = change.added is not None and bool(removed) and change.edit(RemoveAll) is None
+    info = commit_info(change, newest, now, added, removed) | preserved(newest, copied)
+    info |= _recorded_time(actions, newest, now)
+    recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in _change_files(e)]
+    updates = ({"commitInfo": info}, *actions, *removed, *added, *recorded)
+    body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
     return Attempt(
         Log(context.location.uri, context.stores).commit_uri(number),
         body,

@@ -1,0 +1,94 @@
+"""Domain metadata, of which writers must obey two: row ids and clustering columns.
+
+PROTOCOL.md, "Domain Metadata", "Row Tracking", "Clustered Table".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from boathouse.bits.text import json_value
+from boathouse.delta.features import supports
+from boathouse.delta.schema import physical_name
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.errors import CorruptTableError
+from boathouse.types import Field, StructType
+
+Action = dict[str, Any]
+ROW_TRACKING: Final = "delta.rowTracking"
+CLUSTERING: Final = "delta.clustering"
+ENABLED: Final = "delta.enableRowTracking"
+_MARK: Final = "rowIdHighWaterMark"
+
+
+def domains(snapshot: DeltaSnapshot) -> Mapping[str, str]:
+    """The configuration of each domain; one whose last action removes it is not there."""
+    found: dict[str, str] = {}
+    for action in snapshot.all_of("domainMetadata"):
+        domain, configuration = action.get("domain"), action.get("configuration")
+        if not isinstance(domain, str) or not isinstance(configuration, str):
+            raise CorruptTableError(f"{action} is no domain metadata", where=snapshot.location.uri)
+        found.pop(domain, None)
+        if not action.get("removed"):
+            found[domain] = configuration
+    return found
+
+
+def _member(snapshot: DeltaSnapshot, domain: str, key: str) -> Any:
+    """A member of a domain's configuration, None if the table has no such domain."""
+    text = domains(snapshot).get(domain)
+    if text is None:
+        return None
+    found = json_value(text, snapshot.location.uri, f"the configuration of the domain {domain}")
+    return found.get(key) if isinstance(found, dict) else None
+
+
+def clustering(snapshot: DeltaSnapshot) -> tuple[tuple[str, ...], ...]:
+    """The clustering columns, as paths of names; their statistics are written wherever they stand."""
+    if not supports(snapshot.protocol, "clustering"):
+        return ()
+    stated = _member(snapshot, CLUSTERING, "clusteringColumns")
+    wanted = {(c,) if isinstance(c, str) else tuple(c) for c in stated or () if isinstance(c, str | list)}
+    return tuple(name for physical, name in _leaves(snapshot.schema.fields) if physical in wanted)
+
+
+def _leaves(fields: Sequence[Field]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The physical and logical path of each column that is not a struct, outside lists and maps."""
+    for f in fields:
+        if not isinstance(f.type, StructType):
+            yield (physical_name(f),), (f.name,)
+            continue
+        for physical, name in _leaves(f.type.fields):
+            yield (physical_name(f), *physical), (f.name, *name)
+
+
+def with_row_ids(added: Sequence[Action], newest: DeltaSnapshot | None, version: int) -> tuple[list[Action], Action]:
+    """The add actions of a commit with the ids of their rows, and the domain's configuration, where rows are tracked.
+
+    A file that is added again keeps what it has. Ids rise from the table's high-water mark of all commits.
+    """
+    if newest is None or not supports(newest.protocol, "rowTracking"):
+        return list(added), {}
+    stated = _member(newest, ROW_TRACKING, _MARK)
+    before = mark = stated if isinstance(stated, int) else -1
+    found = []
+    for action in added:
+        rows = (orjson.loads(action["stats"]) if action.get("stats") else {}).get("numRecords")
+        if action.get("baseRowId") is None and isinstance(rows, int):
+            action = {**action, "baseRowId": mark + 1, "defaultRowCommitVersion": version}
+            mark += rows
+        found.append(action)
+    if mark == before:
+        return found, {}
+    configuration = orjson.dumps({_MARK: mark}).decode()
+    return found, {"domainMetadata": {"domain": ROW_TRACKING, "configuration": configuration, "removed": False}}
+
+
+def preserved(newest: DeltaSnapshot | None, copied: bool) -> Action:
+    """The tag of commitInfo that says whether rows kept their ids: rows that are copied get new ones."""
+    if newest is None or not newest.metadata.flag(ENABLED) or not supports(newest.protocol, "rowTracking"):
+        return {}
+    return {"tags": {f"{ROW_TRACKING}.preserved": "false" if copied else "true"}}
