@@ -75,6 +75,63 @@ def test_delta_spark_reads_ours(reference, place, nasty, by):
     assert table.count() > mine.num_rows + nasty.rows
 
 
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_delta_spark_goes_on_with_our_mapped_tables(reference, place, mode):
+    """Created, renamed, dropped and added by us, then by it, then by us: it checks ids, names and the highest id."""
+    _, path = place
+    t = f"delta.`{path}`"
+    rows = pa.table({"a.b": [1, 2, 3], "p q": ["x", "y", None], "s": [{"c;d": 1, "l": [{"m": 1}]}, None, {"c;d": 3}]})
+    properties = {"delta.columnMapping.mode": mode, "delta.enableDeletionVectors": "true"}
+    bh.write(rows, path, format="delta", properties=properties, partition_by=["p q"])
+    table = bh.open(path)
+    table.rename_column("`a.b`", "id")
+    table.rename_column("s.`c;d`", "e")
+    table.add_column("more", "struct<u: int>")
+    table.append(pa.table({"id": [4], "p q": ["y"], "new": ["n"]}), merge_schema=True)
+    table.delete("id = 2")
+
+    def agree():
+        mine = bh.open(path).to_arrow().to_pylist()
+        theirs = reference.rows(f"SELECT * FROM {t}").to_pylist()
+        assert sorted(mine, key=str) == sorted(theirs, key=str)
+        return {r["id"] for r in mine}
+
+    assert agree() == {1, 3, 4}
+    where = "id = 3 OR `p q` = 'x'"
+    assert reference.rows(f"SELECT id FROM {t} WHERE {where}").num_rows == bh.open(path).scan(where=where).count() == 2
+    reference.sql(
+        f"ALTER TABLE {t} RENAME COLUMN `p q` TO p",
+        f"ALTER TABLE {t} DROP COLUMN new",
+        f"ALTER TABLE {t} ADD COLUMN new int",
+        f"INSERT INTO {t} (id, p, new) VALUES (5, 'z', 7)",
+        f"UPDATE {t} SET new = 1 WHERE id = 1",
+    )  # fmt: skip
+    assert agree() == {1, 3, 4, 5}
+    table = bh.open(path, allow_mixed_writers=True)
+    table.drop_column("s")
+    table.overwrite(pa.table({"id": [9], "p": ["z"], "last": [1]}), overwrite_schema=True)
+    table.restore(version=table.version - 2)
+    assert agree() == {1, 3, 4, 5}
+    table.add_column("once more", "int")
+    reference.sql(f"INSERT INTO {t} (id, p, `once more`) VALUES (6, 'z', 8)", f"OPTIMIZE {t}")
+    assert agree() == {1, 3, 4, 5, 6}
+
+
+def test_delta_spark_goes_on_where_mapping_was_turned_on(reference, place):
+    _, path = place
+    t = f"delta.`{path}`"
+    bh.write(pa.table({"a": [1, 2], "s": [{"b": 1}, None], "p": [1, 2]}), path, format="delta", partition_by=["p"])
+    table = bh.open(path)
+    table.set_properties({"delta.columnMapping.mode": "name"})
+    reference.sql(f"ALTER TABLE {t} RENAME COLUMN a TO `x y`", f"INSERT INTO {t} VALUES (3, named_struct('b', 3), 1)")
+    table = bh.open(path, allow_mixed_writers=True)
+    table.rename_column("s.b", "c,d")
+    assert sorted(table.to_arrow().to_pylist(), key=str) == sorted(
+        reference.rows(f"SELECT * FROM {t}").to_pylist(), key=str
+    )
+    assert table.count() == 3
+
+
 @pytest.mark.parametrize("by", [(), ("bool", "bucket(4, text)", "month(ts)"), ("truncate(2, text)", "d38")], ids=str)
 def test_iceberg_spark_reads_ours(reference, place, nasty, by):
     name, path = place
