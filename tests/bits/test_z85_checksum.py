@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from boathouse.bits import z85
@@ -22,6 +22,8 @@ def test_the_uuid_of_the_delta_protocol() -> None:
     assert uuid.UUID(bytes=z85.decode("^-aqEH.-t@S}K{vb[*k^")) == uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 
 
+@pytest.mark.spec("D-213")
+@example(bytes(range(256)))
 @given(st.binary(max_size=64).map(lambda b: b[: len(b) // 4 * 4]))
 def test_round_trip(data: bytes) -> None:
     assert z85.decode(z85.encode(data)) == data

@@ -67,13 +67,7 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
         check_feed(table.schema, where)
     schema = parse_schema(schema_json(without_mapping(table.schema)), where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
-    stored = to_parquet_schema(data_schema(schema, spec))
-    if not len(stored):
-        raise SchemaError(
-            "every column is a partition column or void, so that files would have no column",
-            where=where,
-            advice="leave a column out of partition_by",
-        )
+    _check_stored(schema, spec, where)
     _check_variant(schema, where)
     if snapshot is not None:
         check_types(schema, snapshot)
@@ -82,6 +76,15 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
     metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where), where)
     check_write(Protocol.parse(lowest_protocol(schema, table.properties), where), metadata, where)
     return metadata.schema, partition_spec(metadata.schema, [f.name for f in spec])
+
+
+def _check_stored(schema: Schema, spec: PartitionSpec, where: str) -> None:
+    if not len(to_parquet_schema(data_schema(schema, spec))):
+        raise SchemaError(
+            "every column is a partition column or void, so that files would have no column",
+            where=where,
+            advice="leave a column out of partition_by, or add one",
+        )
 
 
 def check_replaced(snapshot: DeltaSnapshot, edit: ReplaceSchema) -> None:
@@ -197,7 +200,8 @@ def write_context(
     write_id: str,
     conditions: tuple[RowCondition, ...] = (),
 ) -> WriteContext:
-    """How files for this table are written."""
+    """How files for this table are written. Raises SchemaError if they would have no column."""
+    _check_stored(schema, spec, context.location.uri)
     tight = text_of(properties.get("delta.enableDeletionVectors", "")).lower() == "true"
     options = settings({k: text_of(v) for k, v in properties.items()}, tight)
     size = file_size(str(properties.get("delta.targetFileSize", ""))) or TARGET_BYTES
