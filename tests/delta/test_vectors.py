@@ -282,7 +282,6 @@ def test_protocols_above_ours(raw, delta):
 
 def test_features_in_use_refuse_writes(raw, delta):
     cases = [
-        ((1, 4), {"delta.generationExpression": "y"}, {}, "generatedColumns"),
         ((1, 6), {"delta.identity.start": 1}, {}, "identityColumns"),
     ]
     for (reader, writer), metadata, properties, said in cases:

@@ -69,11 +69,12 @@ class DeltaTable(DeltaSnapshot):
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
-        from boathouse.delta import change_data, domains, write
+        from boathouse.delta import change_data, computed, domains, write
 
         spec, conditions = self.partitioning.current, write.conditions(self)
         context = write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
-        context = replace(context, options={**context.options, "clustered": domains.clustering(self)})
+        options = {**context.options, "clustered": domains.clustering(self)}
+        context = replace(context, options=options, computed=computed.computed(self))
         return change_data.recording(context) if change_data.is_recorded(self) else context
 
     def newest(self) -> DeltaTable:

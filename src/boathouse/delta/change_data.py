@@ -39,7 +39,7 @@ def recording(context: WriteContext) -> WriteContext:
         "stats_columns": None,
         "clustered": (),
     }
-    changes = replace(context, schema=Schema(fields), conditions=(), rules=(), options=options)
+    changes = replace(context, schema=Schema(fields), conditions=(), rules=(), computed=(), options=options)
     return replace(context, changes=changes)
 
 

@@ -12,6 +12,7 @@ from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.column_mapping import MAX_ID, completed, mode_of
+from boathouse.delta.computed import generation
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
 from boathouse.delta.features import check_write, lowest_protocol, supports
@@ -212,7 +213,7 @@ def write_context(
 
 def conditions(snapshot: DeltaSnapshot) -> tuple[RowCondition, ...]:
     """What every new row must satisfy, by the features that the table supports."""
-    found = {"checkConstraints": constraints, "invariants": invariants}
+    found = {"checkConstraints": constraints, "invariants": invariants, "generatedColumns": generation}
     return tuple(c for name, of in found.items() if supports(snapshot.protocol, name) for c in of(snapshot.metadata))
 
 

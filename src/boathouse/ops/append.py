@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from boathouse.ops.computed import completed
 from boathouse.ops.evolve import evolution
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
@@ -28,7 +29,8 @@ class Append:
 
     def plan(self, start: Start) -> WritePlan:
         edits = evolution(start.snapshot.schema, self.source.schema) if self.merge_schema else ()
-        rows = row_work(self.source, start.context(edits))
+        context = start.context(edits)
+        rows = row_work(completed(start.engine, self.source, context), context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             return Planned(start.change("append", (*edits, AddFiles(data_files(outcomes[0])))))

@@ -12,6 +12,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.assign import assigned, cast
+from boathouse.ops.computed import defaults, generated, recomputed
 from boathouse.ops.evolve import evolution
 from boathouse.ops.merge_bounds import target_predicate
 from boathouse.ops.row_changes import RowChanges, before, marked, target_rows
@@ -100,12 +101,13 @@ class Merge:
             return engine.project(rows, marked(start.snapshot.schema, DELETE, context))
         pairs = engine.join(target, source, self.on, self._join, self.sides)
         fires = [self._fires(c, names) for c in self.clauses]
-        values = [self._values(c, start.snapshot.schema, schema) for c in self.clauses]
+        values = [self._values(c, start.snapshot.schema, context) for c in self.clauses]
         columns = [(f.name, _case(fires, [v[f.name] for v in values])) for f in schema]
         actions = [f"'{ {'update': UPDATE, 'delete': DELETE, 'insert': INSERT}[c.action] }'" for c in self.clauses]
         marks = [(ACTION, _case(fires, actions)), (UNIT, f"{names[0]}.{UNIT}"), (POSITION, f"{names[0]}.{POSITION}")]
         old = before(start.snapshot.schema, context, f"{names[0]}.")
-        return engine.project(pairs, [*columns, *marks, *old], " OR ".join(f"({f})" for f in fires))
+        rows = engine.project(pairs, [*columns, *marks, *old], " OR ".join(f"({f})" for f in fires))
+        return recomputed(engine, rows, schema, context)
 
     @property
     def _join(self) -> JoinType:
@@ -124,8 +126,9 @@ class Merge:
         }[clause.when]
         return found if clause.where is None else f"{found} AND ({clause.where})"
 
-    def _values(self, clause: Clause, table: Schema, schema: Schema) -> dict[str, str]:
+    def _values(self, clause: Clause, table: Schema, context: WriteContext) -> dict[str, str]:
         """The value of every column of the new row; those of a deleted row are not written."""
+        schema, follow, otherwise = context.schema, generated(context), defaults(context)
         target, source = map(quote, self.sides)
         if clause.values is None and clause.action != "delete":
             given = {f.name: f"{source}.{quote(s.name)}" for f in schema if (s := _same(self.source.schema, f.name))}
@@ -134,8 +137,9 @@ class Merge:
         values = assigned(given, schema)
         for f in schema:
             if f.name not in values:
-                kept = clause.action != "insert" and _same(table, f.name)
-                values[f.name] = f"{target}.{quote(f.name)}" if kept else cast("NULL", f.type)
+                kept = clause.action != "insert" and f.name not in follow and _same(table, f.name)
+                left_out = otherwise.get(f.name) if clause.action == "insert" else None
+                values[f.name] = f"{target}.{quote(f.name)}" if kept else left_out or cast("NULL", f.type)
         return values
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
+from boathouse.ops.computed import completed
 from boathouse.ops.evolve import evolution
 from boathouse.ops.held import held
 from boathouse.ops.outcomes import change_files, data_files
@@ -57,7 +58,8 @@ class Overwrite:
             edits = (self._schema(snapshot),)
         elif self.merge_schema:
             edits = evolution(snapshot.schema, self.source.schema)
-        rows = row_work(self.source, start.context(edits))
+        context = start.context(edits)
+        rows = row_work(completed(start.engine, self.source, context), context)
         live = partial(_live, start.engine)
         removed = live(snapshot)
 
@@ -96,7 +98,8 @@ class OverwriteWhere:
         added = evolution(start.snapshot.schema, self.source.schema) if self.merge_schema else ()
         context = start.context(added, changes=True)
         rule = Rule("the overwrite condition", bound, "widen the condition, or filter the data")
-        rows = row_work(self.source, replace(context, rules=(*context.rules, rule)))
+        source = completed(start.engine, self.source, context)
+        rows = row_work(source, replace(context, rules=(*context.rules, rule)))
         if start.options.dry_run:
             return WritePlan((), lambda outcomes: Planned(None))
         gone = removal(start, bound, context, "overwrite")

@@ -9,7 +9,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from boathouse.expr.tree import TRUE
-from boathouse.ops.assign import assigned
+from boathouse.ops.assign import assigned, cast
+from boathouse.ops.computed import generated, recomputed
 from boathouse.ops.predicate import bound_or_none
 from boathouse.ops.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import UPDATE
@@ -33,10 +34,12 @@ class Update:
         snapshot, engine = start.snapshot, start.engine
         bound = TRUE if self.where is None else bound_or_none(start, self.where)
         plan = target_rows(start, bound, "update")
-        values = assigned(self.values, snapshot.schema)
         where = self.where if bound is None else None
         context = start.context(changes=True)
+        left = {name: cast("NULL", snapshot.schema.field(name).type) for name in generated(context)}
+        values = left | assigned(self.values, snapshot.schema)
         rel = engine.project(engine.scan(plan), marked(snapshot.schema, UPDATE, context, values), where)
+        rel = recomputed(engine, rel, snapshot.schema, context)
         changes = RowChanges(start, plan, rel, context)
         parameters = {} if self.where is None else {"predicate": self.where}
 

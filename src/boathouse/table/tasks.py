@@ -116,6 +116,18 @@ class RowCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """A column whose values the table computes where they are not given, by Spark SQL text in the row's columns.
+
+    If `generated`, it is computed again whenever the row changes; otherwise it is a default of inserted rows.
+    """
+
+    name: str
+    sql: str
+    generated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A bound predicate that every new row must satisfy, and its name for messages."""
 
@@ -130,7 +142,8 @@ class WriteContext:
 
     `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
     `directory` is the URI below which the format names its files. `conditions` are the table's constraints; `rules`
-    are these and the operation's own, bound, and are checked by the sink. `options` are the format's own, plain
+    are these and the operation's own, bound, and are checked by the sink. `computed` are the columns that operations
+    fill before the sink. `options` are the format's own, plain
     picklable values. `changes` is how files of changed rows are written, if the table wants them: its schema has
     `_change_type` as the last column.
     """
@@ -146,6 +159,7 @@ class WriteContext:
     max_open_files: int = 32
     conditions: tuple[RowCondition, ...] = ()
     rules: tuple[Rule, ...] = ()
+    computed: tuple[ComputedColumn, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: WriteContext | None = None
 

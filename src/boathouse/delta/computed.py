@@ -1,0 +1,43 @@
+"""Columns that the table computes: generated ones and defaults (PROTOCOL.md, "Generated Columns", "Default Columns")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from boathouse.delta.actions import Metadata
+from boathouse.delta.features import supports
+from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.errors import CorruptTableError
+from boathouse.expr.identifiers import quote
+from boathouse.table.tasks import ComputedColumn, RowCondition
+
+GENERATION: Final = "delta.generationExpression"
+DEFAULT: Final = "CURRENT_DEFAULT"
+
+
+def computed(snapshot: DeltaSnapshot) -> tuple[ComputedColumn, ...]:
+    """The generated columns, and those with a default, as far as the protocol has the features."""
+    keys = {"generatedColumns": GENERATION, "allowColumnDefaults": DEFAULT}
+    found = []
+    for feature, key in keys.items():
+        if supports(snapshot.protocol, feature):
+            found += [ComputedColumn(n, sql, key == GENERATION) for n, sql in _expressions(snapshot.metadata, key)]
+    return tuple(found)
+
+
+def generation(metadata: Metadata) -> Iterator[RowCondition]:
+    """What the values of generated columns must be, also where the user gives them: null beside null is equal."""
+    for name, sql in _expressions(metadata, GENERATION):
+        type = metadata.schema.field(name).type
+        yield RowCondition(f"the generation expression of {name}", f"{quote(name)} <=> CAST(({sql}) AS {type})")
+
+
+def _expressions(metadata: Metadata, key: str) -> Iterator[tuple[str, str]]:
+    for field in metadata.schema:
+        sql = field.metadata.get(key)
+        if sql is None:
+            continue
+        if not isinstance(sql, str):
+            raise CorruptTableError(f"the {key} of `{field.name}` is no expression: {sql!r}", where=metadata.where)
+        yield field.name, sql

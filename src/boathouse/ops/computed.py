@@ -1,0 +1,66 @@
+"""Columns that the table computes: generated ones from the others of the row, and defaults of those that are left out.
+
+What the user gives for a generated column is checked by the table's constraints, among which its expression is.
+"""
+
+from __future__ import annotations
+
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.expr.identifiers import quote
+from boathouse.ops.assign import cast
+from boathouse.ops.tasks.sink import ACTION, INSERT, UPDATE
+from boathouse.ops.write import Source
+from boathouse.table.engine import Engine, Rel
+from boathouse.table.tasks import WriteContext
+from boathouse.types import Schema
+
+
+def completed(engine: Engine, source: Source, context: WriteContext) -> Source:
+    """The rows with the columns that they lack and the table computes.
+
+    Raises UnsupportedFeatureError if they lack one and another program writes them.
+    """
+    absent = [c for c in context.computed if not source.schema.places.at(c.name)]
+    if not absent:
+        return source
+    if source.rel is None:
+        raise UnsupportedFeatureError(
+            f"the data lacks `{absent[0].name}`, which the table computes ({absent[0].sql})",
+            where=context.directory,
+            advice="write it by bh.write(...) or append(...), or give the column values",
+        )
+    given = [(f.name, quote(f.name)) for f in source.schema]
+    computed = {c.name for c in absent}
+    missing = [f for f in context.schema if f.name not in computed and not source.schema.places.at(f.name)]
+    rel = source.rel
+    if missing:
+        rel = engine.project(rel, [*given, *((f.name, cast("NULL", f.type)) for f in missing)])
+    found = [(c.name, cast(c.sql, context.schema.field(c.name).type)) for c in absent]
+    rel = engine.project(rel, [*given, *((f.name, quote(f.name)) for f in missing), *found])
+    return Source(engine.schema(rel), rel, source.once)
+
+
+def generated(context: WriteContext) -> frozenset[str]:
+    """The columns that follow the others of their row: a clause that does not assign them leaves them null, until
+    `recomputed`."""
+    return frozenset(c.name for c in context.computed if c.generated)
+
+
+def defaults(context: WriteContext) -> dict[str, str]:
+    """The defaults, for rows that are inserted without these columns."""
+    return {c.name: cast(c.sql, context.schema.field(c.name).type) for c in context.computed if not c.generated}
+
+
+def recomputed(engine: Engine, rel: Rel, schema: Schema, context: WriteContext) -> Rel:
+    """A row program with the generated columns that are null in its new rows; `schema` is that of its rows."""
+    values = {c.name: cast(c.sql, schema.field(c.name).type) for c in context.computed if c.generated}
+    if not values:
+        return rel
+    new = f"{quote(ACTION)} IN ('{UPDATE}', '{INSERT}')"
+    columns = []
+    for name in engine.schema(rel).names:
+        if (value := values.get(name)) is None:
+            columns.append((name, quote(name)))
+        else:
+            columns.append((name, f"CASE WHEN {new} THEN coalesce({quote(name)}, {value}) ELSE {quote(name)} END"))
+    return engine.project(rel, columns)
