@@ -1,4 +1,4 @@
-"""Columns that the table computes: generated ones and defaults (PROTOCOL.md, "Generated Columns", "Default Columns")."""
+"""Computed columns: generated ones and defaults (PROTOCOL.md, "Generated Columns", "Default Columns")."""
 
 from __future__ import annotations
 
