@@ -2,11 +2,16 @@
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 import boathouse as bh
+
+HERE = str(Path(__file__).parent)
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)
 
 
 class Seen:

@@ -1,0 +1,179 @@
+"""The row deletes of a plan: which of the snapshot's delete files apply to which unit, positions as deletion
+vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.arrow.filesystem import data_files
+from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.iceberg import deletion_vectors, manifests
+from boathouse.iceberg.delete_index import Place, Units
+from boathouse.iceberg.deletion_vectors import Vector
+from boathouse.iceberg.manifests import DELETES, EQUALITY_DELETES
+from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
+from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.table.snapshot import MapFunction
+from boathouse.table.units import VECTOR, deletes_schema
+
+_DELETE_METRICS = frozenset({"lower_bounds", "upper_bounds"})
+
+
+@dataclass(frozen=True, slots=True)
+class _PositionFile:
+    uri: str
+    place: Place
+    only: str | None
+
+
+@dataclass(slots=True)
+class _Found:
+    """The delete files that apply to planned units; `vectors` are by unit."""
+
+    positions: list[_PositionFile] = field(default_factory=list)
+    vectors: dict[int, Vector] = field(default_factory=dict)
+
+
+def resolve_deletes(snapshot: IcebergSnapshot, units: pa.Table, map: MapFunction | None) -> tuple[pa.Table, pa.Table]:
+    """The units with `deletes` and `deleted` filled in, and DELETES with a deletion vector for each unit that has
+    any."""
+    none = deletes_schema().empty_table()
+    if units.num_rows == 0 or not snapshot.listing.delete_manifests:
+        return units, none
+    index = Units.of(units, snapshot.partitioning)
+    found = _Collector(snapshot, index).found()
+    bitmaps = _load_vectors(snapshot, found.vectors)
+    # Where a data file has a vector, its older position deletes are in the vector.
+    for row, positions in _positions(snapshot, found, index, map):
+        if row not in found.vectors:
+            bitmaps[row] = bitmaps[row] | positions if row in bitmaps else positions
+    return _attached(units, bitmaps)
+
+
+def _load_vectors(snapshot: IcebergSnapshot, vectors: Mapping[int, Vector]) -> dict[int, Bitmap]:
+    by_file: dict[str, list[int]] = {}
+    for row, vector in vectors.items():
+        by_file.setdefault(snapshot.paths.uri(vector.path), []).append(row)
+    bitmaps: dict[int, Bitmap] = {}
+    for uri, rows in by_file.items():
+        loaded = deletion_vectors.load(uri, [vectors[row] for row in rows], snapshot.stores)
+        bitmaps.update(zip(rows, loaded, strict=True))
+    return bitmaps
+
+
+def _positions(
+    snapshot: IcebergSnapshot, found: _Found, index: Units, map: MapFunction | None
+) -> Iterator[tuple[int, Bitmap]]:
+    """Deleted positions of units, by unit, from each position delete file."""
+    files = [f for f in found.positions if f.only is None or index.at(f.only, f.place) not in found.vectors]
+    tasks = [DeleteFileTask(i, data_files(snapshot.stores), f.uri) for i, f in enumerate(files)]
+    for batch in _run(map, tasks):
+        for delete, recorded, inline in zip(*(batch.column(i).to_pylist() for i in range(3))):
+            file, path = files[delete], snapshot.paths.uri(recorded)
+            row = index.at(path, file.place) if file.only in (None, path) else None
+            if row is not None:
+                yield row, deserialize64(inline, where=file.uri)
+
+
+def _run(map: MapFunction | None, tasks: Sequence[DeleteFileTask]) -> Iterator[pa.RecordBatch]:
+    if map is not None and len(tasks) > 1:
+        yield from map(read_positions, tasks)
+        return
+    for task in tasks:
+        yield from read_positions(task)
+
+
+def _attached(units: pa.Table, bitmaps: Mapping[int, Bitmap]) -> tuple[pa.Table, pa.Table]:
+    counts = [0] * units.num_rows
+    lists: list[list[int] | None] = [None] * units.num_rows
+    rows: list[dict[str, Any]] = []
+    sizes = units.column("rows").to_pylist()
+    for row in sorted(bitmaps):
+        # A position beyond the file deletes nothing.
+        inside = Bitmap.of(bitmaps[row].within(0, sizes[row]))
+        if len(inside):
+            lists[row] = [len(rows)]
+            counts[row] = len(inside)
+            rows.append({"delete": len(rows), "kind": VECTOR, "inline": serialize64(inside), "rows": len(inside)})
+    units = units.set_column(units.schema.get_field_index("deleted"), "deleted", pa.array(counts, pa.int64()))
+    at = units.schema.get_field_index("deletes")
+    units = units.set_column(at, units.schema.field(at), pa.array(lists, pa.list_(pa.int32())))
+    return units, pa.Table.from_pylist(rows, schema=deletes_schema())
+
+
+@dataclass(frozen=True, slots=True)
+class _Collector:
+    """Reads the delete manifests. Raises UnsupportedFeatureError for a kind of delete file that is not read."""
+
+    snapshot: IcebergSnapshot
+    units: Units
+
+    def found(self) -> _Found:
+        found = _Found()
+        listing = self.snapshot.listing
+        for source in listing.delete_manifests:
+            if source.content != DELETES:
+                raise CorruptTableError(f"manifest content {source.content} is unknown", where=source.path)
+            spec = listing.spec(source)
+            for entry in listing.entries(source, metrics=_DELETE_METRICS):
+                data = entry["data_file"]
+                values = manifests.partition_values(data, spec, source.path)
+                place = Place.of(spec, values, entry["sequence_number"])
+                if data.get("content") == EQUALITY_DELETES:
+                    self._equality(data, place)
+                elif str(data["file_format"]).upper() == "PUFFIN":
+                    self._vector(data, place, found)
+                else:
+                    self._positions(data, place, found)
+        return found
+
+    def _equality(self, data: Mapping[str, Any], place: Place) -> None:
+        if self.units.outdated(place):
+            raise UnsupportedFeatureError(
+                "Iceberg equality deletes are not offered",
+                where=self.snapshot.paths.uri(data["file_path"]),
+                advice="compact the table with its own writer",
+            )
+
+    def _vector(self, data: Mapping[str, Any], place: Place, found: _Found) -> None:
+        """A vector names its data file: where it contradicts that file's entry, either could be meant."""
+        vector = Vector.of(data)
+        path = self.snapshot.paths.uri(vector.data_file)
+        row = self.units.rows.get(path)
+        if row is None:
+            return
+        if row in found.vectors:
+            raise CorruptTableError("a data file has more than one deletion vector", where=path)
+        if self.units.at(path, place) is None:
+            raise CorruptTableError(
+                "the deletion vector of a data file is older than the file, or of another partition", where=path
+            )
+        found.vectors[row] = vector
+
+    def _positions(self, data: Mapping[str, Any], place: Place, found: _Found) -> None:
+        if not self.units.touched(place):
+            return
+        uri = self.snapshot.paths.uri(data["file_path"])
+        only = _referenced(data)
+        only_uri = None if only is None else self.snapshot.paths.uri(only)
+        if only_uri is not None and self.units.at(only_uri, place) is None:
+            return
+        format = str(data["file_format"]).upper()
+        if format != "PARQUET":
+            raise UnsupportedFeatureError(f"{format} delete files are not offered", where=uri)
+        found.positions.append(_PositionFile(uri, place, only_uri))
+
+
+def _referenced(data_file: Mapping[str, Any]) -> str | None:
+    """The only data file to which a delete file applies: by name, or by equal lower and upper bounds of its paths."""
+    named = data_file.get("referenced_data_file")
+    if named:
+        return str(named)
+    lower = (manifests.map_of(data_file, "lower_bounds") or {}).get(FILE_PATH_ID)
+    upper = (manifests.map_of(data_file, "upper_bounds") or {}).get(FILE_PATH_ID)
+    return bytes(lower).decode("utf-8", "replace") if lower is not None and lower == upper else None
