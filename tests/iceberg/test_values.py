@@ -4,6 +4,7 @@ import math
 import struct
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,7 @@ from boathouse.types import (
     Field,
     FixedType,
     ListType,
+    NullType,
     TimeType,
 )  # fmt: skip
 
@@ -120,3 +122,8 @@ def test_decimals_travel_through_avro_and_bounds(number):
     assert decode(minimal_bytes(number), DEC) == number
     exact = arrow_array([number], DEC)[0].as_py()
     assert physical(exact, DEC) == number
+
+
+def test_values_of_a_column_that_became_void():
+    found = arrow_array(["a", 7, None], NullType())
+    assert found.type == pa.null() and len(found) == 3

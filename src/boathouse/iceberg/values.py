@@ -31,6 +31,7 @@ from boathouse.types import (
     FixedType,
     FloatType,
     IntegerType,
+    NullType,
     StringType,
     TimestampType,
     TimeType,
@@ -144,6 +145,8 @@ def arrow_array(values: Sequence[Physical], type: DataType) -> pa.Array:
     """Physical values as an Arrow array of the column's type; values that do not fit are null."""
     target = to_arrow_type(type)
     match type:
+        case NullType():
+            return pa.nulls(len(values))
         case DateType():
             return pa.array(_within(values, 32), pa.int32()).view(target)
         case TimeType() | TimestampType():

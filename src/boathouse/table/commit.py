@@ -29,7 +29,7 @@ from boathouse.table.version import TableVersion
 
 log = logging.getLogger("boathouse")
 
-MAX_TURNS = 100
+MAX_TURNS = 1000
 MAX_SECONDS = 30 * 60
 READ_BACKS = 6
 SLOW_SECONDS = 5.0
