@@ -233,9 +233,9 @@ def test_equality_deletes_under_a_spec_of_void_fields_are_global(make, position_
     _, eyes = make(DATA, partition_by=["p"])
     void = {"source-id": 2, "field-id": 1000, "name": "p", "transform": "void"}
     edit(eyes, lambda d: d["partition-specs"].append({"spec-id": 1, "fields": [void]}))
-    position_deletes(eyes, pa.table({"id": pa.array([1], pa.int64())}), {1000: None}, content=2, spec=1)
-    with pytest.raises(UnsupportedFeatureError, match="equality deletes"):
-        bh.open(str(eyes.root)).to_arrow()
+    key = pa.field("id", pa.int64(), metadata={b"PARQUET:field_id": b"1"})
+    position_deletes(eyes, pa.table([[1]], pa.schema([key])), {1000: None}, content=2, spec=1)
+    assert 1 in DATA["id"].to_pylist() and 1 not in bh.open(str(eyes.root)).to_arrow()["id"].to_pylist()
 
 
 @pytest.mark.spec("I-334", "I-113")
@@ -423,8 +423,9 @@ def test_inventory_calls_readable_what_is_read(make, what):
     assert row["readable"] is row["writable"] is False and words in row["why"]
 
 
-def test_inventory_calls_equality_deletes_unreadable(make, position_deletes):
+def test_inventory_of_equality_deletes(make, position_deletes):
     _, eyes = make(DATA)
-    position_deletes(eyes, pa.table({"id": pa.array([1], pa.int64())}), content=2)
+    key = pa.field("id", pa.int64(), metadata={b"PARQUET:field_id": b"1"})
+    position_deletes(eyes, pa.table([[1]], pa.schema([key])), content=2)
     row = survey.describe(str(eyes.root), "iceberg", {})
-    assert row["readable"] is False and "equality deletes" in row["why"]
+    assert row["readable"] is row["writable"] is True and row["why"] is None

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.iceberg import manifests, tasks
@@ -317,18 +317,6 @@ def test_position_deletes_match_whatever_the_spelling(make, spell):
     at = placed(eyes)
     delete_rows(eyes, {"a": [at[0][:2]]}, spell=spell)
     assert sorted(read(plan(eyes.root))["id"].to_pylist()) == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_equality_deletes_are_refused_only_where_they_apply(make):
-    table, eyes = make(DATA, partition_by=["p"])
-    at = placed(eyes)
-    delete_rows(eyes, {"a": [at[0][:2]]}, content=2)
-    with pytest.raises(UnsupportedFeatureError, match="equality deletes"):
-        plan(eyes.root)
-    assert sorted(read(plan(eyes.root, "p = 'b'"))["id"].to_pylist()) == [1, 3, 5, 7]
-    table.refresh().append(DATA)
-    with pytest.raises(UnsupportedFeatureError, match="equality deletes"):
-        table.to_arrow()
 
 
 def test_referenced_names_every_file(make):

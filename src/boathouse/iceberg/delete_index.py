@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
@@ -32,13 +34,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The planned units by path and by partition."""
+    """The planned units by path and by partition; `numbers` are those of the partitions in `partition_of`."""
 
     rows: Mapping[str, int]
-    sequences: Sequence[int]
-    partitions: Sequence[Tuple]
+    sequences: npt.NDArray[np.int64]
+    partition_of: npt.NDArray[np.int64]
+    numbers: Mapping[Tuple, int]
     oldest_in: Mapping[Tuple, int]
-    oldest: int
 
     @classmethod
     def of(cls, units: pa.Table, partitioning: Partitioning) -> Units:
@@ -49,31 +51,36 @@ class Units:
         spec_ids = units.column("spec").to_pylist()
         partitions = [(s, tuple(_same(values[f.id][i]) for f in specs[s])) for i, s in enumerate(spec_ids)]
         sequences = units.column("sequence").to_pylist()
+        numbers: dict[Tuple, int] = {}
         oldest_in: dict[Tuple, int] = {}
         for partition, sequence in zip(partitions, sequences):
+            numbers.setdefault(partition, len(numbers))
             oldest_in[partition] = min(sequence, oldest_in.get(partition, sequence))
         rows = {path: i for i, path in enumerate(units.column("path").to_pylist())}
         if len(rows) != units.num_rows:
             raise CorruptTableError("a data file is live twice in one snapshot")
-        return cls(rows, sequences, partitions, oldest_in, min(sequences))
+        which = np.array([numbers[p] for p in partitions], np.int64)
+        return cls(rows, np.array(sequences, np.int64), which, numbers, oldest_in)
 
     def at(self, path: str, place: Place) -> int | None:
         """The unit that deleted positions of `path` apply to: of the same partition, not newer than they are."""
         row = self.rows.get(path)
-        if row is None or self.partitions[row] != place.partition or self.sequences[row] > place.sequence:
+        if row is None or self.partition_of[row] != self.numbers.get(place.partition, -1):
             return None
-        return row
+        return row if self.sequences[row] <= place.sequence else None
 
     def touched(self, place: Place) -> bool:
         """Whether position deletes at this place can apply to any unit."""
         oldest = self.oldest_in.get(place.partition)
         return oldest is not None and oldest <= place.sequence
 
-    def outdated(self, place: Place) -> bool:
-        """Whether equality deletes at this place apply to any unit: they do to strictly older files only, and
-        everywhere if their spec is unpartitioned."""
-        oldest = self.oldest if place.unpartitioned else self.oldest_in.get(place.partition)
-        return oldest is not None and oldest < place.sequence
+    def older(self, place: Place) -> npt.NDArray[np.bool_]:
+        """Which units equality deletes at this place apply to: strictly older ones of their partition, and of every
+        one if their spec is unpartitioned."""
+        found: npt.NDArray[np.bool_] = self.sequences < place.sequence
+        if not place.unpartitioned:
+            found = found & (self.partition_of == self.numbers.get(place.partition, -1))
+        return found
 
 
 def _same(value: Physical) -> Key:

@@ -1,5 +1,5 @@
-"""The row deletes of a plan: which of the snapshot's delete files apply to which unit, positions as deletion
-vectors."""
+"""The row deletes of a plan: which of the snapshot's delete files apply to which unit; positions as deletion vectors,
+equality deletes as the files that tasks read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pyarrow as pa
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.expr.tree import Expr
 from boathouse.iceberg import deletion_vectors, manifests
 from boathouse.iceberg.delete_index import Place, Units
 from boathouse.iceberg.deletion_vectors import Vector
+from boathouse.iceberg.equality_deletes import METRICS, EqualityFile, KeyStats, applies_to, ordered_keys
 from boathouse.iceberg.manifests import DELETES, EQUALITY_DELETES
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.snapshot import MapFunction
-from boathouse.table.units import VECTOR, deletes_schema
-
-_DELETE_METRICS = frozenset({"lower_bounds", "upper_bounds"})
+from boathouse.table.units import EQUALITY, PARQUET, VECTOR, deletes_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,28 @@ class _Found:
 
     positions: list[_PositionFile] = field(default_factory=list)
     vectors: dict[int, Vector] = field(default_factory=dict)
+    equality: list[EqualityFile] = field(default_factory=list)
 
 
-def resolve_deletes(snapshot: IcebergSnapshot, units: pa.Table, map: MapFunction | None) -> tuple[pa.Table, pa.Table]:
-    """The units with `deletes` and `deleted` filled in, and DELETES with a deletion vector for each unit that has
-    any."""
-    none = deletes_schema().empty_table()
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The units with `deletes` and `deleted` filled in, DELETES, and the field ids of the equality deletes' keys."""
+
+    units: pa.Table
+    deletes: pa.Table
+    keys: Mapping[int, str] = field(default_factory=dict)
+    """Field id -> a delete file with this key."""
+
+
+def resolve_deletes(
+    snapshot: IcebergSnapshot, units: pa.Table, where: Expr | None, map: MapFunction | None
+) -> Resolved:
+    """DELETES have one deletion vector for each unit with deleted positions, and a row for each equality delete file.
+
+    Raises CorruptTableError, MissingFileError, and UnsupportedFeatureError for a delete file that is not read.
+    """
     if units.num_rows == 0 or not snapshot.listing.delete_manifests:
-        return units, none
+        return Resolved(units, deletes_schema().empty_table())
     index = Units.of(units, snapshot.partitioning)
     found = _Collector(snapshot, index).found()
     bitmaps = _load_vectors(snapshot, found.vectors)
@@ -52,7 +66,27 @@ def resolve_deletes(snapshot: IcebergSnapshot, units: pa.Table, map: MapFunction
     for row, positions in _positions(snapshot, found, index, map):
         if row not in found.vectors:
             bitmaps[row] = bitmaps[row] | positions if row in bitmaps else positions
-    return _attached(units, bitmaps)
+    known = _key_stats(snapshot, units, found.equality, where, map)
+    equality = [(f, rows) for f in found.equality if (rows := applies_to(f, index, known))]
+    keys = {id: f.uri for f, _ in equality for id in f.keys}
+    return Resolved(*_attached(units, bitmaps, equality), keys)
+
+
+def _key_stats(
+    snapshot: IcebergSnapshot,
+    units: pa.Table,
+    files: Sequence[EqualityFile],
+    where: Expr | None,
+    map: MapFunction | None,
+) -> KeyStats | None:
+    """The statistics of the key columns that can exclude units; the manifests are decoded already."""
+    keys = ordered_keys(snapshot.schema, files)
+    if not keys:
+        return None
+    paths, ids = [(f.name,) for f in keys], [f.id for f in keys if f.id is not None]
+    schema = snapshot.listing.schema_of_files(paths)
+    found = pa.Table.from_batches(list(snapshot.files(paths, where, map)), schema)
+    return KeyStats.of(snapshot.schema, found, units.column("path").to_pylist(), ids)
 
 
 def _load_vectors(snapshot: IcebergSnapshot, vectors: Mapping[int, Vector]) -> dict[int, Bitmap]:
@@ -88,21 +122,32 @@ def _run(map: MapFunction | None, tasks: Sequence[DeleteFileTask]) -> Iterator[p
         yield from read_positions(task)
 
 
-def _attached(units: pa.Table, bitmaps: Mapping[int, Bitmap]) -> tuple[pa.Table, pa.Table]:
-    counts = [0] * units.num_rows
-    lists: list[list[int] | None] = [None] * units.num_rows
+def _attached(
+    units: pa.Table, bitmaps: Mapping[int, Bitmap], equality: Sequence[tuple[EqualityFile, Sequence[int]]]
+) -> tuple[pa.Table, pa.Table]:
+    counts: list[int | None] = [0] * units.num_rows
+    lists: list[list[int]] = [[] for _ in range(units.num_rows)]
     rows: list[dict[str, Any]] = []
     sizes = units.column("rows").to_pylist()
     for row in sorted(bitmaps):
         # A position beyond the file deletes nothing.
         inside = Bitmap.of(bitmaps[row].within(0, sizes[row]))
         if len(inside):
-            lists[row] = [len(rows)]
+            lists[row].append(len(rows))
             counts[row] = len(inside)
             rows.append({"delete": len(rows), "kind": VECTOR, "inline": serialize64(inside), "rows": len(inside)})
+    for file, touched in equality:
+        for row in touched:
+            lists[row].append(len(rows))
+            counts[row] = None
+        rows.append({
+            "delete": len(rows), "kind": EQUALITY, "path": file.uri, "format": PARQUET, "rows": file.rows,
+            "sequence": file.place.sequence, "spec": file.place.partition[0], "everywhere": file.place.unpartitioned,
+            "keys": list(file.keys)})  # fmt: skip
     units = units.set_column(units.schema.get_field_index("deleted"), "deleted", pa.array(counts, pa.int64()))
     at = units.schema.get_field_index("deletes")
-    units = units.set_column(at, units.schema.field(at), pa.array(lists, pa.list_(pa.int32())))
+    numbers = pa.array([found or None for found in lists], pa.list_(pa.int32()))
+    units = units.set_column(at, units.schema.field(at), numbers)
     return units, pa.Table.from_pylist(rows, schema=deletes_schema())
 
 
@@ -120,25 +165,21 @@ class _Collector:
             if source.content != DELETES:
                 raise CorruptTableError(f"manifest content {source.content} is unknown", where=source.path)
             spec = listing.spec(source)
-            for entry in listing.entries(source, metrics=_DELETE_METRICS):
+            for entry in listing.entries(source, metrics=METRICS):
                 data = entry["data_file"]
                 values = manifests.partition_values(data, spec, source.path)
                 place = Place.of(spec, values, entry["sequence_number"])
                 if data.get("content") == EQUALITY_DELETES:
-                    self._equality(data, place)
+                    self._equality(data, place, found)
                 elif str(data["file_format"]).upper() == "PUFFIN":
                     self._vector(data, place, found)
                 else:
                     self._positions(data, place, found)
         return found
 
-    def _equality(self, data: Mapping[str, Any], place: Place) -> None:
-        if self.units.outdated(place):
-            raise UnsupportedFeatureError(
-                "Iceberg equality deletes are not offered",
-                where=self.snapshot.paths.uri(data["file_path"]),
-                advice="compact the table with its own writer",
-            )
+    def _equality(self, data: Mapping[str, Any], place: Place, found: _Found) -> None:
+        if self.units.older(place).any():
+            found.equality.append(EqualityFile.of(data, self.snapshot.paths.uri(data["file_path"]), place))
 
     def _vector(self, data: Mapping[str, Any], place: Place, found: _Found) -> None:
         """A vector names its data file: where it contradicts that file's entry, either could be meant."""

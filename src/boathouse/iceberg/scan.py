@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
+from boathouse.bits.names import Names
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
+from boathouse.iceberg.equality_deletes import key_field
 from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -18,13 +20,14 @@ from boathouse.iceberg.tasks import MappedIds
 from boathouse.iceberg.values import initial_default
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
+from boathouse.table.equality import key_name
 from boathouse.table.metadata_columns import OFFERED, check_offered
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import PARQUET
-from boathouse.types import Field, Partitioning, Schema
+from boathouse.types import Field, Partitioning
 
 NAME_MAPPING = "schema.name-mapping.default"
 _AS_PARQUET = (
@@ -49,9 +52,9 @@ def plan(
     tally = Tally()
     units, certain = _units(snapshot, where, tally, classify, map)
     _check_formats(units)
-    units, deletes = resolve_deletes(snapshot, units, map)
-    read = read_spec(snapshot, output, where, tuple(hidden))
-    return ScanPlan.of(read, units, deletes, where, tally, certain)
+    found = resolve_deletes(snapshot, units, where, map)
+    read = read_spec(snapshot, output, where, tuple(hidden), found.keys)
+    return ScanPlan.of(read, found.units, found.deletes, where, tally, certain)
 
 
 def _units(
@@ -75,14 +78,19 @@ def _check_formats(units: pa.Table) -> None:
 
 
 def read_spec(
-    snapshot: IcebergSnapshot, output: tuple[str, ...], where: Expr | None, hidden: tuple[str, ...]
+    snapshot: IcebergSnapshot,
+    output: tuple[str, ...],
+    where: Expr | None,
+    hidden: tuple[str, ...],
+    keys: Mapping[int, str],
 ) -> ReadSpec:
-    """How the snapshot's files are read for these output columns."""
+    """How the snapshot's files are read for these output columns; `keys` are as in `row_deletes.Resolved`."""
     schema = snapshot.schema
     tested = () if where is None else tuple(path[0] for path in columns_of(where))
     needed = list(dict.fromkeys((*output, *tested)))
-    constants = _constants(snapshot.partitioning, schema)
-    made = tuple(_read_column(schema.field(n), constants.get((n,), {})) for n in needed)
+    constants = _constants(snapshot.partitioning)
+    made = [_read_column(schema.field(n), (n,), n, constants) for n in needed]
+    made += _key_columns(snapshot, keys, made, constants)
     mapping, ids = snapshot.properties.get(NAME_MAPPING), None
     if mapping is not None:
         ids = MappedIds(NameMapping.parse(mapping, snapshot.token).paths)
@@ -90,31 +98,49 @@ def read_spec(
     matching = Matching(default=initial_default, file_ids=ids)
     diverged = names_diverged(snapshot.metadata.schemas)
     files = data_files(snapshot.stores)
-    return ReadSpec("iceberg", files, made, output, hidden, where, matching, diverged, version=version)
+    return ReadSpec("iceberg", files, tuple(made), output, hidden, where, matching, diverged, version=version)
 
 
-def _constants(partitioning: Partitioning, schema: Schema) -> Mapping[tuple[str, ...], Mapping[int, int]]:
-    """Column path -> spec id -> partition field, where identity partitioning gives the value of every row."""
-    names = {f.id: (f.name,) for f in schema}
-    found: dict[tuple[str, ...], dict[int, int]] = defaultdict(dict)
+def _constants(partitioning: Partitioning) -> Mapping[int, Mapping[int, int]]:
+    """Field id -> spec id -> partition field, where identity partitioning gives the value of every row."""
+    found: dict[int, dict[int, int]] = defaultdict(dict)
     for spec in partitioning.specs:
         for f in spec:
-            if f.transform.name == "identity" and f.source_id in names:
-                found[names[f.source_id]][spec.id] = f.id
+            if f.transform.name == "identity" and f.source_id is not None:
+                found[f.source_id][spec.id] = f.id
     return found
 
 
-def _read_column(field: Field, constants: Mapping[int, int]) -> ReadColumn:
-    partition = next(iter(constants.values()), None)
-    specs = tuple(spec for spec, id in constants.items() if id == partition)
-    default = initial_default(field)
-    return ReadColumn(
-        field.name,
-        field.type,
-        field.nullable,
-        (field.name,),
-        field.id,
-        default,
-        partition,
-        specs,
-    )
+def _read_column(
+    field: Field, path: tuple[str, ...], name: str, constants: Mapping[int, Mapping[int, int]]
+) -> ReadColumn:
+    # A field of a struct is not constant: its struct may be read as well.
+    of_specs = constants.get(field.id, {}) if field.id is not None and len(path) == 1 else {}
+    partition = next(iter(of_specs.values()), None)
+    specs = tuple(spec for spec, id in of_specs.items() if id == partition)
+    return ReadColumn(name, field.type, field.nullable, path, field.id, initial_default(field), partition, specs)
+
+
+def _key_columns(
+    snapshot: IcebergSnapshot,
+    keys: Mapping[int, str],
+    read: Sequence[ReadColumn],
+    constants: Mapping[int, Mapping[int, int]],
+) -> list[ReadColumn]:
+    """The key columns of equality deletes that are not read already: of the table, of structs, and dropped ones, which
+    get names that no column of the table has."""
+    taken = Names(snapshot.schema.names)
+    there = {c.field_id for c in read}
+    found = []
+    for id in sorted(set(keys) - there):
+        path, field = key_field(snapshot, id, keys[id])
+        if len(path) > 1 and field.metadata.get("initial-default") is not None:
+            raise UnsupportedFeatureError(
+                f"equality deletes by `{'.'.join(path)}`, a field of a struct with a default, are not offered",
+                where=keys[id],
+            )
+        name = path[0]
+        if len(path) > 1 or all(f.id != id for f in snapshot.schema):
+            name = key_name(id, taken)
+        found.append(_read_column(field, path, name, constants))
+    return found

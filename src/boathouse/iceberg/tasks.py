@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from boathouse.iceberg.data_writer import DataFiles, outcomes
+from boathouse.iceberg.delete_keys import load_keys
 from boathouse.table.parquet_units import read_parquet_unit
 from boathouse.table.reading import read_units
 from boathouse.table.tasks import FileWriters, ScanTask, WriteContext
@@ -29,7 +31,7 @@ class MappedIds:
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """The rows of the task's units in order, as `task.read.schema`; deleted rows are dropped, `where` is applied."""
-    return read_units(task, {PARQUET: read_parquet_unit})
+    return read_units(task, {PARQUET: read_parquet_unit}, partial(load_keys, task.read))
 
 
 def writers(context: WriteContext) -> FileWriters:

@@ -20,13 +20,13 @@ from boathouse.expr.tree import columns as columns_of
 from boathouse.ops.evolve import wider
 from boathouse.ops.unit_changes import Rows, compare
 from boathouse.table.engine import Engine, Rel
+from boathouse.table.equality import key_name
 from boathouse.table.location import At, Version
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES, COMMIT_TIMESTAMP, COMMIT_VERSION
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import HistoryEntry, MapFunction, Snapshot
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec
-from boathouse.table.units import EQUALITY
 from boathouse.types import STRING, DataType, FixedSizeListType, ListType, MapType, StructType
 
 DELETE, INSERT = "delete", "insert"
@@ -86,8 +86,7 @@ class ChangesPlan:
             COMMIT_VERSION: entry.version,
             COMMIT_TIMESTAMP: entry.timestamp_ms * 1000,
         }
-        keys = EQUALITY in rows.deletes.column("kind").to_pylist()
-        read = replace(self._read(output, keys), constants=known, version=rows.version)
+        read = replace(self._read(output, rows.keys), constants=known, version=rows.version)
         return ScanPlan.of(read, rows.units, rows.deletes, read.where, Tally())
 
     def _recorded(self, commit: RecordedChanges) -> ScanPlan:
@@ -107,12 +106,18 @@ class ChangesPlan:
     def _nothing(self) -> ScanPlan:
         return self.empty.narrowed(self.empty.units, self._read(self.output))
 
-    def _read(self, output: tuple[str, ...], keys: bool = False) -> ReadSpec:
+    def _read(self, output: tuple[str, ...], keys: Sequence[ReadColumn] = ()) -> ReadSpec:
         """With `keys`, the columns by which equality deletes find their rows are read too."""
         where = self.read.where
         needed = {*output, *(path[0] for path in (columns_of(where) if where is not None else ()))}
-        found = self.read.columns if keys else tuple(c for c in self.read.columns if c.name in needed)
-        return replace(self.read, columns=found, output=output)
+        ids = {k.field_id for k in keys}
+        found = [c for c in self.read.columns if c.name in needed or c.field_id in ids - {None}]
+        there = {c.field_id for c in found}
+        taken = Names(c.name for c in self.read.columns)
+        for key in keys:
+            if key.field_id not in there:  # the newest version lacks it, and may have another column of its name
+                found.append(replace(key, name=key_name(key.field_id, taken)))
+        return replace(self.read, columns=tuple(found), output=output)
 
 
 def plan_changes(

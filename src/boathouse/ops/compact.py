@@ -38,7 +38,7 @@ class Compact:
     names partition columns only, and selects files all of whose rows satisfy it. Every commit rewrites about
     `commit_bytes`, at least one group; `own` are files that earlier commits of this compaction wrote. Deletes that are
     committed after the plan and before the compaction apply to the new files, since these have the sequence number of
-    the rows' newest file. Raises InvalidArgumentError for another column in `where`.
+    the newest file and row delete that they are made from. Raises InvalidArgumentError for another column in `where`.
     """
 
     where: Expr | None = None
@@ -61,7 +61,7 @@ class Compact:
             added = data_files(outcomes[0])
             edits: list[Edit] = [RemoveFiles(units)]
             if added.num_rows:
-                edits.append(AddFiles(added, pc.max(units.column("sequence")).as_py()))
+                edits.append(AddFiles(added, _sequence(units, [t.scan.deletes for t in tasks])))
             reads = ReadSet(units=frozenset(units.column("path").to_pylist()))
             parameters = {} if self.where is None else {"predicate": str(self.where)}
             change = start.change("replace", edits, reads, parameters, data_change=False)
@@ -85,6 +85,14 @@ class Compact:
         if self.own:
             units = units.filter(pc.invert(pc.is_in(units.column("path"), pa.array(sorted(self.own)))))
         return plan.narrowed(units, replace(plan.read, where=None))
+
+
+def _sequence(units: pa.Table, deletes: Sequence[pa.Table]) -> int | None:
+    """The newest of the units and of the deletes that were applied to them, which must not be applied again: a key
+    column that was dropped is not in the new files."""
+    numbers = [table.column("sequence") for table in (units, *deletes)]
+    found: int | None = pc.max(pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64())).as_py()
+    return found
 
 
 def _check_partition_columns(where: Expr, snapshot: Snapshot) -> None:

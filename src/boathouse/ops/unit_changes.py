@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64, serialize64
 from boathouse.table.plan import ScanPlan
+from boathouse.table.tasks import ReadColumn
 from boathouse.table.units import EQUALITY, VECTOR
 
 Deletes = list[Mapping[str, Any]]
@@ -23,6 +24,8 @@ class Rows:
     units: pa.Table
     deletes: pa.Table
     version: str
+    keys: tuple[ReadColumn, ...] = ()
+    """How the version reads the keys of equality deletes."""
 
     @property
     def any(self) -> bool:
@@ -90,7 +93,10 @@ class _Units:
         at = units.schema.get_field_index("deletes")
         lists = pa.array([n or None for n in numbers], pa.list_(pa.int32()))
         units = units.set_column(at, units.schema.field(at), lists)
-        return Rows(units, pa.Table.from_pylist(rows, schema=self._plan.deletes.schema), self._plan.read.version)
+        ids = {id for d in rows for id in d.get("keys") or ()}
+        keys = tuple(c for c in self._plan.read.columns if c.field_id in ids)
+        deletes = pa.Table.from_pylist(rows, schema=self._plan.deletes.schema)
+        return Rows(units, deletes, self._plan.read.version, keys)
 
 
 def _compare_deletes(

@@ -10,10 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.arrow.keys import KeyIndex
+from boathouse.bits.names import Names
 from boathouse.table.tasks import ReadColumn
 
 LoadKeys = Callable[[Mapping[str, Any], Sequence[ReadColumn]], pa.Table]
 """`load(delete, keys)`: the key columns of one DELETES row."""
+
+
+def key_name(id: int | None, taken: Names) -> str:
+    """The name under which a key column is read that the table has not, or has not any more."""
+    name = f"_key_{id}"
+    while taken.at(name):
+        name += "_"
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,7 @@ class ScanPlan:
         if isinstance(self.read.files, ChosenFiles):
             for part in parts:
                 self.read.files.check(part.units.column("path"))
+                self.read.files.check(part.deletes.column("path").drop_null())
                 files = pc.list_flatten(part.units.column("parts"))
                 if len(files):
                     self.read.files.check(pc.struct_field(files, "path"))

@@ -79,9 +79,10 @@ def _unit(
 def _matches(task: DeleteTask, units: pa.Table, deletes: pa.Table) -> tuple[np.ndarray, int]:
     """Positions of live rows for which the predicate is true, and the number of live rows."""
     wanted = {path[0] for path in columns(task.where)}
+    keys = {id for found in deletes.column("keys").to_pylist() for id in found or ()}
     read = replace(
         task.scan.read,
-        columns=tuple(c for c in task.scan.read.columns if c.name in wanted),
+        columns=tuple(c for c in task.scan.read.columns if c.name in wanted or c.field_id in keys),
         output=tuple(n for n in task.scan.read.output if n in wanted),
         hidden=(POSITION,),
     )
