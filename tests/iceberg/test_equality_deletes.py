@@ -12,6 +12,7 @@ from foreign_writer import Foreign
 
 import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, UnsupportedFeatureError
+from boathouse.iceberg.adapter import IcebergTable
 
 NAN = float("nan")
 IDS = (1, 2, 3)
@@ -332,6 +333,32 @@ def test_a_delete_of_all_that_is_left_of_a_file(new):
     foreign.commit(foreign.equality(keys(2), [1]))
     result = opened(foreign).delete("x <> 2 AND p = 'a'")
     assert result.rows_deleted == 2 and result.rows_copied == 0 and foreign.live() == []
+
+
+@pytest.mark.parametrize("write", ["delete", "update", "optimize", "append"])
+def test_deletes_of_another_writer_in_between(new, monkeypatch, write):
+    """They are committed after the plan: no row that they delete is copied, an appended one stays."""
+    foreign = new()
+    foreign.commit(foreign.data(rows(1, 2, 3), IDS), foreign.data(rows(4, 5), IDS))
+    real, calls = IcebergTable.prepare, []
+
+    def prepare(self, change):
+        attempt = real(self, change)
+        if not calls:
+            foreign.commit(foreign.equality(keys(1, 5), [1]))
+        calls.append(change)
+        return attempt
+
+    monkeypatch.setattr(IcebergTable, "prepare", prepare)
+    table = opened(foreign)
+    if write == "append":
+        table.append(rows(5, 6))
+    elif write == "optimize":
+        table.optimize()
+    else:
+        table.delete("id = 2") if write == "delete" else table.update({"x": "0"}, "id = 2")
+    expected = {"delete": [3, 4], "append": [2, 3, 4, 5, 6]}.get(write, [2, 3, 4])
+    assert len(calls) > 1 and ids_of(opened(foreign)) == expected
 
 
 def test_damage(new):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,10 @@ def key_name(id: int | None, taken: Names) -> str:
     return name
 
 
+_INDEXED: Final = 8
+"""The combinations of deletes whose indexes are kept: units that share one mostly follow each other."""
+
+
 @dataclass(frozen=True, slots=True)
 class EqualityDeletes:
     """The deletes of one set of key columns that apply to a unit: null equals null, NaN equals NaN, and -0.0 is not
@@ -40,7 +44,8 @@ class EqualityDeletes:
 
 
 class EqualityIndex:
-    """The equality deletes of one task: each combination that units share is indexed once."""
+    """The equality deletes of one task: a combination that units share is indexed once, unless many others come
+    between."""
 
     def __init__(self, deletes: Sequence[Mapping[str, Any]], columns: Sequence[ReadColumn], load: LoadKeys) -> None:
         self._deletes = {d["delete"]: d for d in deletes}
@@ -53,6 +58,8 @@ class EqualityIndex:
         """The deletes with these numbers; those that are not by equality are left out."""
         numbers = tuple(n for n in deletes if n in self._deletes)
         if numbers not in self._known:
+            if len(self._known) >= _INDEXED:
+                del self._known[next(iter(self._known))]
             self._known[numbers] = self._indexed(numbers)
         return self._known[numbers]
 

@@ -121,7 +121,8 @@ class _UnitReader:
                 wanted = pa.array(self.selected.positions())
                 rows = rows.filter(pc.is_in(rows.column(rows.schema.get_field_index(M.POSITION)), wanted))
             for deletes in self.equality:
-                rows = rows.filter(pa.array(~deletes.mask(rows)))
+                gone = deletes.mask(rows)
+                rows = rows.filter(pa.array(~gone)) if gone.any() else rows
             if outside is not None:
                 rows = rows.filter(mask(outside, rows))
             if rows.num_rows:
