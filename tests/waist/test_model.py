@@ -477,4 +477,4 @@ def test_random_lives_with_change_files():
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_many_random_lives(format_name, properties):
-    live(format_name, properties, int(os.environ.get("BOATHOUSE_LIVES", "150")), 30)
+    live(format_name, properties, int(os.environ.get("BOATHOUSE_LIVES", "40")), 30)
