@@ -338,13 +338,13 @@ def test_a_feature_that_cannot_be_written_is_refused(delta):
     log = folder(delta) / "_delta_log"
     metadata = next(a for a in map(json.loads, (log / f"{0:020}.json").read_text().splitlines()) if "metaData" in a)
     schema = json.loads(metadata["metaData"]["schemaString"])
-    schema["fields"][1]["metadata"]["delta.generationExpression"] = "'x'"
+    schema["fields"][1]["metadata"]["delta.identity.start"] = 1
     tracked = {**metadata["metaData"], "schemaString": json.dumps(schema)}
-    protocol = {"minReaderVersion": 1, "minWriterVersion": 4}
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 6}
     for version, lines in ((2, [{"protocol": protocol}, {"metaData": tracked}]), (3, [metadata])):
         (log / f"{version:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
     t = bh.open(delta.uri)
-    with pytest.raises(errors.UnsupportedFeatureError, match="generatedColumns"):
+    with pytest.raises(errors.UnsupportedFeatureError, match="identityColumns"):
         t.restore(2)
     assert t.refresh().version == 3 and t.restore(1).version is None
 
