@@ -7,26 +7,18 @@ from typing import Any
 
 from boathouse.api.arguments import located
 from boathouse.api.engines import LOCAL
+from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.add_columns import AddColumns
 from boathouse.ops.alter_columns import ColumnDropped, ColumnRenamed
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
-from boathouse.ops.write import Write
-from boathouse.table.engine import Engine
 from boathouse.types import DataType
 from boathouse.types.text import parse_type
 
 
-class Columns:
+class Columns(Part):
     """Columns are named by themselves, fields of structs by their path (`s.c`), names with dots in backticks."""
-
-    @property
-    def uri(self) -> str:
-        raise NotImplementedError
-
-    def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
-        raise NotImplementedError
 
     @located
     def add_column(

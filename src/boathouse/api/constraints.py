@@ -8,26 +8,18 @@ from typing import Any
 from boathouse.api.arguments import located
 from boathouse.api.conditions import condition_text
 from boathouse.api.engines import engine_for
+from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops.constraints import ConstraintAdded, ConstraintDropped
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
-from boathouse.ops.write import Write
-from boathouse.table.engine import Engine
 
 
-class Constraints:
+class Constraints(Part):
     """Constraints of Delta tables (PROTOCOL.md, "CHECK Constraints")."""
 
     _spark: Any
-
-    @property
-    def uri(self) -> str:
-        raise NotImplementedError
-
-    def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
-        raise NotImplementedError
 
     @located
     def add_constraint(

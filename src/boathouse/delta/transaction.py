@@ -127,12 +127,12 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
             where=change.location.uri,
             advice="append, or set delta.appendOnly to false",
         )
+    number = 0 if newest is None else newest.version + 1
+    files, domain = with_row_ids(tuple(_adds(change)), newest, number)
+    actions += [domain] if domain else []
     # Nothing is refused any more: a file of vectors would remain.
     marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
-    number = 0 if newest is None else newest.version + 1
-    files, domain = with_row_ids((*marks, *_adds(change)), newest, number)
-    added = [{"add": a} for a in files]
-    actions += [domain] if domain else []
+    added = [{"add": a} for a in (*marks, *files)]
     copied = change.added is not None and bool(removed) and change.edit(RemoveAll) is None
     info = commit_info(change, newest, now, added, removed) | preserved(newest, copied)
     info |= _recorded_time(actions, newest, now)

@@ -143,9 +143,8 @@ class WriteContext:
     `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
     `directory` is the URI below which the format names its files. `conditions` are the table's constraints; `rules`
     are these and the operation's own, bound, and are checked by the sink. `computed` are the columns that operations
-    fill before the sink. `options` are the format's own, plain
-    picklable values. `changes` is how files of changed rows are written, if the table wants them: its schema has
-    `_change_type` as the last column.
+    fill before the sink. `options` are the format's own, plain picklable values. `changes` is how files of changed rows
+    are written, if the table wants them: its schema has `_change_type` as the last column.
     """
 
     format: str
