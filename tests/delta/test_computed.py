@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.errors import BoathouseError, ConstraintViolationError
+from boathouse.errors import BoathouseError, ConstraintViolationError, InvalidArgumentError
 
 DAY = "delta.generationExpression"
 
@@ -122,6 +122,21 @@ def test_values_that_come_with_the_source(generated):
     with pytest.raises(ConstraintViolationError, match="generation expression of twice"):
         bad = rows(5, twice=pa.array([0, 2, 4, 6, 9], pa.int32()))
         bh.open(path).merge(bad, on="target.x = source.x").when_not_matched_insert_all().execute()
+
+
+@pytest.mark.spec("D-199")
+def test_columns_of_generation_expressions(generated):
+    path = generated()
+    bh.open(path).set_properties({"delta.columnMapping.mode": "name"})
+    table = bh.open(path)
+    for change in (lambda: table.drop_column("x"), lambda: table.rename_column("x", "y")):
+        with pytest.raises(InvalidArgumentError, match="generation expression of twice") as error:
+            change()
+        assert error.value.advice == "drop `twice` first"
+    table.drop_column("twice")
+    table.rename_column("x", "y")
+    table.append(rows(2).rename_columns(["t", "y"]))
+    assert found(path, "day", "y") == [(dt.date(2024, 1, 1), 0), (dt.date(2024, 1, 2), 1)]
 
 
 @pytest.mark.spec("D-253")

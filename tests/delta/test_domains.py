@@ -10,7 +10,7 @@ import boathouse as bh
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint_write import write_checkpoint
 from boathouse.delta.domains import domains
-from boathouse.errors import CorruptTableError
+from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
@@ -148,3 +148,25 @@ def test_tables_with_checkpoints_of_version_2(with_features, delta):
     table.entry(1).unlink()
     assert len(ids(table)) == 9 == len(delta.rows(table))
     assert bh.open(str(table), version=2).count() == 6
+
+
+@pytest.mark.spec("D-199")
+def test_a_clustering_column_is_not_dropped(with_features, delta):
+    def mapped(name, id, type):
+        keys = {"delta.columnMapping.id": id, "delta.columnMapping.physicalName": f"col-{id}"}
+        return delta.field(name, type, **keys)
+
+    table = with_features(
+        "clustering", "domainMetadata", readers=["columnMapping"],
+        fields=[mapped("x", 1, "long"), mapped("late", 2, "string")],
+        properties={"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"},
+        more=[domain("delta.clustering", clusteringColumns=[["col-2"]])],
+    )  # fmt: skip
+    opened = bh.open(str(table))
+    with pytest.raises(InvalidArgumentError, match="clustered by `late`"):
+        opened.drop_column("late")
+    opened.rename_column("late", "later")
+    with pytest.raises(InvalidArgumentError, match="clustered by `later`"):
+        opened.drop_column("later")
+    opened.drop_column("x")
+    assert list(bh.open(str(table)).schema.names) == ["later"]

@@ -12,8 +12,8 @@ import pytest
 
 import boathouse as bh
 from boathouse.bits import z85
-from boathouse.bits.roaring import Bitmap, serialize32, serialize64
-from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, file_uri, parse
+from boathouse.bits.roaring import Bitmap, deserialize64, serialize32, serialize64
+from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, file_uri, load_all, parse
 from boathouse.delta.tail import unique_id
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 
@@ -102,6 +102,27 @@ def test_in_files(raw, delta, kind, prefix, offset):
     if kind == "u":
         table.path.rename(table.path.with_name("moved"))
         assert ids(table.path.with_name("moved")) == [0, 1, 2, 5, 6, 7, 8, 9]
+
+
+def test_nothing_beyond_the_file_is_asked_for(raw):
+    """Stores refuse such a request, or answer it range by range."""
+    table = raw()
+    where, vector = in_file(table, [3, 4])
+
+    class Store:
+        asked = ()
+
+        def resolve(self, uri):
+            return self, uri
+
+        def get_ranges(self, key, ranges):
+            self.asked = tuple(ranges)
+            return [where.read_bytes()[start : start + length] for start, length in ranges]
+
+    store = Store()
+    (bitmap,) = load_all([vector], table.path.as_uri(), store)
+    assert deserialize64(bitmap).positions().tolist() == [3, 4]
+    assert max(start + length for start, length in store.asked) == where.stat().st_size
 
 
 @pytest.mark.spec("D-201")

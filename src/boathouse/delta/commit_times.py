@@ -60,10 +60,14 @@ def next_time(now_ms: int, before_ms: int | None) -> int:
     return now_ms if before_ms is None else max(now_ms, before_ms + 1)
 
 
+def records_times(raw: Mapping[str, Any]) -> bool:
+    """Whether commits under this metaData record their time."""
+    return str((raw.get("configuration") or {}).get(ENABLED, "")).strip().lower() == "true"
+
+
 def with_enablement(raw: Mapping[str, Any], before: Metadata, version: int, time_ms: int) -> Mapping[str, Any]:
     """The metaData of a commit; if it begins to record times, it says since when, and if it ends to, no longer."""
-    configuration = dict(raw.get("configuration") or {})
-    on = str(configuration.get(ENABLED, "")).strip().lower() == "true"
+    configuration, on = dict(raw.get("configuration") or {}), records_times(raw)
     if on and not before.flag(ENABLED):
         configuration |= {SINCE_VERSION: str(version), SINCE_TIME: str(time_ms)}
     elif not on:

@@ -30,7 +30,7 @@ def generation(metadata: Metadata) -> Iterator[RowCondition]:
     """What the values of generated columns must be, also where the user gives them: null beside null is equal."""
     for name, sql in _expressions(metadata, GENERATION):
         type = metadata.schema.field(name).type
-        yield RowCondition(f"the generation expression of {name}", f"{quote(name)} <=> CAST(({sql}) AS {type})")
+        yield RowCondition(f"the generation expression of {name}", f"{quote(name)} <=> CAST(({sql}) AS {type})", name)
 
 
 def _expressions(metadata: Metadata, key: str) -> Iterator[tuple[str, str]]:

@@ -71,14 +71,15 @@ def _counted(data: bytes, vector: Mapping[str, Any], where: str) -> bytes:
 def _from_file(where: str, vectors: Sequence[Mapping[str, Any]], stores: Stores) -> Iterator[bytes]:
     """The payloads of vectors of one file, each behind its size and before its checksum."""
     storage, key = stores.resolve(where)
+    placed = all(v.get("offset") for v in vectors)
+    # One byte more where the descriptor lacks the offset, as the version byte comes first; nothing beyond the end of
+    # the file otherwise, which stores answer one by one.
+    wanted = [(v.get("offset") or 0, v["sizeInBytes"] + (8 if v.get("offset") else 9)) for v in vectors]
     try:
-        # One byte more: the descriptor of a file with one vector may lack the offset, and the version byte comes first.
-        version, *parts = storage.get_ranges(
-            key, [(0, 1), *((v.get("offset") or 0, v["sizeInBytes"] + 9) for v in vectors)]
-        )
+        parts = storage.get_ranges(key, [(0, 1), *wanted] if placed else wanted)
     except NotFoundError as error:
         raise MissingFileError("the deletion vector file is missing", where=where) from error
-    if version != b"\x01" and all(v.get("offset") for v in vectors):
+    if placed and (version := parts.pop(0)) != b"\x01":
         raise CorruptTableError(f"a file of deletion vectors has version {version.hex() or 'none'}, not 1", where=where)
     for vector, found in zip(vectors, parts, strict=True):
         size, offset = vector["sizeInBytes"], vector.get("offset") or 0

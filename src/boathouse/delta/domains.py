@@ -14,7 +14,7 @@ from boathouse.bits.text import json_value
 from boathouse.delta.features import supports
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.errors import CorruptTableError
+from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.types import Field, StructType
 
 Action = dict[str, Any]
@@ -53,6 +53,17 @@ def clustering(snapshot: DeltaSnapshot) -> tuple[tuple[str, ...], ...]:
     stated = _member(snapshot, CLUSTERING, "clusteringColumns")
     wanted = {(c,) if isinstance(c, str) else tuple(c) for c in stated or () if isinstance(c, str | list)}
     return tuple(name for physical, name in _leaves(snapshot.schema.fields) if physical in wanted)
+
+
+def check_clustering(snapshot: DeltaSnapshot, path: tuple[str, ...]) -> None:
+    """Raises InvalidArgumentError for a column, or a part of one, by which the table is clustered: it cannot be
+    dropped."""
+    if any(column[: len(path)] == path for column in clustering(snapshot)):
+        raise InvalidArgumentError(
+            f"the table is clustered by `{'.'.join(path)}`, so that it cannot be dropped",
+            where=snapshot.location.uri,
+            advice="change the clustering columns first, with the engine that clusters the table",
+        )
 
 
 def _leaves(fields: Sequence[Field]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -17,8 +17,8 @@ from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint_write import checkpoint_if_due
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
-from boathouse.delta.commit_times import ENABLED, next_time, with_enablement
-from boathouse.delta.domains import preserved, with_row_ids
+from boathouse.delta.commit_times import next_time, records_times, with_enablement
+from boathouse.delta.domains import check_clustering, preserved, with_row_ids
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, supports, upgraded
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
@@ -167,7 +167,7 @@ def _created(change: Change, now: int) -> list[Action]:
 def _recorded_time(actions: Sequence[Action], newest: DeltaSnapshot | None, now: int) -> Action:
     """What commitInfo, the first action, has in tables whose commits record their time."""
     stated = next((a["metaData"] for a in actions if "metaData" in a), newest.metadata.raw if newest else {})
-    if str((stated.get("configuration") or {}).get(ENABLED, "")).strip().lower() != "true":
+    if not records_times(stated):
         return {}
     return {"inCommitTimestamp": next_time(now, newest.timestamp_ms if newest else None)}
 
@@ -213,6 +213,7 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
             check_names(parse_schema(found["schemaString"], newest.location.uri).fields, "", newest.location.uri)
             return found
         case DropColumn():
+            check_clustering(newest, edit.path)
             return dropped(newest.metadata, raw, edit)
         case SetType(path):
             raise UnsupportedFeatureError(

@@ -52,11 +52,12 @@ def _plan(start: Start, edit: RenameColumn | DropColumn, what: str) -> WritePlan
     start.evolved((edit,))
     name = ".".join(edit.path)
     for condition in start.snapshot.write_context(start.write_id).conditions:
-        if any(_meets(path, edit.path) for path in _named(condition, start)):
+        own = (condition.column,)
+        if any(_meets(path, edit.path) and path != own for path in _named(condition, start)):
             raise InvalidArgumentError(
                 f"`{name}` cannot be {what}: the constraint `{condition.name}` names it ({condition.sql})",
                 where=str(start.snapshot.context),
-                advice="drop the constraint first",
+                advice=f"drop {'the constraint' if condition.column is None else f'`{condition.column}`'} first",
             )
     if isinstance(edit, RenameColumn) and edit.name == edit.path[-1]:
         return WritePlan((), lambda _: Planned(None))

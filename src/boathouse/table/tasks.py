@@ -109,10 +109,14 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:
-    """A constraint of the table as it is stored: Spark SQL text, which must be true for every new row."""
+    """A constraint of the table as it is stored: Spark SQL text, which must be true for every new row.
+
+    `column` is the generated column that it defines; it goes with it.
+    """
 
     name: str
     sql: str
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
