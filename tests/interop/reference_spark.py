@@ -78,6 +78,31 @@ class Release:
                 place.with_suffix(".part").rename(place)
 
 
+DELTA = Release(
+    "reference-spark",  # shares the environment with the other release of that name
+    "4.0.1",
+    (
+        *(
+            f"io/delta/{name}/4.4.0/{name}-4.4.0.jar"
+            for name in (
+                "delta-spark_4.0_2.13",
+                "delta-storage",
+                "delta-kernel-api",
+                "delta-kernel-defaults",
+                "delta-kernel-unitycatalog",
+            )
+        ),
+        "org/antlr/antlr4-runtime/4.13.1/antlr4-runtime-4.13.1.jar",
+    ),
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    },
+)
+"""The newest delta-spark for this PySpark."""
+
+
 def started(release: Release, root: Path) -> Reference:
     """The release in a process; skips where it cannot be fetched."""
     try:

@@ -17,7 +17,7 @@ from boathouse.delta import paths
 from boathouse.delta.checkpoint_check import Mask, check_columns, check_vectors, pathless, valid_rows
 from boathouse.delta.checkpoint_part import Part, open_part
 from boathouse.delta.commits import Entry, parse_entry
-from boathouse.delta.log import LOG, Checkpoint, Log
+from boathouse.delta.log import LOG, SIDECARS, Checkpoint, Log
 from boathouse.delta.stats_parsed import PARSED
 from boathouse.errors import CorruptTableError
 from boathouse.parquet.errors import damage
@@ -68,6 +68,8 @@ def open_checkpoint(log: Log, checkpoint: Checkpoint) -> OpenCheckpoint:
     uri = log.uri(first.key)
     sidecars = small.get("sidecar") or []
     if sidecars:
+        if (entry is not None and next(entry.files(), None)) or any(map(_has_files, parts)):
+            raise CorruptTableError("the checkpoint has actions on files both in itself and in sidecars", where=uri)
         parts = _open(log, [_sidecar(log, s, uri) for s in sidecars])
     if not parts and entry is None:
         raise CorruptTableError("the checkpoint has no rows", where=uri)
@@ -83,10 +85,20 @@ def _sidecar(log: Log, sidecar: Mapping[str, Any], where: str) -> tuple[str, int
         raise CorruptTableError("a sidecar action has no path", where=where)
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise CorruptTableError(f"the sidecar {path} has no sizeInBytes", where=where)
-    found = uris.split(paths.decode(path, f"{log.root}/{LOG}/_sidecars"))
+    found = uris.split(paths.decode(path, f"{log.root}/{LOG}/{SIDECARS}"))
     if found[:2] != uris.split(log.root)[:2]:
         raise CorruptTableError(f"the sidecar {path} is outside the table's store", where=where)
     return found[2], size
+
+
+def _has_files(part: Part) -> bool:
+    with part.open() as file, damage("corrupt checkpoint data", part.uri):
+        for kind in ("add", "remove"):
+            for group in part.groups(part.leaf(kind, "path")):
+                actions = file.read_row_group(group, columns=[f"{kind}.path"]).column(0)
+                if any(pc.any(pc.is_valid(chunk.flatten()[0])).as_py() for chunk in actions.chunks):
+                    return True
+    return False
 
 
 def _open(log: Log, files: Sequence[tuple[str, int]]) -> list[Part]:

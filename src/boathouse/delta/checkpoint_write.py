@@ -1,13 +1,14 @@
-"""Writes checkpoints of one file, streamed from the previous one (PROTOCOL.md, "Checkpoints").
+"""Writes checkpoints, streamed from the previous one (PROTOCOL.md, "Checkpoints").
 
-The file has the classic name; for tables with the feature v2Checkpoint an action in it says that it is of version 2.
+A checkpoint is one file; for tables with the feature v2Checkpoint an action in it says that it is of version 2, and the
+actions on many files may be in others (`checkpoint_sidecars`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -21,6 +22,15 @@ from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.canonical import checksum
 from boathouse.delta.checkpoint import Wanted, read_files
+from boathouse.delta.checkpoint_sidecars import (
+    FILE_ACTIONS,
+    SIDECAR,
+    Sidecar,
+    is_divided,
+    kept_sidecars,
+    name_of,
+    write_sidecar,
+)
 from boathouse.delta.commits import ADD, REMOVE, TEXT_MAP
 from boathouse.delta.domains import domains
 from boathouse.delta.features import supports
@@ -97,9 +107,13 @@ def checkpoint_if_due(context: TableContext, version: int, planned: DeltaSnapsho
 
 
 def _due(snapshot: DeltaSnapshot, version: int) -> bool:
-    interval = max(1, snapshot.metadata.number("delta.checkpointInterval", DEFAULT_INTERVAL))
+    interval = _interval(snapshot)
     last = snapshot.checkpoint.version if snapshot.checkpoint else 0
     return version // interval > last // interval
+
+
+def _interval(snapshot: DeltaSnapshot) -> int:
+    return max(1, snapshot.metadata.number("delta.checkpointInterval", DEFAULT_INTERVAL))
 
 
 def write_checkpoint(snapshot: DeltaSnapshot) -> str:
@@ -109,19 +123,34 @@ def write_checkpoint(snapshot: DeltaSnapshot) -> str:
         raise VersionNotFoundError(
             f"version {snapshot.version} has no entry in the log, so no checkpoint can be written", where=log.root
         )
-    key = f"{log.key}/{snapshot.version:020d}.checkpoint.parquet"
+    key = f"{log.key}/{name_of(snapshot, _interval(snapshot))}"
     form = _Form.of(snapshot)
+    sidecars, rest = kept_sidecars(snapshot, form.file_actions) if form.divided else ([], snapshot)
     rows = adds = 0
     with log.storage.open_write(key, PutMode.OVERWRITE) as sink:
         file = pa.PythonFile(sink, mode="w")
         with pq.ParquetWriter(file, form.schema, compression="snappy", store_schema=False) as out:
-            for kind, table in _grouped(_actions(snapshot, form)):
+            for kind, table in _grouped(_actions(rest, form)):
+                if form.divided and kind in FILE_ACTIONS:
+                    sidecars.append(write_sidecar(log, kind, table))
+                    continue
                 out.write_table(table, row_group_size=_GROUP_ROWS)
                 rows += table.num_rows
                 adds += table.num_rows if kind == "add" else 0
+            if sidecars:
+                out.write_table(_table(form.schema, "sidecar", pa.array([s.action for s in sidecars], SIDECAR)))
         size = sink.tell()
-    _write_hint(log, {"version": snapshot.version, "size": rows, "sizeInBytes": size, "numOfAddFiles": adds})
+    _write_hint(log, {"version": snapshot.version, **_sizes(rows, adds, size, sidecars)})
     return log.uri(key)
+
+
+def _sizes(rows: int, adds: int, size: int, sidecars: Sequence[Sidecar]) -> dict[str, int]:
+    """The sums over the checkpoint's file and its sidecars: actions, bytes, files of the table."""
+    return {
+        "size": rows + len(sidecars) + sum(s.rows for s in sidecars),
+        "sizeInBytes": size + sum(s.size for s in sidecars),
+        "numOfAddFiles": adds + sum(s.adds for s in sidecars),
+    }
 
 
 def _write_hint(log: Log, document: dict[str, Any]) -> None:
@@ -158,6 +187,7 @@ class _Form:
     as_struct: ParsedLayout | None
     more: tuple[pa.Field, ...] = ()
     """Actions that only tables with these features have."""
+    divided: bool = False
 
     @classmethod
     def of(cls, snapshot: DeltaSnapshot) -> _Form:
@@ -173,13 +203,19 @@ class _Form:
             "v2Checkpoint": ("checkpointMetadata", _CHECKPOINT),
         }
         more = tuple(pa.field(*f) for name, f in columns_of.items() if supports(snapshot.protocol, name))
-        return cls(columns, partition, metadata.flag("delta.checkpoint.writeStatsAsJson", True), layout, more)
+        as_json = metadata.flag("delta.checkpoint.writeStatsAsJson", True)
+        return cls(columns, partition, as_json, layout, more, is_divided(snapshot))
 
     @cached_property
     def schema(self) -> pa.Schema:
         i = SCHEMA.get_field_index("add")
         found = SCHEMA.set(i, pa.field("add", pa.struct(list(self.adds(_NO_ADDS).schema))))
-        return pa.schema([*found, *self.more])
+        return pa.schema([*found, *self.more, *([pa.field("sidecar", SIDECAR)] if self.divided else [])])
+
+    @property
+    def file_actions(self) -> pa.Schema:
+        """The columns of a sidecar."""
+        return pa.schema([self.schema.field(name) for name in FILE_ACTIONS])
 
     def adds(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Add actions with their statistics in the requested forms."""

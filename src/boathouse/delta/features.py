@@ -16,6 +16,7 @@ from boathouse.types.data_types import TIMESTAMP_NTZ
 
 CONSTRAINT: Final = "delta.constraints."
 """What the properties that are CHECK constraints begin with."""
+V2_POLICY: Final = "delta.checkpointPolicy"
 
 Active = Callable[[Metadata], bool]
 MAX_READER: Final = LISTS_READER
@@ -185,6 +186,8 @@ def _raised(protocol: Protocol, needed: Sequence[str]) -> dict[str, Any]:
 def _asked_for(properties: Mapping[str, str], mappable: bool = True) -> list[str]:
     """The features that properties turn on."""
     found = [name for key, name in _TURNED_ON_BY.items() if properties.get(key, "").strip().lower() == "true"]
+    if properties.get(V2_POLICY, "").strip().lower() == "v2":
+        found.append("v2Checkpoint")
     if mappable and properties.get(MAPPING_MODE, "none").strip().lower() != "none":
         found.append("columnMapping")
     return [*found, "checkConstraints"] if any(key.startswith(CONSTRAINT) for key in properties) else found

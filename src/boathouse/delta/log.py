@@ -14,6 +14,7 @@ from boathouse.table.location import CommitId
 
 LOG = "_delta_log"
 HINT = "_last_checkpoint"
+SIDECARS = "_sidecars"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")

@@ -15,7 +15,7 @@ from boathouse.delta.column_mapping import MAX_ID, completed, mode_of
 from boathouse.delta.computed import generation
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
-from boathouse.delta.features import check_write, lowest_protocol, supports
+from boathouse.delta.features import V2_POLICY, check_write, lowest_protocol, supports
 from boathouse.delta.log import LOG
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
@@ -39,6 +39,7 @@ DAY_MS: Final = 86_400_000
 TARGET_BYTES: Final = 128 << 20
 _PROPERTIES: Final = frozenset(
     """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval
+    delta.checkpointPolicy
     delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.columnMapping.mode
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
     delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.enableInCommitTimestamps
@@ -187,6 +188,8 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
             )
         if key == "delta.checkpointInterval" and not (text.isdigit() and int(text) > 0):
             raise InvalidArgumentError(f"{key} is {text!r}, not a positive number", where=where)
+        if key == V2_POLICY and text not in ("classic", "v2"):
+            raise InvalidArgumentError(f"{key} is {text!r}, not classic or v2", where=where)
         if key == "delta.targetFileSize" and file_size(text) is None:
             raise InvalidArgumentError(f"{key} is {text!r}, not a size", where=where, advice="write it as 128mb")
         if key in _FLAGS and text not in ("true", "false"):
