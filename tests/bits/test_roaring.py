@@ -50,6 +50,7 @@ def test_32_bit_both_directions(positions: list[int], runs: bool) -> None:
     assert deserialize32(written) == ours
 
 
+@pytest.mark.spec("D-221")
 @settings(max_examples=60)
 @given(POSITIONS64, st.booleans())
 @example([0, 2**32 - 1, 2**32, 2**63 - 1], True)
@@ -61,6 +62,7 @@ def test_64_bit_both_directions(positions: list[int], runs: bool) -> None:
     assert deserialize64(theirs.serialize()) == ours
     written = serialize64(ours, runs=runs)
     assert BitMap64.deserialize(written) == theirs
+    assert not runs or written == theirs.serialize()
     assert deserialize64(written) == ours
 
 

@@ -222,3 +222,21 @@ def test_on_spark(tmp_path, spark):
         ("update_postimage", 7), ("update_preimage", 7), ("insert", 1000), ("update_postimage", 8),
         ("update_preimage", 8), ("delete", 3), ("delete", 5),
     ]  # fmt: skip
+
+
+@pytest.mark.spec("D-136")
+@pytest.mark.parametrize("feed", [FEED, {}])
+def test_the_schema_changes_inside_the_range(tmp_path, feed):
+    """Rows have the columns of the end version: null before it had them; a column of another type is refused."""
+    bh.write(ROWS.select(["id"]).slice(0, 2), str(tmp_path), format="delta", properties=feed)
+    t = bh.open(str(tmp_path))
+    t.append(pa.table({"id": [7], "w": ["new"]}), merge_schema=True)
+    t.update({"w": "'set'"}, "id = 0")
+    found = t.changes(0).to_arrow()
+    order = ("_commit_version", "id", "w")
+    inserted = [r for r in found.to_pylist() if r["_change_type"] in ("insert", "update_postimage")]
+    wanted = [(0, 0, None), (0, 1, None), (1, 7, "new"), (2, 0, "set")]
+    assert sorted((tuple(r[c] for c in order) for r in inserted), key=str) == wanted
+    t.overwrite(pa.table({"id": ["x"]}), overwrite_schema=True)
+    with pytest.raises(errors.UnsupportedFeatureError, match="id"):
+        bh.open(str(tmp_path)).changes(0).to_arrow()

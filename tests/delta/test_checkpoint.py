@@ -13,7 +13,8 @@ from boathouse.bits import entropy
 from boathouse.delta import checkpoint_write, transaction
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.canonical import checksum
-from boathouse.delta.checkpoint_write import duration_ms, write_checkpoint
+from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.durations import duration_ms
 from boathouse.errors import BoathouseError, CorruptTableError, VersionNotFoundError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

@@ -58,6 +58,7 @@ def test_what_is_no_size_is_refused(tmp_path):
         bh.create(str(tmp_path / "t"), NOISE.schema, properties={"delta.targetFileSize": "large"})
 
 
+@pytest.mark.spec("D-315")
 def test_write_takes_what_its_error_advises(raw, delta):
     table = raw()
     info = {"commitInfo": {"timestamp": int(time.time() * 1000), "engineInfo": "Apache-Spark/4.0.0 Delta-Lake/4.0.0"}}

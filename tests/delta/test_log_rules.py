@@ -79,6 +79,18 @@ def requests(path, act):
     return [(op.name, op.key.rsplit("/", 1)[-1]) for storage in seen for op in storage.log]
 
 
+@pytest.mark.spec("D-046")
+def test_a_checkpoint_is_one_file_however_many_there_are(raw, delta):
+    table = raw()
+    adds = [table.add(f"f{n}") for n in range(100_000)]
+    settings = {"delta.checkpointPartSize": "10", "delta.checkpointPolicy": "classic"}
+    fields = delta.metadata([delta.field("x", "long")], configuration=settings)
+    table.commit(0, delta.PROTOCOL, fields, *adds)
+    write_checkpoint(snapshot(table.path))
+    assert [f.name for f in table.log.glob("*.parquet")] == [checkpoint_name(0)]
+    assert sum(batch.num_rows for batch in snapshot(table.path).files()) == 100_000
+
+
 @pytest.mark.spec("D-021", "D-113")
 def test_the_order_of_lines_means_nothing(grown):
     table = grown(3)

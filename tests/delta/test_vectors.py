@@ -334,6 +334,7 @@ def test_properties_that_ask_for_features_are_refused(tmp_path):
     assert bh.open(path).version == 0
 
 
+@pytest.mark.spec("D-315")
 def test_mixed_writers(raw, delta):
     import time
 

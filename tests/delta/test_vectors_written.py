@@ -115,6 +115,33 @@ def test_a_file_without_any_row_left_is_removed(tmp_path, delta):
     assert sorted(r["id"] for r in delta.rows(tmp_path)) == list(range(5, 10))
 
 
+@pytest.mark.spec("D-114")
+def test_a_live_file_never_comes_back_alone(tmp_path, delta):
+    """Every add of a path that is live is in one entry with the remove of the file with its old vector."""
+    t = made(tmp_path, rows(0, 10), rows(10, 20), rows(20, 30))
+    t.delete("id in (1, 11)")
+    t.update({"x": "0.0"}, "id in (2, 12, 13)")
+    t.merge(rows(3, 15), "target.id = source.id").when_matched_update_all().execute()
+    t.delete("id = 4")
+    t.restore(4)
+    t.overwrite(rows(40, 41), where="id < 15")
+    t.optimize()
+    live: dict[str, tuple] = {}
+    for entry in delta.log(tmp_path).values():
+        gone = {(a["path"], *_pair(a)) for a in actions(entry, "remove")}
+        for path, *pair in gone:
+            assert live.pop(path) == tuple(pair)
+        for action in actions(entry, "add"):
+            assert action["path"] not in live, "another vector without the remove of the old one"
+            live[action["path"]] = _pair(action)
+    assert len(live) == bh.open(str(tmp_path)).detail()["files"]
+
+
+def _pair(action: dict) -> tuple:
+    vector = action.get("deletionVector") or {}
+    return vector.get("pathOrInlineDv"), vector.get("offset")
+
+
 @pytest.mark.spec("D-217")
 def test_without_the_property_no_vector_is_written(tmp_path, delta):
     t = made(tmp_path, rows(0, 10))

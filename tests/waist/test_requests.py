@@ -70,8 +70,9 @@ def asked(monkeypatch) -> Asked:
 
 
 APPEND = {
-    # The listing of the log, of its folder of commits that others stage, the entry, and the listing that shows it.
-    "delta": {"list_dir": 3, "put": 1},
+    # The listing of the log, of its folder of commits that others stage, the entry, the listing that shows it, and the
+    # version's checksum.
+    "delta": {"list_dir": 3, "put": 2},
     # The two listings; the head's manifest list, whose manifests the new one carries; the manifest, the list, the
     # document, and the hint.
     "iceberg": {"list_dir": 2, "get": 1, "put": 4},

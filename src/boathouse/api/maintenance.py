@@ -122,6 +122,21 @@ class Maintenance:
         at = point(version, timestamp, None, zone_of(LOCAL, self._timezone, self._spark) or "UTC")
         return self._run(engine_for(None, self._spark), Restore(at), options)
 
+    @located
+    def compact_log(self, first: Version | None = None, last: Version | None = None) -> str:
+        """Writes the log entries of versions `first` (by default that after the newest checkpoint) to `last` (by
+        default the newest) as one file, which readers that know such files take instead; returns its URI. The entries
+        stay, and so does the table's version. For Delta.
+
+        Raises InvalidArgumentError for less than two versions or one that is not there yet, VersionNotFoundError if an
+        entry was cleaned away, UnsupportedFeatureError for Iceberg and Lance, ReadOnlyError, StorageError.
+        """
+        for name, version in (("first", first), ("last", last)):
+            if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+                raise InvalidArgumentError(f"{name}={version!r} is not a version", advice="pass a number")
+        self._handle.check_open()
+        return self._handle.snapshot.newest().compact_log(first, last)
+
 
 def _milliseconds(retention: float | dt.timedelta | None) -> int | None:
     """Raises InvalidArgumentError."""

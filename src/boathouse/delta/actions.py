@@ -157,3 +157,9 @@ def text_of(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def plain(action: Mapping[str, Any]) -> dict[str, Any]:
+    """Without nulls and empty maps, which a checkpoint has where an entry has nothing."""
+    within = {k: plain(v) if isinstance(v, Mapping) else v for k, v in action.items()}
+    return {k: v for k, v in within.items() if v not in (None, {})}

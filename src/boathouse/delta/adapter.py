@@ -138,6 +138,11 @@ class DeltaTable(DeltaSnapshot):
 
         return restore.restoration(self, load(self.context, at, DeltaTable))
 
+    def compact_log(self, first: Version | None, last: Version | None) -> str:
+        from boathouse.delta import log_compaction
+
+        return log_compaction.compact_log(self, first, last)
+
     def retention(self) -> DeltaRetention:
         from boathouse.delta import maintain
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from boathouse.delta import paths
 from boathouse.delta.commits import ADD, actions_table
+from boathouse.delta.entries import read_entry
 from boathouse.delta.features import supports
 from boathouse.delta.files import Lister
-from boathouse.delta.snapshot import DeltaSnapshot, read_entry
+from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import SchemaError
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES
 from boathouse.table.tally import Tally
@@ -59,7 +60,8 @@ def change_files(snapshot: DeltaSnapshot, version: int) -> pa.Table | None:
 
     Raises CorruptTableError, NotFoundError.
     """
-    entry = next((e for e in snapshot.entries if e.version == version), None) or read_entry(snapshot.log, version)
+    known = (e for e in snapshot.entries if e.version == version and e.first is None)
+    entry = next(known, None) or read_entry(snapshot.log, version)
     found = entry.change_files()
     if not found:
         return None

@@ -79,15 +79,16 @@ def write_sidecar(log: Log, kind: str, actions: pa.Table) -> Sidecar:
     action = {"path": name, "sizeInBytes": size, "modificationTime": entropy.current().now_ms(), "tags": []}
     if kind != "add":
         return Sidecar(action, actions.num_rows, 0, 0)
-    return Sidecar(action, actions.num_rows, actions.num_rows, _sum(actions.column("add").combine_chunks()))
+    return Sidecar(action, actions.num_rows, actions.num_rows, added_bytes(actions))
 
 
 def _write(actions: pa.Table, sink: Any) -> None:
     pq.write_table(actions, sink, row_group_size=SIDECAR_ROWS, compression="snappy", store_schema=False)
 
 
-def _sum(adds: pa.StructArray) -> int:
-    return pc.sum(adds.field("size")).as_py() or 0
+def added_bytes(actions: pa.Table) -> int:
+    """The bytes of the files that the actions add; a file without a size, which the protocol forbids, has none."""
+    return pc.sum(actions.column("add").combine_chunks().field("size")).as_py() or 0
 
 
 def kept_sidecars(snapshot: DeltaSnapshot, schema: pa.Schema) -> tuple[list[Sidecar], DeltaSnapshot]:

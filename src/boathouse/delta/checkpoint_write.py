@@ -7,7 +7,6 @@ actions on many files may be in others (`checkpoint_sidecars`).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -26,6 +25,7 @@ from boathouse.delta.checkpoint_sidecars import (
     FILE_ACTIONS,
     SIDECAR,
     Sidecar,
+    added_bytes,
     is_divided,
     kept_sidecars,
     name_of,
@@ -33,9 +33,11 @@ from boathouse.delta.checkpoint_sidecars import (
 )
 from boathouse.delta.commits import ADD, REMOVE, TEXT_MAP
 from boathouse.delta.domains import domains
+from boathouse.delta.durations import DAY_MS, duration_ms
 from boathouse.delta.features import supports
 from boathouse.delta.files import map_columns
 from boathouse.delta.log import HINT, Log
+from boathouse.delta.log_cleanup import clean_log
 from boathouse.delta.partition_values import decode_column
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot, load
@@ -43,6 +45,7 @@ from boathouse.delta.stats import StatsColumn
 from boathouse.delta.stats_convert import ParsedLayout, found_in, stat_columns, texts_of
 from boathouse.delta.stats_parsed import PARSED
 from boathouse.delta.tail import file_keys
+from boathouse.delta.version_checksum import checksum_from, compare, write
 from boathouse.errors import VersionNotFoundError
 from boathouse.storage import PutMode
 from boathouse.table.context import TableContext
@@ -50,7 +53,7 @@ from boathouse.table.location import At
 from boathouse.types import Field
 
 DEFAULT_INTERVAL: Final = 10
-WEEK_MS: Final = 7 * 86_400_000
+_RETAINED_MS: Final = 7 * DAY_MS
 _GROUP_ROWS: Final = 100_000
 _TXN: Final = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
 _METADATA: Final = pa.struct(
@@ -86,15 +89,6 @@ SCHEMA: Final = pa.schema(
 _DOMAIN: Final = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
 _CHECKPOINT: Final = pa.struct([("version", pa.int64()), ("tags", TEXT_MAP)])
 _NO_ADDS: Final = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in ADD], schema=ADD)
-_INTERVAL: Final = re.compile(r"(?:interval\s+)?(\d+)\s+(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
-_MS: Final = {
-    "millisecond": 1,
-    "second": 1_000,
-    "minute": 60_000,
-    "hour": 3_600_000,
-    "day": 86_400_000,
-    "week": WEEK_MS,
-}
 
 
 def checkpoint_if_due(context: TableContext, version: int, planned: DeltaSnapshot | None) -> None:
@@ -104,6 +98,8 @@ def checkpoint_if_due(context: TableContext, version: int, planned: DeltaSnapsho
     snapshot: DeltaSnapshot = load(context, At(version=version))
     if _due(snapshot, version):
         write_checkpoint(snapshot)
+        if snapshot.metadata.flag("delta.enableExpiredLogCleanup", True):
+            clean_log(snapshot)
 
 
 def _due(snapshot: DeltaSnapshot, version: int) -> bool:
@@ -126,7 +122,7 @@ def write_checkpoint(snapshot: DeltaSnapshot) -> str:
     key = f"{log.key}/{name_of(snapshot, _interval(snapshot))}"
     form = _Form.of(snapshot)
     sidecars, rest = kept_sidecars(snapshot, form.file_actions) if form.divided else ([], snapshot)
-    rows = adds = 0
+    rows = adds = added = 0
     with log.storage.open_write(key, PutMode.OVERWRITE) as sink:
         file = pa.PythonFile(sink, mode="w")
         with pq.ParquetWriter(file, form.schema, compression="snappy", store_schema=False) as out:
@@ -136,11 +132,18 @@ def write_checkpoint(snapshot: DeltaSnapshot) -> str:
                     continue
                 out.write_table(table, row_group_size=_GROUP_ROWS)
                 rows += table.num_rows
-                adds += table.num_rows if kind == "add" else 0
+                if kind == "add":
+                    adds, added = adds + table.num_rows, added + added_bytes(table)
             if sidecars:
                 out.write_table(_table(form.schema, "sidecar", pa.array([s.action for s in sidecars], SIDECAR)))
         size = sink.tell()
-    _write_hint(log, {"version": snapshot.version, **_sizes(rows, adds, size, sidecars)})
+    sizes = _sizes(rows, adds, size, sidecars)
+    _write_hint(log, {"version": snapshot.version, **sizes})
+    added += sum(s.added_bytes for s in sidecars)
+    if snapshot.has_checksum:
+        compare(snapshot, sizes["numOfAddFiles"], added)
+    else:
+        write(log, snapshot.version, checksum_from(snapshot, sizes["numOfAddFiles"], added))
     return log.uri(key)
 
 
@@ -303,10 +306,4 @@ def _table(schema: pa.Schema, kind: str, actions: pa.Array) -> pa.Table:
 def retention_ms(snapshot: DeltaSnapshot) -> int:
     """How long removed files are retained; a duration that cannot be parsed retains them all."""
     text = snapshot.metadata.configuration.get("delta.deletedFileRetentionDuration")
-    return WEEK_MS if text is None else duration_ms(text, entropy.current().now_ms())
-
-
-def duration_ms(text: str, otherwise: int) -> int:
-    """Milliseconds of `interval 1 week` and similar; months and years have no fixed length."""
-    match = _INTERVAL.fullmatch(text.strip())
-    return int(match[1]) * _MS[match[2].lower()] if match else otherwise
+    return _RETAINED_MS if text is None else duration_ms(text, entropy.current().now_ms())

@@ -62,7 +62,10 @@ _CHUNK: Final = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The actions of one version, except those on files, which are not parsed yet; `changes` are the cdc actions."""
+    """The actions of one version, except those on files, which are not parsed yet; `changes` are the cdc actions.
+
+    A compaction is the entry of its last version, and has the remaining actions of all since version `first`.
+    """
 
     version: int
     uri: str
@@ -70,6 +73,7 @@ class Entry:
     actions: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     lines: tuple[tuple[int, bytes], ...] = ()
     changes: tuple[tuple[int, bytes], ...] = ()
+    first: int | None = None
 
     def last(self, kind: str) -> dict[str, Any] | None:
         found = self.actions.get(kind)

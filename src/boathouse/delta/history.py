@@ -12,8 +12,9 @@ from boathouse.delta.commit_info import METADATA, WRITE_ID
 from boathouse.delta.commit_times import file_times, in_commit_time
 from boathouse.delta.commits import ADD, Entry, parse_entry
 from boathouse.delta.deletion_vectors import file_uri
+from boathouse.delta.entries import read_entry
 from boathouse.delta.log import Log
-from boathouse.delta.snapshot import DeltaSnapshot, read_entry
+from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, NotFoundError
 from boathouse.table.context import TableContext
 from boathouse.table.location import Version

@@ -6,10 +6,11 @@ without it. Readers begin at that checkpoint, so what matters is whether it cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 from boathouse.delta import paths
+from boathouse.delta.actions import plain
 from boathouse.delta.checkpoint import Wanted, read_files
 from boathouse.delta.commits import ADD, REMOVE, Entry, parse_entry
 from boathouse.delta.log import Log
@@ -32,6 +33,9 @@ def look_back(attempt: Attempt, context: TableContext, newest: Callable[[], S]) 
             # The table was recreated: our entry is far above its log, where no writer can have built on it.
             return "lost", None
         raise
+    uri = found.log.commit_uri(found.version)
+    if found.commit is not None and attempt.shown_as(uri, found.commit.size):
+        found = replace(found, checksum=attempt.state)
     return includes(attempt, found), found
 
 
@@ -99,23 +103,10 @@ def _by_small_actions(ours: Entry, newest: DeltaSnapshot) -> Published:
     for txn in ours.actions.get("txn", ()):
         return "won" if _at_least(newest.transactions.get(txn["appId"]), txn["version"]) else "lost"
     metadata = ours.last("metaData")
-    if metadata is not None and _plain(metadata) == _plain(newest.metadata.raw):
+    if metadata is not None and plain(metadata) == plain(newest.metadata.raw):
         return "won"
     return "unknown"
 
 
 def _at_least(found: int | None, version: int) -> bool:
     return found is not None and found >= version
-
-
-def _plain(action: Mapping[str, Any]) -> dict[str, Any]:
-    """Without nulls: a checkpoint contains fields that an entry omits."""
-    return dict(_pairs(action))
-
-
-def _pairs(action: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in action.items():
-        if isinstance(value, Mapping):
-            value = _plain(value)
-        if value not in (None, {}):
-            yield name, value

@@ -20,6 +20,8 @@ _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*(?:json|parquet)")
 _UUID = re.compile(r"(\d{20})\.checkpoint\.([0-9a-fA-F-]{36})\.(json|parquet)")
+_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_CRC = re.compile(r"(\d{20})\.crc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,15 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """The entries of versions `first` to `last` as one."""
+
+    first: int
+    last: int
+    file: ObjectInfo
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """The result of listing the log, checkpoints newest first. `start` is the version at which it began."""
 
@@ -41,6 +52,9 @@ class Listing:
     partial: ObjectInfo | None = None
     """A file of the newest incomplete checkpoint: empty, or a part of which others are missing."""
     partial_version: int = -1
+    compactions: tuple[Compaction, ...] = ()
+    checksums: frozenset[int] = frozenset()
+    """The versions that have a checksum."""
 
     @property
     def newest(self) -> int:
@@ -51,11 +65,15 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The files that make up `version`: a checkpoint if there is one, and every commit after it."""
+    """The files that make up `version`: a checkpoint if there is one, and every commit after it.
+
+    Each of `compactions` stands for some of `commits` but the last, whose own entry says when it was made.
+    """
 
     version: int
     checkpoint: Checkpoint | None
     commits: tuple[tuple[int, ObjectInfo], ...]
+    compactions: tuple[Compaction, ...] = ()
 
 
 class Log:
@@ -73,6 +91,12 @@ class Log:
 
     def commit_key(self, version: int) -> str:
         return f"{self.key}/{version:020d}.json"
+
+    def checksum_key(self, version: int) -> str:
+        return f"{self.key}/{version:020d}.crc"
+
+    def compacted_key(self, first: int, last: int) -> str:
+        return f"{self.key}/{first:020d}.{last:020d}.compacted.json"
 
     def uri(self, key: str) -> str:
         return self.storage.uri(key)
@@ -131,10 +155,14 @@ def read_listing(found: Iterable[ObjectInfo], start: int = 0) -> Listing:
     single: list[Checkpoint] = []
     parts: dict[tuple[int, int], dict[int, ObjectInfo]] = {}
     partial: tuple[int, ObjectInfo | None] = (-1, None)
+    compactions: list[Compaction] = []
+    checksums: set[int] = set()
     for info in found:
         name = info.key.rpartition("/")[2]
         if match := _COMMIT.fullmatch(name):
             commits[int(match[1])] = info
+        elif match := _CRC.fullmatch(name):
+            checksums.add(int(match[1]))
         elif info.size == 0:
             if match := _CHECKPOINT.match(name):
                 partial = max(partial, (int(match[1]), info), key=lambda p: p[0])
@@ -144,13 +172,15 @@ def read_listing(found: Iterable[ObjectInfo], start: int = 0) -> Listing:
             parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = info
         elif match := _UUID.fullmatch(name):
             single.append(Checkpoint(int(match[1]), (info,), True))
+        elif (match := _COMPACTED.fullmatch(name)) and int(match[1]) < int(match[2]):
+            compactions.append(Compaction(int(match[1]), int(match[2]), info))
     for (version, count), files in parts.items():
         if len(files) == count and min(files) == 1 and max(files) == count:
             single.append(Checkpoint(version, tuple(files[i] for i in range(1, count + 1))))
         else:
             partial = max(partial, (version, min(files.values(), key=lambda f: f.key)), key=lambda p: p[0])
     single.sort(key=lambda c: (c.version, not c.uuid_named, -len(c.files)), reverse=True)
-    return Listing(commits, tuple(single), start, partial[1], partial[0])
+    return Listing(commits, tuple(single), start, partial[1], partial[0], tuple(compactions), frozenset(checksums))
 
 
 def segment(listing: Listing, version: int | None, where: str, skip: frozenset[Checkpoint] = frozenset()) -> Segment:
@@ -177,7 +207,21 @@ def segment(listing: Listing, version: int | None, where: str, skip: frozenset[C
     if missing is not None:
         raise _gap(listing, checkpoint, missing, wanted, version is not None, where)
     commits = tuple((v, listing.commits[v]) for v in range(first, wanted + 1))
-    return Segment(wanted, checkpoint, commits)
+    return Segment(wanted, checkpoint, commits, _standing_for(listing, first, wanted))
+
+
+def _standing_for(listing: Listing, first: int, wanted: int) -> tuple[Compaction, ...]:
+    """Compactions of some of the versions `first` to `wanted - 1`, none of which overlap."""
+    longest: dict[int, Compaction] = {}
+    for found in listing.compactions:
+        if found.first >= first and found.last < wanted:
+            known = longest.get(found.first)
+            longest[found.first] = found if known is None or found.last > known.last else known
+    chosen: list[Compaction] = []
+    for start in sorted(longest):
+        if not chosen or start > chosen[-1].last:
+            chosen.append(longest[start])
+    return tuple(chosen)
 
 
 def _gap(

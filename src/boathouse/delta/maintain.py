@@ -19,9 +19,10 @@ from boathouse.delta.checkpoint import Wanted, read_files
 from boathouse.delta.checkpoint_write import retention_ms
 from boathouse.delta.commits import ADD, REMOVE, Entry
 from boathouse.delta.deletion_vectors import file_uri
+from boathouse.delta.entries import read_entry
 from boathouse.delta.log import Log
 from boathouse.delta.schema import physical_name
-from boathouse.delta.snapshot import DeltaSnapshot, read_entry
+from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.tail import file_key, file_keys
 from boathouse.errors import CorruptTableError, NotFoundError, VersionNotFoundError
 from boathouse.storage import uris
@@ -98,7 +99,7 @@ class DeltaRetention:
         log = self.snapshot.log
         listed = log.listing().commits
         first = _vacuumed(log) + 1
-        known = {e.version: e for e in self.snapshot.entries}
+        known = {e.version: e for e in self.snapshot.entries if e.first is None}
         for version in range(first, self.snapshot.version + 1):
             if version not in listed:
                 raise self._cleaned(version)

@@ -14,12 +14,14 @@ from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint import OpenCheckpoint, open_checkpoint
 from boathouse.delta.commit_times import ENABLED, file_times, in_commit_time, version_at
 from boathouse.delta.commits import Entry, parse_entry
+from boathouse.delta.entries import read_entries, read_entry
 from boathouse.delta.features import check_read, maps_columns
 from boathouse.delta.files import list_files
 from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
 from boathouse.delta.schema import physical_name
 from boathouse.delta.sizes import FEW, action_counts, checkpoint_counts
 from boathouse.delta.tail import Replayed, Tail, replay
+from boathouse.delta.version_checksum import VersionChecksum, compare
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Stores
 from boathouse.table.cleaned import listed_again
@@ -40,7 +42,8 @@ FIRST_PARTITION_ID = 1000
 
 @dataclass(frozen=True)
 class DeltaSnapshot:
-    """Pinned at `version`. `entries` are those after the checkpoint; `commit` is the newest entry's file."""
+    """Pinned at `version`. `entries` are those after the checkpoint, of which compactions stand for several; `commit`
+    is the newest entry's file."""
 
     context: TableContext
     version: int
@@ -50,6 +53,9 @@ class DeltaSnapshot:
     entries: tuple[Entry, ...] = field(repr=False)
     checkpoint: OpenCheckpoint | None = field(repr=False)
     commit: ObjectInfo | None = None
+    has_checksum: bool = False
+    checksum: VersionChecksum | None = field(default=None, repr=False, compare=False)
+    """The version's checksum, if it is known without reading it."""
     ref: None = None
     format: str = "delta"
 
@@ -124,7 +130,9 @@ class DeltaSnapshot:
 
     def sizes(self, small: int = SMALL_FILE) -> Sizes:
         counts = self._counts()
-        return Sizes.of(counts_of(self.files()) if counts is None else counts, small)
+        found = Sizes.of(counts_of(self.files()) if counts is None else counts, small)
+        compare(self, found.files, found.bytes)
+        return found
 
     def _counts(self) -> Iterable[FileCounts] | None:
         """Without Arrow columns; None if those are needed, or are faster."""
@@ -256,15 +264,10 @@ def _entry(log: Log, version: int, info: ObjectInfo, put: Attempt | None) -> Ent
     return read_entry(log, version, info.modified_ms)
 
 
-def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:
-    """One commit. Raises NotFoundError, CorruptTableError."""
-    return parse_entry(version, log.commit_uri(version), log.storage.get(log.commit_key(version)), modified_ms)
-
-
 def _assemble(
     log: Log, context: TableContext, listing: Listing, found: Segment, checkpoint: OpenCheckpoint | None, kind: type[S]
 ) -> S:
-    entries = tuple(read_entry(log, v, info.modified_ms) for v, info in found.commits)
+    entries = tuple(read_entries(log, found))
     return _assemble_from(log, context, listing, found, entries, checkpoint, kind)
 
 
@@ -289,7 +292,8 @@ def _assemble_from(
     meta = Metadata.parse(*metadata, maps_columns(parsed))
     timestamp = _timestamp(log, listing, found, entries, meta)
     commit = listing.commits.get(found.version)
-    return kind(context, found.version, timestamp, parsed, meta, entries, checkpoint, commit)
+    checksum = found.version in listing.checksums
+    return kind(context, found.version, timestamp, parsed, meta, entries, checkpoint, commit, checksum)
 
 
 def _last(entries: Sequence[Entry], checkpoint: OpenCheckpoint | None, kind: str) -> tuple[dict[str, Any], str] | None:

@@ -19,14 +19,17 @@ from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit_times import next_time, records_times, with_enablement
 from boathouse.delta.domains import check_clustering, preserved, with_row_ids
+from boathouse.delta.entries import read_entry
 from boathouse.delta.features import CONSTRAINT, lowest_protocol, supports, upgraded
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
 from boathouse.delta.restore import restored_metadata
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.schema_edits import dropped, renamed, with_column
-from boathouse.delta.snapshot import DeltaSnapshot, S, read_entry
+from boathouse.delta.snapshot import DeltaSnapshot, S
 from boathouse.delta.vector_write import marked
+from boathouse.delta.version_checksum import after, checksum_of, first_checksum
+from boathouse.delta.version_checksum import write as write_checksum
 from boathouse.delta.write import (
     check_names,
     check_properties,
@@ -93,7 +96,7 @@ _EDITS: Final = (
 
 def winners(newest: DeltaSnapshot, since: TableVersion) -> Sequence[Winner] | None:
     """The commits after `since`, oldest first; None if some are missing."""
-    known = {e.version: e for e in newest.entries}
+    known = {e.version: e for e in newest.entries if e.first is None}
     log = newest.log
     found = []
     for v in range(since.version + 1, newest.version + 1):
@@ -147,6 +150,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         replaces=None if newest is None else newest.token,
         updates=updates,
         requirements=Follows.of(newest),
+        state=after(first_checksum() if newest is None else checksum_of(newest), updates),
     )
 
 
@@ -317,9 +321,11 @@ def _adds(change: Change) -> Iterator[Action]:
 
 
 def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:
-    """Writes a checkpoint if one is due; a failure only costs the next reader time."""
+    """Writes the version's checksum, and a checkpoint if one is due; a failure only costs the next reader time."""
     try:
         if attempt.version is not None:
+            if attempt.state is not None:
+                write_checksum(Log(context.location.uri, context.stores), attempt.version, attempt.state)
             checkpoint_if_due(context, attempt.version, planned)
     except (BoathouseError, OSError, pa.ArrowException):
         return

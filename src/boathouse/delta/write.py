@@ -15,6 +15,7 @@ from boathouse.delta.column_mapping import MAX_ID, completed, mode_of
 from boathouse.delta.computed import generation
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
+from boathouse.delta.durations import DAY_MS
 from boathouse.delta.features import V2_POLICY, check_write, lowest_protocol, supports
 from boathouse.delta.log import LOG
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
@@ -35,7 +36,6 @@ from boathouse.table.tasks import RowCondition, WriteContext
 from boathouse.types import NullType, PartitionField, PartitionSpec, Schema, VariantType
 from boathouse.types.data_types import TIMESTAMP_NTZ, children
 
-DAY_MS: Final = 86_400_000
 TARGET_BYTES: Final = 128 << 20
 _PROPERTIES: Final = frozenset(
     """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval

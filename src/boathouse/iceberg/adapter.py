@@ -133,6 +133,11 @@ class IcebergTable(IcebergSnapshot):
 
         raise not_offered("restore", self)
 
+    def compact_log(self, first: Version | None, last: Version | None) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("compact_log", self)
+
     def retention(self) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

@@ -132,6 +132,11 @@ class LanceTable(LanceSnapshot):
 
         raise not_offered("restore", self)
 
+    def compact_log(self, first: Version | None, last: Version | None) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("compact_log", self)
+
     def retention(self) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

@@ -32,7 +32,7 @@ class Attempt:
     in the format's own terms (Iceberg: those of the REST catalog; Delta: the actions and the version to follow; Lance:
     the transaction and the version to follow). `replaces` is the token of the head that it follows, None for a new
     table. `side` are auxiliary files, already written, that only this attempt refers to; they are removed if it is
-    certainly lost.
+    certainly lost. `state` is what the format knows of the version that the attempt makes.
     """
 
     uri: str
@@ -42,6 +42,7 @@ class Attempt:
     replaces: str | None = None
     updates: Sequence[Any] = field(default=(), repr=False)
     requirements: Sequence[Any] = field(default=(), repr=False)
+    state: Any = field(default=None, repr=False)
 
     @property
     def version(self) -> Version | None:

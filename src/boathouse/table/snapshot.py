@@ -189,6 +189,12 @@ class Snapshot(Target, TableVersion, Protocol):
         Raises UnsupportedFeatureError if it is not offered for this format, VersionNotFoundError.
         """
 
+    def compact_log(self, first: Version | None, last: Version | None) -> str:
+        """Writes one metadata file that readers may take instead of those of some versions; returns its URI.
+
+        Raises UnsupportedFeatureError if the format has none, InvalidArgumentError, VersionNotFoundError.
+        """
+
     def retention(self) -> Retention:
         """The rules of vacuum. Raises UnsupportedFeatureError if it is not offered for this format."""
 

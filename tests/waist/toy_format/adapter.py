@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, CommitId
+from boathouse.table.maintenance import not_offered
 from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
 from boathouse.table.metadata_columns import ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan
@@ -246,6 +247,9 @@ class ToySnapshot:
 
     def restoration(self, at: At) -> ch.RestoreTo | None:
         return restoration(self, FORMAT.open(self.context, at))
+
+    def compact_log(self, first: int | None, last: int | None) -> NoReturn:
+        raise not_offered("compact_log", self)
 
     def retention(self) -> ToyRetention:
         return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)

@@ -24,7 +24,11 @@ _COLUMN, _KEY = "__column", "__key"
 
 
 def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
-    """Writes every row once; returns OUTCOMES. Raises the first task's error with its own type."""
+    """Writes every row once; returns OUTCOMES. Raises the first task's error with its own type.
+
+    An error of our own in a task is an outcome like others. One of Spark's evaluation fails the job, and with it the
+    outcomes of tasks that had finished are lost: their files stay, to which nothing refers.
+    """
     spark = frame.sparkSession
     ship(spark)
     names = tuple(frame.columns)

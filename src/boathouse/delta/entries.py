@@ -1,0 +1,44 @@
+"""Reads the entries of a version, those that a compaction stands for as one (PROTOCOL.md, "Log Compaction Files")."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+from boathouse.delta.commits import Entry, parse_entry
+from boathouse.delta.log import Compaction, Log, Segment
+from boathouse.errors import CorruptTableError, NotFoundError
+
+logger = logging.getLogger("boathouse")
+
+
+def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:
+    """One commit. Raises NotFoundError, CorruptTableError."""
+    return parse_entry(version, log.commit_uri(version), log.storage.get(log.commit_key(version)), modified_ms)
+
+
+def read_entries(log: Log, found: Segment) -> Iterator[Entry]:
+    """The entries of a segment; a compaction that cannot be read is as if it did not exist."""
+    covered = -1
+    standing = {c.first: c for c in found.compactions}
+    for version, info in found.commits:
+        compaction = standing.get(version)
+        entry = None if compaction is None else _compacted(log, compaction)
+        if entry is not None:
+            covered = entry.version
+            yield entry
+        elif version > covered:
+            yield read_entry(log, version, info.modified_ms)
+
+
+def _compacted(log: Log, compaction: Compaction) -> Entry | None:
+    file, uri = compaction.file, log.uri(compaction.file.key)
+    try:
+        found = parse_entry(compaction.last, uri, log.storage.get(file.key), file.modified_ms)
+        for _ in found.files():
+            pass
+    except (CorruptTableError, NotFoundError) as error:
+        logger.warning("%s is ignored: %s", uri, error)
+        return None
+    return replace(found, first=compaction.first)
