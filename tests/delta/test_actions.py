@@ -218,7 +218,7 @@ def test_features_by_name(raw, delta):
     ):
         with pytest.raises(UnsupportedFeatureError, match=name):
             opened([name], [name])
-    for name in ("icebergCompatV1", "icebergCompatV2", "checkpointProtection"):
+    for name in ("icebergCompatV1", "icebergCompatV2"):
         table = opened([], [name])
         assert table.count() == 2
         with pytest.raises(UnsupportedFeatureError, match=name):

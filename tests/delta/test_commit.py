@@ -86,6 +86,8 @@ def test_one_action_a_line_in_utf8(tmp_path):
     table.set_properties({"k": "v\nw"})
     table.delete("`é\n` = 'a\nb'")
     for name in os.listdir(f"{path}/_delta_log"):
+        if not name.endswith(".json"):
+            continue
         data = (tmp_path / "t" / "_delta_log" / name).read_bytes().decode()
         assert data.endswith("\n")
         for line in data[:-1].split("\n"):

@@ -124,7 +124,8 @@ def test_a_checkpoint_that_cannot_be_read_or_has_no_entry_is_none_to_rely_on(age
     kept.write_bytes(content)
     os.utime(kept, (time, time))
     (path / "_delta_log" / f"{20:020d}.json").unlink()
-    assert clean_log(snapshot(path)) == 0
+    clean_log(snapshot(path))
+    assert versions(path, ".json")[0] == 10, "an older checkpoint is kept"
 
 
 @pytest.mark.spec("D-301")
@@ -209,7 +210,7 @@ def _as_sidecar(path, version):
 
 def test_writers_that_began_below_plan_again(aged):
     path = aged(logRetentionDuration="interval 4 days")
-    began = bh.open(str(path), version=24)
+    began = bh.open(str(path))
     other = bh.open(str(path))
     other.append(ROWS)
     write_checkpoint(snapshot(path))

@@ -124,7 +124,7 @@ def test_a_live_file_never_comes_back_alone(tmp_path, delta):
     t.merge(rows(3, 15), "target.id = source.id").when_matched_update_all().execute()
     t.delete("id = 4")
     t.restore(4)
-    t.overwrite(rows(40, 41), where="id < 15")
+    t.overwrite(rows(2, 3), where="id < 15")
     t.optimize()
     live: dict[str, tuple] = {}
     for entry in delta.log(tmp_path).values():

@@ -69,7 +69,7 @@ _TABLE: Final = (
     Feature("inCommitTimestamp", False, True, True),
     Feature("icebergCompatV1", False, True, False),
     Feature("icebergCompatV2", False, True, False),
-    Feature("checkpointProtection", False, True, False),
+    Feature("checkpointProtection", False, True, True),
     Feature("catalogManaged", True, False, False),
     Feature("typeWidening", True, False, False),
     Feature("typeWidening-preview", True, False, False),
