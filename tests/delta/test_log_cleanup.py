@@ -78,7 +78,9 @@ def test_a_checkpoint_is_kept_for_the_oldest_version(aged, delta):
     bh.open(str(path)).compact_log(11, 12)
     before = bh.open(str(path)).count()
     assert clean_log(snapshot(path)) == 2 * 10 + 2
-    assert versions(path, ".json") == [*range(10, 12), 11, *range(12, 25)] and len(versions(path, "compacted.json")) == 1
+    assert (
+        versions(path, ".json") == [*range(10, 12), 11, *range(12, 25)] and len(versions(path, "compacted.json")) == 1
+    )
     assert versions(path, ".parquet") == [10, 20]
     assert versions(path, ".crc") == list(range(10, 25))
     assert bh.open(str(path)).count() == before == len(delta.rows(path))
