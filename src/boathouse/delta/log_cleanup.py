@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from boathouse.bits import entropy
@@ -46,7 +46,7 @@ def clean_log(snapshot: DeltaSnapshot) -> int:
     return len(expired) + len(unused)
 
 
-def _oldest_kept(snapshot: DeltaSnapshot, files: list[ObjectInfo] | tuple[ObjectInfo, ...]) -> Checkpoint | None:
+def _oldest_kept(snapshot: DeltaSnapshot, files: Sequence[ObjectInfo]) -> Checkpoint | None:
     """The checkpoint from which the log is retained; None to retain everything."""
     now = entropy.current().now_ms()
     text = snapshot.metadata.configuration.get(RETAINED)
@@ -66,7 +66,7 @@ def _oldest_kept(snapshot: DeltaSnapshot, files: list[ObjectInfo] | tuple[Object
     return found
 
 
-def _expired(files: list[ObjectInfo] | tuple[ObjectInfo, ...], first: int) -> Iterator[str]:
+def _expired(files: Sequence[ObjectInfo], first: int) -> Iterator[str]:
     """The keys of files of versions before `first`, and of compactions that begin at it or before."""
     for info in files:
         name = info.key.rpartition("/")[2]

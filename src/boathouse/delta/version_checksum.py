@@ -32,7 +32,7 @@ class VersionChecksum:
     commits record that."""
 
     files: int
-    bytes: int
+    size: int
     protocol: Mapping[str, Any]
     metadata: Mapping[str, Any]
     time_ms: int | None = None
@@ -56,7 +56,7 @@ class VersionChecksum:
 
     def body(self) -> bytes:
         document = {
-            "tableSizeBytes": self.bytes,
+            "tableSizeBytes": self.size,
             "numFiles": self.files,
             "numMetadata": 1,
             "numProtocol": 1,
@@ -68,7 +68,7 @@ class VersionChecksum:
     def differences(self, other: VersionChecksum) -> list[str]:
         """What the other one, of the same version, has differently."""
         found = [] if self.files == other.files else [f"{self.files} files, not {other.files}"]
-        found += [] if self.bytes == other.bytes else [f"{self.bytes} bytes, not {other.bytes}"]
+        found += [] if self.size == other.size else [f"{self.size} bytes, not {other.size}"]
         found += [] if plain(self.protocol) == plain(other.protocol) else ["another protocol"]
         return found + ([] if plain(self.metadata) == plain(other.metadata) else ["other metadata"])
 
@@ -82,7 +82,7 @@ def after(before: VersionChecksum | None, updates: Iterable[Mapping[str, Any]]) 
     """That of the version that a commit makes; None if it is not known without reading the table."""
     if before is None:
         return None
-    files, size, protocol, metadata, time = before.files, before.bytes, before.protocol, before.metadata, None
+    files, size, protocol, metadata, time = before.files, before.size, before.protocol, before.metadata, None
     for update in updates:
         for kind, action in update.items():
             if kind in ("add", "remove"):
@@ -106,7 +106,7 @@ def checksum_of(snapshot: DeltaSnapshot) -> VersionChecksum | None:
     found = _read(snapshot.log, snapshot.version)
     if found is None:
         return None
-    return None if report(snapshot, found, checksum_from(snapshot, found.files, found.bytes)) else found
+    return None if report(snapshot, found, checksum_from(snapshot, found.files, found.size)) else found
 
 
 def checksum_from(snapshot: DeltaSnapshot, files: int, size: int) -> VersionChecksum:
