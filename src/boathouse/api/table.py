@@ -17,6 +17,7 @@ from boathouse.api.conditions import condition, condition_text
 from boathouse.api.constraints import Constraints
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
+from boathouse.api.inspect import Inspect
 from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder
 from boathouse.api.merge import texts as value_texts
@@ -100,6 +101,11 @@ class Table(Maintenance, Columns, Constraints):
     def files(self) -> pa.Table:
         """The data files: path, size, rows, deleted, partition. Raises CorruptTableError, StorageError."""
         return files_table(self._handle)
+
+    @property
+    def inspect(self) -> Inspect:
+        """The metadata tables of this version, under Iceberg's names: `t.inspect.files()`."""
+        return Inspect(self._handle, self._spark)
 
     @located
     def detail(self) -> dict[str, Any]:

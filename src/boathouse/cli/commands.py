@@ -1,4 +1,4 @@
-"""Commands on one table: info, schema, history, files, head, count, plan."""
+"""Commands on one table: info, schema, history, files, inspect, head, count, plan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Columns = Annotated[str | None, typer.Option("--columns", help="Column names, se
 
 
 def register(app: typer.Typer) -> None:
-    for command in (info, schema, history, files, head, count, plan):
+    for command in (info, schema, history, files, inspect, head, count, plan):
         app.command()(command)
 
 
@@ -152,6 +152,22 @@ def files(
 
 def _partition(row: dict[str, Any]) -> str:
     return "/".join(f"{k}={v}" for k, v in (row.get("partition") or {}).items())
+
+
+def inspect(
+    path: Path, name: Annotated[str, typer.Argument(metavar="NAME", help="files, snapshots, partitions, ...")],
+    format: Format = None, version: Version = None, timestamp: Timestamp = None, ref: Ref = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1)] = None, option: Option = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """A metadata table, under the names and with the columns of Iceberg's reference."""
+    check = import_module("boathouse.table.inspection").check_name
+    found = _handle(path, format, version, timestamp, ref, option).snapshot.inspect(check(name))
+    rows = found.slice(0, limit if limit is not None else found.num_rows).to_pylist(maps_as_pydicts="lossy")
+    if json:
+        show.as_json(rows)
+        return
+    show.table(found.column_names, [list(row.values()) for row in rows])
 
 
 def head(

@@ -125,6 +125,11 @@ class DeltaTable(DeltaSnapshot):
 
         return history.history(self, limit)
 
+    def inspect(self, name: str) -> pa.Table:
+        from boathouse.table import inspection
+
+        return inspection.inspected(self, name, metrics=True)
+
     def app_version(self, app: str) -> int | None:
         return self.transactions.get(app)
 

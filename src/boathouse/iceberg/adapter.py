@@ -113,6 +113,11 @@ class IcebergTable(IcebergSnapshot):
 
         return history.history(self, limit)
 
+    def inspect(self, name: str) -> pa.Table:
+        from boathouse.iceberg.inspect import tables
+
+        return tables.inspect(self, name)
+
     def find_write(self, write_id: str) -> Version | None:
         from boathouse.iceberg import history
 

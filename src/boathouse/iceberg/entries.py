@@ -55,7 +55,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class LiveFiles:
-    """The live files of a manifest, checked; numbers are those after inheritance."""
+    """Files of a manifest, as a rule the live ones, checked; numbers are those after inheritance."""
 
     columns: Columns | FewColumns
     snapshot_id: Longs
@@ -120,15 +120,16 @@ class Entries:
     where: str
 
     @classmethod
-    def read(cls, data: bytes, source: ManifestFile, where: str) -> Entries:
-        """Raises CorruptTableError, UnsupportedFeatureError."""
+    def read(cls, data: bytes, source: ManifestFile, where: str, every: bool = False) -> Entries:
+        """`every`: the places of all fields are noted, not only of those that FILES are made from. Raises
+        CorruptTableError, UnsupportedFeatureError."""
         container = avro.parse(data, where)
         check_content(container.text("content"), source.content, where)
         schema = avro.by_ids(container.schema, ENTRY_NAMES, where)
         check_schema(schema, ENTRY, where)
         count = sum(count for count, _ in container.blocks)
         if count > FEW:
-            return cls(avro_columns.read(container, schema, _wanted(schema)), source, where)
+            return cls(avro_columns.read(container, schema, _wanted(schema, every)), source, where)
         rows = [row for block in avro.records(container, schema) for row in block]
         return cls(FewColumns(rows, schema, len(data) * _SWELL, where), source, where)
 
@@ -148,10 +149,14 @@ class Entries:
     @cached_property
     def live(self) -> LiveFiles:
         """The live files. Raises CorruptTableError and UnsupportedFeatureError for entries that break the rules."""
+        return self.files()
+
+    def files(self, live_only: bool = True) -> LiveFiles:
+        """The files of all entries, or of the live ones. Raises what `live` raises."""
         columns, source = self.columns, self.source
         status, known = columns.longs(("status",))
         dead = known & (status == DELETED)
-        if dead.any():
+        if live_only and dead.any():
             columns, status = columns.take(~dead), status[~dead]
         numbers = [columns.longs((name,)) for name in _NUMBERS[1:]]
         inherits = (status == ADDED) | (source.sequence == 0)
@@ -166,7 +171,7 @@ class Entries:
             fit &= snapshot != BEYOND
         found = LiveFiles(columns, snapshot, sequence, file_sequence, rows, sizes)
         if not (fit & self._complete(columns)).all():
-            self.records()
+            self.records(live_only)
             raise CorruptTableError("an entry of the manifest breaks the rules of the specification", where=self.where)
         return found
 
@@ -182,14 +187,14 @@ class Entries:
         return fit
 
 
-def _wanted(schema: Schema) -> frozenset[Path]:
-    """The fields whose places are noted: all that FILES are made from."""
+def _wanted(schema: Schema, every: bool) -> frozenset[Path]:
+    """The fields whose places are noted: all, or those that FILES are made from."""
     fields = {f["name"]: f["type"] for f in schema["fields"]}
     of_file = present(fields.get(FILE, "null"))
     inside = {f["name"]: present(f["type"]) for f in of_file["fields"]} if isinstance(of_file, dict) else {}
     partition = inside.get("partition")
     names = [f["name"] for f in partition["fields"]] if isinstance(partition, dict) else []
     paths: list[Path] = [(n,) for n in _NUMBERS if n in fields]
-    paths += [(FILE, n) for n in _OF_FILE if n in inside]
+    paths += [(FILE, n) for n in (inside if every else _OF_FILE) if n in inside and n != "partition"]
     paths += [PARTITION] if partition is not None else []
     return frozenset([*paths, *((*PARTITION, n) for n in names)])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.iceberg import manifests
+from boathouse.iceberg.avro_few import FewColumns
 from boathouse.iceberg.entries import Entries
 from boathouse.iceberg.manifests import ManifestFile
 
@@ -66,6 +67,16 @@ class ManifestReader:
             self._keep(uri, found)
         elif found.source != source:
             found = found.listed_as(source)
+        if verify:
+            source.check(len(found.live), uri)
+        return found
+
+    def whole(self, source: ManifestFile, uri: str, verify: bool) -> Entries:
+        """As `entries`, with every field of each entry. What is decoded by columns is not remembered."""
+        found = self._kept.get(uri)
+        if found is not None and isinstance(found.columns, FewColumns):
+            return self.entries(source, uri, verify)
+        found = Entries.read(self._bytes(uri), source, uri, every=True)
         if verify:
             source.check(len(found.live), uri)
         return found

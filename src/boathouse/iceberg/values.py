@@ -112,11 +112,21 @@ def decode(data: bytes | None, type: DataType) -> Physical:
 
 def bounds_array(found: pa.Array, type: DataType) -> pa.Array:
     """Bounds in binary form, decoded, as an Arrow array of the column's type; each distinct one once."""
-    fast = _numbers(found, type)
+    if found.null_count == len(found):
+        return pa.nulls(len(found), to_arrow_type(type))
+    fast = _texts(found, type) if isinstance(type, StringType | BinaryType) else _numbers(found, type)
     if fast is not None:
         return fast
     encoded = found.cast(pa.binary()).dictionary_encode()
     return arrow_array([decode(b, type) for b in encoded.dictionary.to_pylist()], type).take(encoded.indices)
+
+
+def _texts(found: pa.Array, type: DataType) -> pa.Array | None:
+    """Bounds that need no decoding; None if some are not UTF-8."""
+    try:
+        return found.cast(pa.binary()).cast(to_arrow_type(type))
+    except pa.ArrowInvalid:
+        return None
 
 
 def _numbers(found: pa.Array, type: DataType) -> pa.Array | None:
@@ -131,14 +141,22 @@ def _numbers(found: pa.Array, type: DataType) -> pa.Array | None:
         case _:
             return None
     width = np.dtype(kind).itemsize
-    if found.null_count == len(found) or pc.any(pc.not_equal(pc.binary_length(found), width)).as_py():
+    if pc.any(pc.not_equal(pc.binary_length(found), width)).as_py():
         return None
     valid = found.is_valid().to_numpy(zero_copy_only=False)
     numbers = np.zeros(len(found), kind)
-    numbers[valid] = np.frombuffer(b"".join(found.drop_null().to_pylist()), kind)
+    numbers[valid] = np.frombuffer(_content(found.drop_null().cast(pa.binary())), kind)
     if isinstance(type, FloatType):
         valid &= ~np.isnan(numbers)
     return pa.array(numbers, mask=~valid).view(to_arrow_type(type))
+
+
+def _content(found: pa.Array) -> pa.Buffer:
+    """The bytes of all values, one after the other."""
+    _, offsets, data = found.buffers()
+    places = np.frombuffer(offsets, np.int32)
+    first, last = int(places[found.offset]), int(places[found.offset + len(found)])
+    return data.slice(first, last - first)
 
 
 def arrow_array(values: Sequence[Physical], type: DataType) -> pa.Array:

@@ -117,6 +117,11 @@ class LanceTable(LanceSnapshot):
 
         return history.history(self, limit)
 
+    def inspect(self, name: str) -> pa.Table:
+        from boathouse.lance import inspect
+
+        return inspect.inspect(self, name)
+
     def app_version(self, app: str) -> int | None:
         from boathouse.lance import history
 

@@ -198,5 +198,11 @@ class Snapshot(Target, TableVersion, Protocol):
     def retention(self) -> Retention:
         """The rules of vacuum. Raises UnsupportedFeatureError if it is not offered for this format."""
 
+    def inspect(self, name: str) -> pa.Table:
+        """A metadata table, one of `table.inspection.NAMES`, with Iceberg's names and types of columns.
+
+        Raises UnsupportedFeatureError naming it if it has no meaning for this format.
+        """
+
     def detail(self) -> Mapping[str, Any]:
         """The content of `info`: protocol, features, engine of the last commit, in the format's own terms."""

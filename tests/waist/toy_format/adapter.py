@@ -20,6 +20,7 @@ from boathouse.table import change as ch
 from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
+from boathouse.table.inspection import inspected
 from boathouse.table.location import NEWEST, At, CommitId
 from boathouse.table.maintenance import not_offered
 from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
@@ -238,6 +239,9 @@ class ToySnapshot:
                 data_change=at.operation not in ("replace", "vacuum-start", "vacuum-end"),
             )
             at = TABLES[self.location.uri].versions.get(at.parent)
+
+    def inspect(self, name: str) -> pa.Table:
+        return inspected(self, name, metrics=True)
 
     def find_write(self, write_id: str) -> int | None:
         return _find_write(self.context, write_id)

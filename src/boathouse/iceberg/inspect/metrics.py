@@ -1,0 +1,89 @@
+"""The column `readable_metrics`: the metric maps turned around, by column instead of by file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from boathouse.arrow.longs import longs
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.iceberg.inspect.columns import MAPS, Leaf, leaf_type
+from boathouse.iceberg.values import bounds_array
+
+Rows = npt.NDArray[np.int64]
+
+
+def readable(arrays: Mapping[str, pa.Array], leaves: Sequence[Leaf], rows: int) -> pa.Array:
+    """One struct of metrics for each column, from the metric maps of these files. A bound that is no value of the
+    column's type is null."""
+    if not leaves:
+        return pa.array([{}] * rows, pa.struct([]))
+    by_column = {name: _ByColumn(arrays[name]) for name in MAPS}
+    found = [_of_leaf(by_column, leaf) for leaf in leaves]
+    return pa.StructArray.from_arrays(found, fields=[pa.field(f.name, a.type) for f, a in zip(leaves, found)])
+
+
+def _of_leaf(metrics: Mapping[str, _ByColumn], leaf: Leaf) -> pa.Array:
+    type = leaf_type(leaf)
+    values = []
+    for name, found in metrics.items():
+        array = found.values(leaf.id)
+        if name.endswith("_bounds"):
+            array = bounds_array(array, leaf.type)
+            array = array if array.type == to_arrow_type(leaf.type) else array.cast(to_arrow_type(leaf.type))
+        values.append(array)
+    return pa.StructArray.from_arrays(values, fields=list(type))
+
+
+@dataclass(frozen=True)
+class _ByColumn:
+    """Finds the values of one key in all rows of a map."""
+
+    map: pa.MapArray
+
+    @cached_property
+    def _offsets(self) -> Rows:
+        return self.map.offsets.to_numpy().astype(np.int64)
+
+    @cached_property
+    def _keys(self) -> npt.NDArray[np.int32]:
+        keys: npt.NDArray[np.int32] = self.map.keys.to_numpy()
+        return keys
+
+    @cached_property
+    def _width(self) -> int:
+        """The number of keys, if every row has the same ones in the same order; else 0."""
+        offsets, keys = self._offsets, self._keys
+        width = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 0
+        if not width or len(keys) != width * len(self.map) or (np.diff(offsets) != width).any():
+            return 0
+        same = (keys.reshape(-1, width) == keys[:width]).all()
+        return width if same and len(set(keys[:width].tolist())) == width else 0
+
+    @cached_property
+    def _sorted(self) -> tuple[Rows, npt.NDArray[np.int32]]:
+        """The pairs in the order of their keys, and the keys in this order."""
+        order = np.argsort(self._keys, kind="stable")
+        return order, self._keys[order]
+
+    def values(self, key: int) -> pa.Array:
+        """The value of each row; null where the map or the key is absent."""
+        n = len(self.map)
+        if self._width:
+            at = np.flatnonzero(self._keys[: self._width] == key)
+            if not len(at):
+                return pa.nulls(n, self.map.type.item_type)
+            return self.map.items.take(longs(np.arange(int(at[0]), n * self._width, self._width)))
+        order, keys = self._sorted
+        low, high = np.searchsorted(keys, key), np.searchsorted(keys, key, "right")
+        pairs = order[low:high]
+        if not len(pairs):
+            return pa.nulls(n, self.map.type.item_type)
+        places = np.full(n, -1, np.int64)
+        places[np.searchsorted(self._offsets, pairs, "right") - 1] = pairs
+        return self.map.items.take(longs(np.maximum(places, 0), places >= 0))

@@ -1,0 +1,41 @@
+"""The metadata tables of Lance: those that every format has, and its refs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.lance.refs import MAIN, list_branches, list_tags
+from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.lance.versions import list_versions
+from boathouse.storage import join
+from boathouse.table.context import TableContext
+from boathouse.table.inspection import REFS, inspected
+from boathouse.table.location import Location
+from boathouse.table.snapshot import Snapshot
+
+
+def inspect(snapshot: Snapshot, name: str) -> pa.Table:
+    """A metadata table. There are no `readable_metrics`: manifests have no statistics. Raises
+    UnsupportedFeatureError."""
+    if name == "refs" and isinstance(snapshot, LanceSnapshot):
+        return refs(snapshot.context)
+    return inspected(snapshot, name, metrics=False, offered=("refs",))
+
+
+def refs(context: TableContext) -> pa.Table:
+    """The main line and the branches, each at its newest version, and the tags; `snapshot_id` is the version."""
+    rows = [_branch(context, MAIN)]
+    for name in sorted(list_branches(context)):
+        place = join(context.location.uri, "tree", name)
+        rows.append(_branch(replace(context, location=Location(place)), name))
+    for tag in sorted(list_tags(context).values(), key=lambda t: t.name):
+        rows.append({"name": tag.name, "type": "TAG", "snapshot_id": tag.version})
+    return pa.Table.from_pylist([r for r in rows if r["snapshot_id"] is not None], REFS)
+
+
+def _branch(context: TableContext, name: str) -> dict[str, Any]:
+    found = list_versions(context)
+    return {"name": name, "type": "BRANCH", "snapshot_id": found[0].version if found else None}
