@@ -2,7 +2,7 @@
 
 A record begins where the one before it ends, so only the beginnings of blocks are known. Where a file has many blocks,
 as most writers make them, the first records of all blocks are stepped over together, then the second ones, and so on.
-The records of long blocks are first found one by one.
+The records of blocks that are much longer than others are first found one by one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from boathouse.iceberg.avro_cursors import (
 
 _TOGETHER: Final = 4096
 """Records that are stepped over at once: more do not fit the processor's cache."""
-_WIDEST: Final = 100
-"""A block with more than one record in so many is walked one by one."""
+_STEP: Final = 50
+"""A step over the next records of some blocks costs as much as walking over so many records one by one."""
 _FLOATS: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
 Valid = npt.NDArray[np.bool_]
 
@@ -272,7 +272,12 @@ def read(container: avro.Container, schema: Schema, wanted: frozenset[Path]) -> 
     where = container.where
     if not isinstance(schema, dict) or schema["type"] != "record":
         raise CorruptTableError("the Avro file does not contain records", where=where)
-    blocks = [(count, data) for count, data in avro.payloads(container, schema) if count or data]
+    return decoded(list(avro.payloads(container, schema)), schema, wanted, where)
+
+
+def decoded(payloads: Sequence[tuple[int, bytes]], schema: Schema, wanted: frozenset[Path], where: str) -> Columns:
+    """The records of blocks, of one file or several, as `avro.payloads` gives them. Raises CorruptTableError."""
+    blocks = [(count, data) for count, data in payloads if count or data]
     buffer = Buffer.of([data for _, data in blocks])
     counts = np.array([count for count, _ in blocks], np.int64)
     ends = np.cumsum(np.array([len(data) for _, data in blocks], np.int64))
@@ -288,7 +293,7 @@ def _stepped(
 ) -> Columns:
     begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if len(ends) else ends
     step = stepper(schema, wanted)
-    long = counts * _WIDEST > counts.sum()
+    long = counts > _longest(counts)
     walked = [_walk(buffer, schema, *lane) for lane in zip(begins[long], counts[long], ends[long])]
     starts = np.concatenate([begins[~long], *(w[:-1] for w in walked)])
     stops = np.concatenate([ends[~long], *(w[1:] for w in walked)])
@@ -306,6 +311,13 @@ def _stepped(
     order = np.argsort(rows, kind="stable")
     places = {path: np.concatenate([nothing, *(marks[path] for _, marks in found)])[order] for path in wanted}
     return Columns(buffer, schema, rows[order], places, where)
+
+
+def _longest(counts: Longs) -> int:
+    """The records of the longest block that is stepped over with others, so that the whole costs least."""
+    ordered = np.append(-np.sort(-counts), 0)
+    walked = np.cumsum(ordered) - ordered
+    return int(ordered[np.argmin(walked + ordered * _STEP)])
 
 
 def _together(buffer: Buffer, step: Step, at: Longs, counts: Longs, found: list[tuple[Longs, Marks]]) -> Longs:

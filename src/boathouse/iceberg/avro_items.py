@@ -47,8 +47,11 @@ def lists(columns: Columns, path: Path, type: pa.ListType) -> pa.Array:
     return pa.ListArray.from_arrays(_offsets(read, columns.where), values, type=type, mask=pa.array(places == ABSENT))
 
 
-def maps(columns: Columns, path: Path, type: pa.MapType) -> pa.Array:
-    """A map from numbers to numbers or bytes; null where it is null, or where the file does not have it."""
+def maps(columns: Columns, path: Path, type: pa.MapType, known: list[pa.Array]) -> pa.Array:
+    """A map from numbers to numbers or bytes; null where it is null, or where the file does not have it.
+
+    `known` are the keys of other maps of these records: equal ones, which are the rule, have one place in memory.
+    """
     found = columns.type(path)
     if found is None or not len(columns):
         return pa.nulls(len(columns), type)
@@ -59,13 +62,21 @@ def maps(columns: Columns, path: Path, type: pa.MapType) -> pa.Array:
     places = columns.places[path]
     read = items(columns.buffer, [t for _, t in pair], places)
     by_name = dict(zip((name for name, _ in pair), read.fields))
-    keys = _numbers(by_name["key"], type.key_type, columns.where)
+    keys = _shared(_numbers(by_name["key"], type.key_type, columns.where), known)
     if dict(pair)["value"] in _NUMBERS:
         values = _numbers(by_name["value"], type.item_type, columns.where)
     else:
         values = sliced(columns.buffer, by_name["value"])
     offsets = _offsets(read, columns.where)
     return pa.MapArray.from_arrays(offsets, keys, values, type=type, mask=pa.array(places == ABSENT))
+
+
+def _shared(keys: pa.Array, known: list[pa.Array]) -> pa.Array:
+    for other in known:
+        if keys.equals(other):
+            return other
+    known.append(keys)
+    return keys
 
 
 def _pair(type: Schema) -> list[tuple[str, str]] | None:
@@ -154,7 +165,7 @@ class _Walk:
                 values.append(value)
             else:
                 values.append(at)
-                size, at = self.buffer.sizes(at)
+                size, at = self.buffer.longs(at)
                 at = at + size
         self.at[rows] = at
         self.rows.append(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -120,18 +120,12 @@ class Entries:
     where: str
 
     @classmethod
-    def read(cls, data: bytes, source: ManifestFile, where: str, every: bool = False) -> Entries:
-        """`every`: the places of all fields are noted, not only of those that FILES are made from. Raises
-        CorruptTableError, UnsupportedFeatureError."""
-        container = avro.parse(data, where)
-        check_content(container.text("content"), source.content, where)
-        schema = avro.by_ids(container.schema, ENTRY_NAMES, where)
-        check_schema(schema, ENTRY, where)
-        count = sum(count for count, _ in container.blocks)
-        if count > FEW:
-            return cls(avro_columns.read(container, schema, _wanted(schema, every)), source, where)
-        rows = [row for block in avro.records(container, schema) for row in block]
-        return cls(FewColumns(rows, schema, len(data) * _SWELL, where), source, where)
+    def read(cls, data: bytes, source: ManifestFile, where: str) -> Entries:
+        """Raises CorruptTableError, UnsupportedFeatureError."""
+        opened = Opened.of(data, source, where)
+        if opened.count > FEW:
+            return cls(avro_columns.read(opened.container, opened.schema, _wanted(opened.schema)), source, where)
+        return opened.few(len(data))
 
     def listed_as(self, source: ManifestFile) -> Entries:
         """The same under another row of a manifest list. Raises CorruptTableError if its content is another."""
@@ -187,7 +181,59 @@ class Entries:
         return fit
 
 
-def _wanted(schema: Schema, every: bool) -> frozenset[Path]:
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A manifest that is parsed, and whose entries are not decoded."""
+
+    container: avro.Container
+    schema: Schema
+    source: ManifestFile
+    where: str
+
+    @classmethod
+    def of(cls, data: bytes, source: ManifestFile, where: str) -> Opened:
+        """Raises CorruptTableError, UnsupportedFeatureError."""
+        container = avro.parse(data, where)
+        check_content(container.text("content"), source.content, where)
+        schema = avro.by_ids(container.schema, ENTRY_NAMES, where)
+        check_schema(schema, ENTRY, where)
+        return cls(container, schema, source, where)
+
+    @property
+    def count(self) -> int:
+        return sum(count for count, _ in self.container.blocks)
+
+    def few(self, size: int) -> Entries:
+        """The entries decoded one by one, from a file of this size."""
+        rows = [row for block in avro.records(self.container, self.schema) for row in block]
+        return Entries(FewColumns(rows, self.schema, size * _SWELL, self.where), self.source, self.where)
+
+    def payloads(self) -> list[tuple[int, bytes]]:
+        return list(avro.payloads(self.container, self.schema))
+
+
+def whole(manifests: Sequence[tuple[Opened, Sequence[tuple[int, bytes]]]]) -> list[Entries]:
+    """Manifests of one schema with their payloads, decoded together, with the places of all fields: for a few long
+    blocks that takes as long as for one. Raises CorruptTableError."""
+    schema = manifests[0][0].schema
+    try:
+        where = manifests[0][0].where
+        found = avro_columns.decoded(
+            [p for _, blocks in manifests for p in blocks], schema, _wanted(schema, True), where
+        )
+    except CorruptTableError:
+        if len(manifests) == 1:
+            raise
+        return [entries for one in manifests for entries in whole([one])]
+    ends = np.cumsum([sum(count for count, _ in blocks) for _, blocks in manifests])
+    done = []
+    for (opened, _), begin, end in zip(manifests, (0, *ends[:-1].tolist()), ends.tolist()):
+        columns = replace(found.take(np.arange(begin, end)), where=opened.where)
+        done.append(Entries(columns, opened.source, opened.where))
+    return done
+
+
+def _wanted(schema: Schema, every: bool = False) -> frozenset[Path]:
     """The fields whose places are noted: all, or those that FILES are made from."""
     fields = {f["name"]: f["type"] for f in schema["fields"]}
     of_file = present(fields.get(FILE, "null"))

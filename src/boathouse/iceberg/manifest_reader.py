@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.iceberg import manifests
 from boathouse.iceberg.avro_few import FewColumns
-from boathouse.iceberg.entries import Entries
+from boathouse.iceberg.entries import FEW, Entries, Opened, whole
 from boathouse.iceberg.manifests import ManifestFile
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 REMEMBERED: Final = 64 << 20
 """Bytes of decoded manifests that are remembered for one snapshot; manifest lists always are."""
+
+
+TOGETHER: Final = 32 << 20
+"""Bytes of manifests, decompressed, from which on they are not decoded together with another one."""
 
 
 class ManifestReader:
@@ -71,14 +76,37 @@ class ManifestReader:
             source.check(len(found.live), uri)
         return found
 
-    def whole(self, source: ManifestFile, uri: str, verify: bool) -> Entries:
-        """As `entries`, with every field of each entry. What is decoded by columns is not remembered."""
-        found = self._kept.get(uri)
-        if found is not None and isinstance(found.columns, FewColumns):
-            return self.entries(source, uri, verify)
-        found = Entries.read(self._bytes(uri), source, uri, every=True)
-        if verify:
-            source.check(len(found.live), uri)
+    def whole(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool) -> Iterator[Entries]:
+        """Manifests with every field of their entries, in their order; what is decoded by columns is not remembered.
+        Raises what `entries` raises."""
+        together: list[tuple[Opened, list[tuple[int, bytes]]]] = []
+        size = 0
+        for source, uri in sources:
+            found = self._few(source, uri)
+            blocks = found.payloads() if isinstance(found, Opened) else []
+            if together and (isinstance(found, Entries) or size > TOGETHER or found.schema != together[0][0].schema):
+                decoded, together, size = whole(together), [], 0
+                yield from _verified(decoded, verify)
+            if isinstance(found, Entries):
+                yield from _verified([found], verify)
+            else:
+                together.append((found, blocks))
+                size += sum(len(data) for _, data in blocks)
+        if together:
+            decoded, together = whole(together), []
+            yield from _verified(decoded, verify)
+
+    def _few(self, source: ManifestFile, uri: str) -> Entries | Opened:
+        """A manifest, whose entries are decoded if they are few."""
+        kept = self._kept.get(uri)
+        if kept is not None and isinstance(kept.columns, FewColumns):
+            return kept if kept.source == source else kept.listed_as(source)
+        data = self._bytes(uri)
+        opened = Opened.of(data, source, uri)
+        if opened.count > FEW:
+            return opened
+        found = opened.few(len(data))
+        self._keep(uri, found)
         return found
 
     def _keep(self, uri: str, entries: Entries) -> None:
@@ -98,3 +126,10 @@ class ManifestReader:
                 return bytes(file.read())
         except NotFoundError:
             raise MissingFileError("a file that the table's metadata names is missing", where=uri) from None
+
+
+def _verified(found: Sequence[Entries], verify: bool) -> Iterator[Entries]:
+    for entries in found:
+        if verify:
+            entries.source.check(len(entries.live), entries.where)
+        yield entries

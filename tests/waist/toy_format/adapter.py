@@ -241,7 +241,7 @@ class ToySnapshot:
             at = TABLES[self.location.uri].versions.get(at.parent)
 
     def inspect(self, name: str) -> pa.Table:
-        return inspected(self, name, metrics=True)
+        return inspected(self, name, metrics=False)
 
     def find_write(self, write_id: str) -> int | None:
         return _find_write(self.context, write_id)

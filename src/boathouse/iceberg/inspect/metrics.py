@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.longs import longs
-from boathouse.arrow.schema import to_arrow_type
 from boathouse.iceberg.inspect.columns import MAPS, Leaf, leaf_type
 from boathouse.iceberg.values import bounds_array
 
@@ -24,18 +23,33 @@ def readable(arrays: Mapping[str, pa.Array], leaves: Sequence[Leaf], rows: int) 
     if not leaves:
         return pa.array([{}] * rows, pa.struct([]))
     by_column = {name: _ByColumn(arrays[name]) for name in MAPS}
-    found = [_of_leaf(by_column, leaf) for leaf in leaves]
+    nothing = _Nothing(rows)
+    found = [_of_leaf(by_column, leaf, nothing) for leaf in leaves]
     return pa.StructArray.from_arrays(found, fields=[pa.field(f.name, a.type) for f, a in zip(leaves, found)])
 
 
-def _of_leaf(metrics: Mapping[str, _ByColumn], leaf: Leaf) -> pa.Array:
+class _Nothing:
+    """Arrays of nulls, one for each type: most columns have no NaN counts, and many no bounds."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._made: dict[pa.DataType, pa.Array] = {}
+
+    def of(self, type: pa.DataType) -> pa.Array:
+        if type not in self._made:
+            self._made[type] = pa.nulls(self._rows, type)
+        return self._made[type]
+
+
+def _of_leaf(metrics: Mapping[str, _ByColumn], leaf: Leaf, nothing: _Nothing) -> pa.Array:
     type = leaf_type(leaf)
     values = []
-    for name, found in metrics.items():
+    for (name, found), field in zip(metrics.items(), type):
         array = found.values(leaf.id)
-        if name.endswith("_bounds"):
+        if array is None or array.null_count == len(array):
+            array = nothing.of(field.type)
+        elif name.endswith("_bounds"):
             array = bounds_array(array, leaf.type)
-            array = array if array.type == to_arrow_type(leaf.type) else array.cast(to_arrow_type(leaf.type))
         values.append(array)
     return pa.StructArray.from_arrays(values, fields=list(type))
 
@@ -71,19 +85,19 @@ class _ByColumn:
         order = np.argsort(self._keys, kind="stable")
         return order, self._keys[order]
 
-    def values(self, key: int) -> pa.Array:
-        """The value of each row; null where the map or the key is absent."""
+    def values(self, key: int) -> pa.Array | None:
+        """The value of each row; null where the map or the key is absent, None if that is so in every row."""
         n = len(self.map)
         if self._width:
             at = np.flatnonzero(self._keys[: self._width] == key)
             if not len(at):
-                return pa.nulls(n, self.map.type.item_type)
+                return None
             return self.map.items.take(longs(np.arange(int(at[0]), n * self._width, self._width)))
         order, keys = self._sorted
         low, high = np.searchsorted(keys, key), np.searchsorted(keys, key, "right")
         pairs = order[low:high]
         if not len(pairs):
-            return pa.nulls(n, self.map.type.item_type)
+            return None
         places = np.full(n, -1, np.int64)
         places[np.searchsorted(self._offsets, pairs, "right") - 1] = pairs
         return self.map.items.take(longs(np.maximum(places, 0), places >= 0))

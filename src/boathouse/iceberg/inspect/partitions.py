@@ -85,8 +85,8 @@ def _files(listing: Listing, layout: Layout) -> _Files:
         coded = live.partition(spec)
         for (id, f), column in zip(layout.partition, values):
             column.append(coded[id].array(f.type) if id in coded else pa.nulls(n, to_arrow_type(f.type)))
-    joined = (np.concatenate(column) for column in zip(*numbers))
-    return _Files(*joined, [pa.concat_arrays(column) for column in values])
+    content, rows, sizes, specs, snapshots = (np.concatenate(column) for column in zip(*numbers))
+    return _Files(content, rows, sizes, specs, snapshots, [pa.concat_arrays(column) for column in values])
 
 
 def _times(listing: Listing, snapshots: Rows) -> Rows:

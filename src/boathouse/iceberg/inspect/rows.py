@@ -67,12 +67,10 @@ class Read:
     ) -> Iterator[pa.RecordBatch]:
         """One batch for each large manifest, and for the small ones between two of them."""
         small: list[tuple[Entry, PartitionSpec, str]] = []
-        listing, reader = self.listing, self.listing.reader
-        for source in sources:
-            if self.live_only and source.empty:
-                continue
-            spec = listing.spec(source)
-            found = reader.whole(source, listing.paths.uri(source.path), listing.verify)
+        listing = self.listing
+        wanted = [(m, listing.paths.uri(m.path)) for m in sources if not (self.live_only and m.empty)]
+        for found in listing.reader.whole(wanted, listing.verify):
+            spec = listing.spec(found.source)
             large = isinstance(found.columns, Columns)
             if small and (large or len(small) >= _BATCH):
                 yield batch(self._of_records(small), len(small))
@@ -80,7 +78,7 @@ class Read:
             if large:
                 yield batch(*self._of_columns(found, spec))
             else:
-                small += [(e, spec, source.path) for e in found.records(self.live_only)]
+                small += [(e, spec, found.source.path) for e in found.records(self.live_only)]
         if small:
             yield batch(self._of_records(small), len(small))
 
@@ -89,6 +87,8 @@ class Read:
         columns, n = found.columns, len(found)
         assert isinstance(columns, Columns)
         spec_id = pa.repeat(pa.scalar(spec.id, pa.int32()), n)
+        keys: list[pa.Array] = []
+        nothing = pa.nulls(n, pa.int64())
         arrays: Arrays = {
             "status": _ints(columns, ("status",)),
             "snapshot_id": longs(found.snapshot_id, found.snapshot_id != BEYOND),
@@ -103,8 +103,8 @@ class Read:
             "equality_ids": lists(columns, (FILE, "equality_ids"), INTS),
             "sort_order_id": _ints(columns, (FILE, "sort_order_id")),
             "referenced_data_file": columns.strings((FILE, "referenced_data_file")),
-            **{name: _longs(columns, (FILE, name)) for name in _LONGS},
-            **{name: maps(columns, (FILE, name), type) for name, type in MAPS.items()},
+            **{name: _longs(columns, (FILE, name), nothing) for name in _LONGS},
+            **{name: maps(columns, (FILE, name), type, keys) for name, type in MAPS.items()},
         }
         if self.layout.partition:
             coded = found.partition(spec)
@@ -147,9 +147,10 @@ def _number(value: int) -> int | None:
     return value if BEYOND < value < -BEYOND else None
 
 
-def _longs(columns: Columns, path: Path) -> pa.Array:
+def _longs(columns: Columns, path: Path, nothing: pa.Array) -> pa.Array:
+    """Numbers; `nothing` is the array where all are null, so that it is in memory once."""
     numbers, valid = columns.longs(path)
-    return longs(numbers, valid & (numbers != BEYOND))
+    return longs(numbers, valid & (numbers != BEYOND)) if valid.any() else nothing
 
 
 def _bytes(columns: Columns, path: Path) -> pa.Array:
