@@ -15,6 +15,7 @@ from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg import metadata as iceberg
 from boathouse.lance import features as lance
 from boathouse.lance import paths as lance_files
+from boathouse.table import inspection
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- state: begin -->\n", "<!-- state: end -->\n"
@@ -39,6 +40,8 @@ def state() -> str:
         ("detected, opened, read, time travel by version and time", *("yes",) * 3),
         (", ".join(there), *("yes",) * 3),
         (", ".join(delta_only), "yes", "no", "no"),
+        ("metadata tables", "files, data_files, history, snapshots, partitions, position_deletes",
+         f"the {len(inspection.NAMES)} of the reference", "as for Delta, and refs"),
         (", ".join(mapped), "where `delta.columnMapping.mode` is name or id", "no", "no"),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+
 
 @pytest.fixture(params=["deep/er/delta", "iceberg", "lance"])
 def table(request, lake):
@@ -56,6 +58,22 @@ def test_schema_and_history_and_files(asjson, table):
     files = asjson("files", table)
     assert sum(f["rows"] - (f["deleted"] or 0) for f in files) == rows_of(table)
     assert len(asjson("files", table, "-n", 1)) == 1
+
+
+def test_metadata_tables(asjson, run, table):
+    files = asjson("inspect", table, "files")
+    assert sorted(f["file_path"] for f in files) == sorted(f["path"] for f in asjson("files", table))
+    assert len(asjson("inspect", table, "data_files", "-n", 1)) == 1
+    snapshots = asjson("inspect", table, "snapshots")
+    assert all(isinstance(s["summary"], dict) and s["committed_at"][4] == "-" for s in snapshots)
+    code, out = run("inspect", table, "history")
+    assert code == 0 and out.split()[:2] == ["made_current_at", "snapshot_id"]
+    assert len(out.splitlines()) == len(snapshots) + 1
+    with pytest.raises(InvalidArgumentError, match="'nothing' is not a metadata table"):
+        run("inspect", table, "nothing")
+    if table.name != "iceberg":
+        with pytest.raises(UnsupportedFeatureError, match="manifests has no meaning"):
+            run("inspect", table, "manifests")
 
 
 def test_partitions_show_in_files(run, lake):

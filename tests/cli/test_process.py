@@ -38,7 +38,7 @@ def test_help_loads_nothing_heavy(process, arguments):
 
 def test_help_lists_commands_and_exit_codes(process):
     out = process("--help").stdout
-    for command in ("info", "schema", "history", "files", "head", "count", "plan", "inventory", "demo"):
+    for command in ("info", "schema", "history", "files", "inspect", "head", "count", "plan", "inventory", "demo"):
         assert command in out
     assert "130 interrupted" in " ".join(out.split())
 

@@ -1,0 +1,124 @@
+"""The metadata tables of iceberg-spark and ours: the same columns and types in the same order, the same rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+import pytest
+from reference_spark import Release, started
+
+import boathouse as bh
+from boathouse.table.inspection import NAMES
+
+pytestmark = pytest.mark.slow
+RELEASE = Release(
+    "reference-spark",
+    "4.0.1",
+    ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
+)
+TYPES = (
+    "id int, `p.q` string, day date, ts timestamp, ntz timestamp_ntz, d decimal(20, 3), f float, x double, b boolean, "
+    "bin binary, s struct<a: bigint, `c.d`: struct<e: string>>, l array<int>, m map<string, double>"
+)
+ROWS = (
+    "(1, 'ü', DATE'1969-12-31', TIMESTAMP'2024-01-01 10:00:00.5', TIMESTAMP_NTZ'1960-01-01 00:00:00.000001', 1.5, "
+    "1.5, -0.0, true, X'00ff', named_struct('a', 1L, 'c.d', named_struct('e', 'deep')), array(1, 2), map('k', 2.0D)), "
+    "(2, null, null, null, null, null, CAST('NaN' AS float), CAST('NaN' AS double), null, null, null, null, null), "
+    "(3, '', DATE'9999-12-31', TIMESTAMP'1970-01-01 00:00:00', TIMESTAMP_NTZ'2024-02-29 23:59:59', -1e15, -0.0, "
+    "CAST('Infinity' AS double), false, X'', named_struct('a', null, 'c.d', null), array(), map())"
+)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    found = started(RELEASE, tmp_path_factory.mktemp("reference"))
+    yield found
+    found.close()
+
+
+def kind(type):
+    """A type without the names of items and without what may be null."""
+    if pa.types.is_struct(type):
+        return [(f.name, kind(f.type)) for f in type]
+    if pa.types.is_map(type):
+        return ["map", kind(type.key_type), kind(type.item_type)]
+    if pa.types.is_list(type):
+        return ["list", kind(type.value_type)]
+    return str(type)
+
+
+def plain(value, type):
+    if value is None:
+        return None
+    if pa.types.is_struct(type):
+        return [(f.name, plain(value[f.name], f.type)) for f in type]
+    if pa.types.is_map(type):
+        return sorted((k, plain(v, type.item_type)) for k, v in value)
+    if pa.types.is_list(type):
+        return [plain(v, type.value_type) for v in value]
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC).isoformat()
+    return "nan" if isinstance(value, float) and math.isnan(value) else value
+
+
+def rows(table, name):
+    found = [[(f.name, plain(row[f.name], f.type)) for f in table.schema] for row in table.to_pylist()]
+    if name == "metadata_log_entries":
+        # The name of the newest file is that by which each of us reached it.
+        found = [[(n, PurePosixPath(v).name if n == "file" else v) for n, v in row] for row in found]
+    return sorted(found, key=repr)
+
+
+def compared(reference, name, **at):
+    """Every metadata table of `ice.n.<name>`; those that travel in time at each snapshot."""
+    table = bh.open(str(reference.root / "n" / name), **at)
+    for metadata_table in NAMES:
+        mine = table.inspect.to_arrow(metadata_table)
+        mine.validate(full=True)
+        theirs = reference.rows(f"SELECT * FROM ice.n.{name}.{metadata_table}")
+        assert [(f.name, kind(f.type)) for f in mine.schema] == [(f.name, kind(f.type)) for f in theirs.schema], (
+            metadata_table
+        )
+        assert rows(mine, metadata_table) == rows(theirs, metadata_table), metadata_table
+
+
+PROPERTIES = (
+    "'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', 'write.merge.mode'='merge-on-read'"
+)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_partitioned_and_evolved(reference, version):
+    name, t = f"evolved{version}", f"ice.n.evolved{version}"
+    reference.sql(
+        f"CREATE TABLE {t} ({TYPES}) USING iceberg PARTITIONED BY (`p.q`, days(ts), truncate(2, bin), d) "
+        f"TBLPROPERTIES ('format-version'='{version}', {PROPERTIES})",
+        f"INSERT INTO {t} VALUES {ROWS}",
+        f"INSERT INTO {t} VALUES {ROWS}",
+        f"DELETE FROM {t} WHERE id = 2",
+        f"ALTER TABLE {t} REPLACE PARTITION FIELD ts_day WITH hours(ts)",
+        f"ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id) AS four",
+        f"ALTER TABLE {t} ALTER COLUMN id TYPE bigint",
+        f"INSERT INTO {t} VALUES {ROWS}",
+        f"UPDATE {t} SET b = NOT b WHERE id = 1",
+        f"ALTER TABLE {t} CREATE TAG then RETAIN 3 DAYS",
+        f"ALTER TABLE {t} CREATE BRANCH side RETAIN 4 DAYS WITH SNAPSHOT RETENTION 2 SNAPSHOTS 1 DAYS",
+        f"INSERT INTO {t}.branch_side VALUES {ROWS}",
+    )  # fmt: skip
+    compared(reference, name)
+
+
+def test_without_partitions(reference):
+    t = "ice.n.plain"
+    reference.sql(f"CREATE TABLE {t} ({TYPES}) USING iceberg TBLPROPERTIES ('format-version'='2', {PROPERTIES})")
+    compared(reference, "plain")
+    reference.sql(
+        f"INSERT INTO {t} VALUES {ROWS}",
+        f"INSERT INTO {t} SELECT * FROM {t} WHERE id <> 1",
+        f"DELETE FROM {t} WHERE id = 3",
+        "CALL ice.system.rewrite_manifests('n.plain')",
+    )
+    compared(reference, "plain")
