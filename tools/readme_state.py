@@ -23,16 +23,18 @@ OPERATIONS = {
     "append": "append", "overwrite": "overwrite, also only of the rows that match a condition", "delete": "delete",
     "add_column": "add columns", "set_properties": "set properties", "update": "update", "merge": "merge",
     "upsert": "upsert", "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
-    "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",
+    "optimize": "compaction", "vacuum": "vacuum", "restore": "restore", "widen_column": "widen columns",
+    "set_name": "name the table", "set_comment": "comments",
 }  # fmt: skip
-_OF_DELTA = ("vacuum", "restore")
+_OF_DELTA = ("vacuum", "restore", "set_name", "set_comment")
+_WIDENED = "widen_column"
 _MAPPED = ("rename_column", "drop_column")
 _DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}
 
 
 def state() -> str:
     """The section between the markers."""
-    there = [words for name, words in OPERATIONS.items() if name not in (*_OF_DELTA, *_MAPPED)]
+    there = [words for name, words in OPERATIONS.items() if name not in (*_OF_DELTA, *_MAPPED, _WIDENED)]
     delta_only = [OPERATIONS[name] for name in _OF_DELTA]
     mapped = [OPERATIONS[name] for name in _MAPPED]
     formats = {name: registry.load(name) for name in ("delta", "iceberg", "lance")}
@@ -43,6 +45,7 @@ def state() -> str:
         ("metadata tables", "files, data_files, history, snapshots, partitions, position_deletes",
          f"the {len(inspection.NAMES)} of the reference", "as for Delta, and refs"),
         (", ".join(mapped), "where `delta.columnMapping.mode` is name or id", "no", "no"),
+        (OPERATIONS[_WIDENED], "where `delta.enableTypeWidening` is true", "yes", "no"),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),
         ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),
@@ -61,7 +64,7 @@ def state() -> str:
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
     lines += [
         "",
-        "Not offered yet, for any format: translation between formats, variant columns in tables, catalogs.",
+        "Not offered yet, for any format: translation between formats, catalogs.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -150,6 +150,7 @@ def test_columns_are_renamed_and_dropped_where_files_do_not_have_their_names(uri
 WORDS = {
     "update": "update", "merge": "merge", "rename_column": "rename columns", "drop_column": "drop columns",
     "changes": "change feed", "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",
+    "widen_column": "widen columns",
 }  # fmt: skip
 
 

@@ -210,9 +210,6 @@ def test_features_by_name(raw, delta):
         opened(["zap"], ["zap", "appendOnly"])
     for name in (
         "catalogManaged",
-        "variantType",
-        "typeWidening",
-        "variantShredding",
         "geospatial",
         "collations-preview",
     ):

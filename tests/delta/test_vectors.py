@@ -273,10 +273,10 @@ def test_protocols_above_ours(raw, delta):
             {
                 "minReaderVersion": 3,
                 "minWriterVersion": 7,
-                "readerFeatures": ["variantType"],
-                "writerFeatures": ["variantType"],
+                "readerFeatures": ["catalogManaged"],
+                "writerFeatures": ["catalogManaged"],
             },
-            "variantType",
+            "catalogManaged",
         ),
     ):
         table = raw()
@@ -329,8 +329,8 @@ def test_properties_that_ask_for_features_are_refused(tmp_path):
         with pytest.raises(UnsupportedFeatureError, match=key):
             bh.create(path, pa.schema([("x", pa.int64())]), properties={key: value})
     bh.create(path, pa.schema([("x", pa.int64())]), properties={"delta.enableDeletionVectors": "false", "own": "1"})
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableTypeWidening"):
-        bh.open(path).set_properties({"delta.enableTypeWidening": "true"})
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableIcebergCompatV2"):
+        bh.open(path).set_properties({"delta.enableIcebergCompatV2": "true"})
     assert bh.open(path).version == 0
 
 

@@ -10,6 +10,7 @@ import pytest
 from reference_spark import Release, started
 
 import boathouse as bh
+from boathouse import variant
 from boathouse.errors import UnsupportedFeatureError
 
 pytestmark = pytest.mark.slow
@@ -312,3 +313,87 @@ def test_delta_spark_reads_checkpoints_of_ours(reference, place, nasty, form):
         bh.open(path, allow_mixed_writers=True).append(nasty.delta(start=100 * i))
     agree()
     assert None not in bh.open(path).files().column("rows").to_pylist()
+
+
+@pytest.mark.parametrize(
+    "properties", [{}, {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}]
+)
+def test_delta_spark_goes_on_with_our_widened_columns(reference, place, properties):
+    """Types that we changed and that it changed, in files of every age; and what it says of the record."""
+    _, path = place
+    t = f"delta.`{path}`"
+    given = {"delta.enableTypeWidening": "true", "delta.feature.timestampNtz": "supported", **properties}
+    kinds = {"b": pa.int8(), "i": pa.int32(), "l": pa.int64(), "f": pa.float32(), "d": pa.decimal128(5, 2)}
+    rows = {n: pa.array([1, 2, None] if n != "d" else ["1.25", "-2.5", None]).cast(k) for n, k in kinds.items()}
+    nested = pa.array([{"l": [{"m": [(1, 1)]}]}, None, {"l": []}], pa.struct([
+        ("l", pa.list_(pa.struct([("m", pa.map_(pa.int16(), pa.int32()))]))),
+    ]))  # fmt: skip
+    days = pa.array([0, -1, None], pa.int32()).cast(pa.date32())
+    narrow = pa.table({"id": [1, 2, 3], "p": pa.array([1, 1, 2], pa.int32()), **rows, "day": days, "n": nested})
+    bh.write(narrow, path, format="delta", properties=given, partition_by=["p"])
+    table = bh.open(path)
+    for name, type in (
+        ("b", "smallint"), ("i", "bigint"), ("l", "decimal(20,0)"), ("f", "double"), ("d", "decimal(9,4)"),
+        ("p", "bigint"), ("day", "timestamp_ntz"), ("n.l.element.m.key", "int"), ("n.l.element.m.value", "bigint"),
+    ):  # fmt: skip
+        table.widen_column(name, type)
+
+    def agree():
+        mine = bh.open(path).to_arrow()
+        theirs = reference.rows(f"SELECT * FROM {t}").select(mine.column_names)
+        assert sorted(mine.to_pylist(), key=str) == sorted(theirs.to_pylist(), key=str)
+        return mine.num_rows
+
+    assert agree() == 3
+    for where in ("i = 2", "l = 1", "d < 0", "day < TIMESTAMP_NTZ'1970-01-01 00:00:00'", "p = 1 AND b = 1"):
+        assert (
+            reference.rows(f"SELECT id FROM {t} WHERE {where}").num_rows == bh.open(path).scan(where=where).count() == 1
+        )
+    reference.sql(
+        f"ALTER TABLE {t} ALTER COLUMN b TYPE double",
+        f"ALTER TABLE {t} ALTER COLUMN n.l.element.m.value TYPE decimal(22, 1)",
+        f"INSERT INTO {t} (id, p, b, i, f) VALUES (4, 5000000000, 0.1D, 5000000000, 0.1D)",
+        f"UPDATE {t} SET d = 99999.9999 WHERE id = 1",
+    )
+    assert agree() == 4
+    table = bh.open(path, allow_mixed_writers=True)
+    table.delete("b = 0.1D")
+    table.append(pa.table({"id": [9], "d": pa.array(["1.5"]).cast(pa.decimal128(38, 4))}), merge_schema=True)
+    assert agree() == 4
+    reference.sql(f"OPTIMIZE {t}")
+    assert agree() == 4
+
+
+def test_delta_spark_goes_on_with_our_variants(reference, place):
+    _, path = place
+    t = f"delta.`{path}`"
+    texts = ['{"a":1,"b":["x"]}', "null", None, '"text"']
+    pair = pa.field("v", variant.from_json(pa.array(["1"])).type, metadata={b"boathouse:type": b"variant"})
+    rows = pa.table([[1, 2, 3, 4], variant.from_json(pa.array(texts))], schema=pa.schema([("id", pa.int64()), pair]))
+    bh.write(rows, path, format="delta", properties={"delta.enableDeletionVectors": "true"})
+    bh.open(path).delete("id = 2")
+
+    def agree(wanted):
+        theirs = reference.rows(f"SELECT id, to_json(v) AS v FROM {t}").to_pylist()
+        mine = bh.open(path).to_arrow()
+        assert {r["id"]: r["v"] for r in theirs} == wanted
+        assert dict(zip(mine.column("id").to_pylist(), variant.to_json(mine.column("v")).to_pylist())) == wanted
+
+    agree({1: texts[0], 3: None, 4: texts[3]})
+    reference.sql(
+        f"INSERT INTO {t} SELECT 5, parse_json('[1,2]')",
+        f"UPDATE {t} SET v = parse_json('{{}}') WHERE variant_get(v, '$.a', 'int') = 1",
+    )
+    agree({1: "{}", 3: None, 4: texts[3], 5: "[1,2]"})
+    bh.open(path, allow_mixed_writers=True).append(rows.slice(0, 1).set_column(0, "id", pa.array([6])))
+    agree({1: "{}", 3: None, 4: texts[3], 5: "[1,2]", 6: texts[0]})
+
+
+def test_delta_spark_refuses_the_names_that_we_refuse(reference, place):
+    _, path = place
+    for i, character in enumerate(" ,;{}()\n\t="):
+        t = f"delta.`{path}{i}`"
+        said = reference.error(f"CREATE TABLE {t} (`a{character}b` int) USING delta")
+        assert said is not None and "INVALID_CHARACTERS" in said, character
+        said = reference.error(f"CREATE TABLE {t} (s struct<`a{character}b`: int>) USING delta")
+        assert said is not None and "INVALID_CHARACTERS" in said, character

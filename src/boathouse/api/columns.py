@@ -1,4 +1,4 @@
-"""The methods of a table that add, rename and drop columns."""
+"""The methods of a table that add, rename, drop and widen columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from boathouse.api.engines import LOCAL
 from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.add_columns import AddColumns
-from boathouse.ops.alter_columns import ColumnDropped, ColumnRenamed
+from boathouse.ops.alter_columns import ColumnDropped, ColumnRenamed, ColumnWidened
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.types import DataType
@@ -36,10 +36,7 @@ class Columns(Part):
         Raises InvalidArgumentError for a name that exists, UnsupportedFeatureError, CommitConflictError.
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
-        found = parse_type(type) if isinstance(type, str) else type
-        if not isinstance(found, DataType):
-            raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
-        return self._run(LOCAL, AddColumns(((_named(name), found),)), options)
+        return self._run(LOCAL, AddColumns(((_named(name), _typed(type)),)), options)
 
     @located
     def rename_column(
@@ -79,6 +76,34 @@ class Columns(Part):
         `rename_column` raises.
         """
         return self._run(LOCAL, ColumnDropped(_named(name)), WriteOptions.of(message, metadata, txn, dry_run))
+
+    @located
+    def widen_column(
+        self,
+        name: str,
+        type: Any,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Gives a column, a field of a struct, or a part of a list or map (`l.element`, `m.key`, `m.value`) a wider
+        type, without rewriting files. `type` is Spark SQL text or a DataType.
+
+        Raises ColumnNotFoundError, InvalidArgumentError if a constraint names the column, UnsupportedFeatureError for a
+        type that the format does not widen to and for a Delta table without `delta.enableTypeWidening`,
+        CommitConflictError.
+        """
+        options = WriteOptions.of(message, metadata, txn, dry_run)
+        return self._run(LOCAL, ColumnWidened(_named(name), _typed(type)), options)
+
+
+def _typed(type: object) -> DataType:
+    found = parse_type(type) if isinstance(type, str) else type
+    if not isinstance(found, DataType):
+        raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
+    return found
 
 
 def _named(name: object) -> str:

@@ -73,7 +73,8 @@ class DeltaTable(DeltaSnapshot):
 
         spec, conditions = self.partitioning.current, write.conditions(self)
         context = write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
-        options = {**context.options, "clustered": domains.clustering(self)}
+        shred = write.shreds_variants(self)
+        options = {**context.options, "clustered": domains.clustering(self), "shred": shred}
         context = replace(context, options=options, computed=computed.computed(self))
         return change_data.recording(context) if change_data.is_recorded(self) else context
 
@@ -222,6 +223,7 @@ class DeltaFormat:
     def create(self, context: TableContext, create: CreateTable) -> NewDelta:
         from boathouse.delta import write
 
+        create = write.profiled(create, context.location.uri)
         schema, spec = write.create(context.location.uri, create)
         return NewDelta(context, schema, spec, create)
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from boathouse.bits import entropy
-from boathouse.delta.schema import field_json
+from boathouse.delta.schema import field_json, type_json
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.identifiers import quote
 from boathouse.table.change import (
@@ -20,6 +20,7 @@ from boathouse.table.change import (
     RenameColumn,
     RestoreTo,
     SetProperties,
+    SetType,
 )
 from boathouse.types import Field
 
@@ -126,6 +127,10 @@ def _altered(change: Change, parameters: Action) -> tuple[str, Action]:
     if renamed is not None:
         before, after = _spelled(renamed.path), _spelled((*renamed.path[:-1], renamed.name))
         return "RENAME COLUMN", {**parameters, "oldColumnPath": before, "newColumnPath": after}
+    retyped = change.edit(SetType)
+    if retyped is not None:
+        column = {"column": _spelled(retyped.path), "type": type_json(retyped.type, _spelled(retyped.path))}
+        return "CHANGE COLUMN", {**parameters, "column": json.dumps(column)}
     return "DROP COLUMNS", {**parameters, "columns": json.dumps([_spelled(e.path) for e in change.all(DropColumn)])}
 
 

@@ -13,15 +13,18 @@ from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.partition_values import physical as to_physical
 from boathouse.delta.partition_values import physical_array, text_of
-from boathouse.delta.schema import is_mapped, physical_name
+from boathouse.delta.schema import is_mapped, physical_name, physical_path
 from boathouse.delta.stats_json import StatsTexts
 from boathouse.parquet.schema import Dialect, to_parquet_schema
-from boathouse.parquet.stats import schema_leaves
+from boathouse.parquet.shredded import Shredding
+from boathouse.parquet.stats import leaf_array, schema_leaves
 from boathouse.parquet.write import CODEC, Layout, ParquetOptions, ParquetWriter
 from boathouse.parquet.written import FileLeaves, FileStats, LeafColumn, StatsCollector, struct_of
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import DATA_FILE, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
-from boathouse.types import PartitionField, PartitionSpec, Schema
+from boathouse.types import PartitionField, PartitionSpec, Schema, VariantType
+from boathouse.variant.shredding.choose import choose
+from boathouse.variant.shredding.schema import ShreddingSchema
 
 WRITTEN: Final = pa.struct(
     [
@@ -33,8 +36,9 @@ WRITTEN: Final = pa.struct(
 )
 """`native` of OUTCOMES: the parts of the add action that only the writer of the file knows."""
 
-_DIALECT: Final = Dialect(physical_name)
-"""Only fields of tables with column mapping have an id or a name of their own."""
+_DIALECT: Final = Dialect(physical_name, annotate_variants=False)
+"""Only fields of tables with column mapping have an id or a name of their own. A variant is a plain struct, as the
+protocol has it: readers of Spark 4.0 fail at the annotation."""
 _RANDOM: Final = 2
 """The length of the folder names that spread the files of a mapped table, as the reference does."""
 _SUFFIX: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "lz4": ".lz4", "brotli": ".br"}
@@ -77,13 +81,32 @@ class DeltaFiles:
         self.indices = [i for i, f in enumerate(context.schema) if f.name not in self.names]
         self.codec = str(context.options.get("codec", CODEC))
         self.options = ParquetOptions(compression=self.codec)
-        self.layout = Layout.of(to_parquet_schema(self.data, _DIALECT))
+        self._plain = Layout.of(to_parquet_schema(self.data, _DIALECT))
+        self._layout: Layout | None = None
         self.leaves = FileLeaves(self.data)
+        self._variants = [leaf for leaf in self.leaves.leaves if isinstance(leaf.field.type, VariantType)]
         self._texts = StatsTexts(self.data, context.options)
         self._schema = outcomes(context)
 
     def open(self, partition: Mapping[int, object]) -> DeltaFileWriter:
         return DeltaFileWriter(self, partition)
+
+    def layout(self, first: pa.RecordBatch | None) -> Layout:
+        """The layout of all files, in which variants are shredded by what the first rows hold, if the table wants
+        it."""
+        if self._layout is None:
+            by = self._shredding(first) if first is not None and self.context.options.get("shred") else {}
+            self._layout = Layout.of(self._plain.schema, by) if by else self._plain
+        return self._layout
+
+    def _shredding(self, rows: pa.RecordBatch) -> Shredding:
+        """A schema for each variant, by its path in the files."""
+        found: dict[tuple[str, ...], ShreddingSchema] = {}
+        for leaf in self._variants:
+            schema = choose(leaf_array(rows, leaf.steps), widen=True)
+            if schema.is_shredded:
+                found[physical_path(self.data, leaf.path)] = schema
+        return found
 
     def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
         rows = [c.rows for c in closed]
@@ -137,23 +160,30 @@ class DeltaFileWriter:
         self._texts = tuple(text_of(v, f.type) for v, f in zip(self._values, files.fields))
         self._path = _path(files, self._texts)
         self._stats = StatsCollector(files.leaves)
-        context = files.context
-        self._writer = ParquetWriter(context.files, f"{context.directory}/{self._path}", files.layout, files.options)
+        self._writer: ParquetWriter | None = None
 
     @property
     def bytes_written(self) -> int:
-        return self._writer.bytes_written
+        return 0 if self._writer is None else self._writer.bytes_written
+
+    def _opened(self, first: pa.RecordBatch | None) -> ParquetWriter:
+        if self._writer is None:
+            files = self._files
+            uri = f"{files.context.directory}/{self._path}"
+            self._writer = ParquetWriter(files.context.files, uri, files.layout(first), files.options, widen=True)
+        return self._writer
 
     def write(self, batch: pa.RecordBatch) -> None:
         rows = batch.select(self._files.indices)
         self._stats.update(rows)
-        self._writer.write(rows)
+        self._opened(rows).write(rows)
 
     def abort(self) -> None:
-        self._writer.abort()
+        if self._writer is not None:
+            self._writer.abort()
 
     def close(self) -> _Closed:
-        summary = self._writer.close()
+        summary = self._opened(None).close()
         stats = self._stats.taken(summary.metadata)
         now = entropy.current().now_ms()
         return _Closed(summary.uri, self._path, self._values, self._texts, summary.size, summary.rows, now, stats)

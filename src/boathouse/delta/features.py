@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from boathouse.delta.actions import LISTS_READER, LISTS_WRITER, MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.types import Schema
+from boathouse.types import DataType, Schema, VariantType
 from boathouse.types.data_types import TIMESTAMP_NTZ
 
 CONSTRAINT: Final = "delta.constraints."
 """What the properties that are CHECK constraints begin with."""
 V2_POLICY: Final = "delta.checkpointPolicy"
 
+V = TypeVar("V")
 Active = Callable[[Metadata], bool]
 MAX_READER: Final = LISTS_READER
 MAX_WRITER: Final = LISTS_WRITER
@@ -71,21 +72,33 @@ _TABLE: Final = (
     Feature("icebergCompatV2", False, True, False),
     Feature("checkpointProtection", False, True, True),
     Feature("catalogManaged", True, False, False),
-    Feature("typeWidening", True, False, False),
-    Feature("typeWidening-preview", True, False, False),
-    Feature("variantType", True, False, False),
-    Feature("variantType-preview", True, False, False),
-    Feature("variantShredding", True, False, False),
-    Feature("variantShredding-preview", True, False, False),
+    Feature("typeWidening", True, True, True),
+    Feature("typeWidening-preview", True, True, True),
+    Feature("variantType", True, True, True),
+    Feature("variantType-preview", True, True, True),
+    Feature("variantShredding", True, True, True),
+    Feature("variantShredding-preview", True, True, True),
 )
 FEATURES: Final[Mapping[str, Feature]] = {f.name: f for f in _TABLE}
 _TURNED_ON_BY: Final = {
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.enableChangeDataFeed": "changeDataFeed",
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
+    "delta.enableTypeWidening": "typeWidening",
+    "delta.enableVariantShredding": "variantShredding",
 }
 """The property that, if true, needs a feature."""
+_NEEDS: Final = {
+    "rowTracking": "domainMetadata",
+    "clustering": "domainMetadata",
+    "variantShredding": "variantType",
+}
+"""The feature that another one needs."""
 _ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz"}
+
+
+ASKED: Final = "delta.feature."
+"""A property that begins so adds the feature of that name; it is not stored (as the reference does it)."""
 
 
 def known(name: str) -> Feature | None:
@@ -153,23 +166,47 @@ def supports(protocol: Protocol, name: str) -> bool:
     return name in {_ALIASES.get(n, n) for n in (*writer_features(protocol), *protocol.reader_features)}
 
 
+def type_feature(type: DataType) -> str | None:
+    """The feature that a table needs for a column of the type."""
+    if type == TIMESTAMP_NTZ:
+        return "timestampNtz"
+    return "variantType" if isinstance(type, VariantType) else None
+
+
+def asked_by_name(properties: Mapping[str, object]) -> list[str]:
+    """The features that properties name, as the protocol spells them; unknown names are left out."""
+    names = {name.lower(): name for name in FEATURES}
+    wanted = (key[len(ASKED) :].lower() for key, value in properties.items() if key.startswith(ASKED) and value)
+    return [names[name] for name in wanted if name in names]
+
+
+def without_names(properties: Mapping[str, V]) -> dict[str, V]:
+    """The properties that are stored."""
+    return {k: v for k, v in properties.items() if not k.startswith(ASKED)}
+
+
 def lowest_protocol(schema: Schema, properties: Mapping[str, object] = {}) -> dict[str, Any]:
     """The lowest protocol action that supports a new table with this schema and these properties."""
-    needed = ["timestampNtz"] if any(f.type == TIMESTAMP_NTZ for _, f in schema.walk()) else []
-    needed += _asked_for({k: text_of(v) for k, v in properties.items()})
+    of_types = (type_feature(f.type) for _, f in schema.walk())
+    asked = [*asked_by_name(properties), *_asked_for({k: text_of(v) for k, v in properties.items()})]
     lowest = Protocol(1, 2)
+    needed = [n for n in _closed([*(n for n in of_types if n), *asked]) if not supports(lowest, n)]
     return _raised(lowest, needed) if needed else {"minReaderVersion": 1, "minWriterVersion": 2}
 
 
-def upgraded(protocol: Protocol, metadata: Metadata, other: Protocol | None = None) -> dict[str, Any] | None:
-    """The protocol action that the properties of `metadata` need in addition; None if they need none.
+def upgraded(
+    protocol: Protocol, metadata: Metadata, other: Protocol | None = None, asked: Iterable[str] = ()
+) -> dict[str, Any] | None:
+    """The protocol action that the properties of `metadata` need in addition, with the features `asked`; None if it
+    stays.
 
-    It also supports every feature of `other`, all of which are known.
+    It also supports every feature of `other`, all of which are known. A feature is not added where its preview is
+    there: that would lock out readers that know the preview only.
     """
     more = [] if other is None else [*writer_features(other), *other.reader_features]
-    asked = _asked_for(metadata.configuration, metadata.mappable)
-    wanted = dict.fromkeys([*asked, *(_ALIASES.get(n, n) for n in more)])
-    needed = [name for name in wanted if not supports(protocol, name)]
+    turned_on = _asked_for(metadata.configuration, metadata.mappable)
+    wanted = _closed([*turned_on, *asked, *(_ALIASES.get(n, n) for n in more)])
+    needed = [n for n in wanted if not (supports(protocol, n) or supports(protocol, f"{n}-preview"))]
     return _raised(protocol, needed) if needed or protocol.has_no_lists else None
 
 
@@ -191,6 +228,16 @@ def _asked_for(properties: Mapping[str, str], mappable: bool = True) -> list[str
     if mappable and properties.get(MAPPING_MODE, "none").strip().lower() != "none":
         found.append("columnMapping")
     return [*found, "checkConstraints"] if any(key.startswith(CONSTRAINT) for key in properties) else found
+
+
+def _closed(names: Iterable[str]) -> list[str]:
+    """The features and those that they need."""
+    found = list(dict.fromkeys(names))
+    return list(dict.fromkeys([*found, *(_NEEDS[n] for name in found if (n := _stable(name)) in _NEEDS)]))
+
+
+def _stable(name: str) -> str:
+    return name.removesuffix("-preview")
 
 
 def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from boathouse.bits.text import json_value
@@ -104,19 +104,24 @@ def _structs(type: DataType, path: str) -> Iterator[tuple[StructType, str]]:
 
 def without_mapping(schema: Schema) -> Schema:
     """The schema of a table without column mapping: names and ids left behind by a former mapping are ignored."""
-    return Schema(tuple(_unmapped(f) for f in schema), schema.metadata)
+    return without_keys(schema, (PHYSICAL_NAME, FIELD_ID, NESTED_IDS))
 
 
-def _unmapped(f: Field) -> Field:
-    kept = {k: v for k, v in f.metadata.items() if k not in (PHYSICAL_NAME, FIELD_ID, NESTED_IDS)}
+def without_keys(schema: Schema, keys: Collection[str]) -> Schema:
+    """The schema without ids, and without these keys in the metadata of fields."""
+    return Schema(tuple(_without(f, keys) for f in schema), schema.metadata)
+
+
+def _without(f: Field, keys: Collection[str]) -> Field:
+    kept = {k: v for k, v in f.metadata.items() if k not in keys}
     type: DataType = f.type
     match type:
         case StructType(fields):
-            type = StructType(tuple(_unmapped(c) for c in fields))
+            type = StructType(tuple(_without(c, keys) for c in fields))
         case ListType(element):
-            type = ListType(_unmapped(element))
+            type = ListType(_without(element, keys))
         case MapType(key, value):
-            type = MapType(_unmapped(key), _unmapped(value))
+            type = MapType(_without(key, keys), _without(value, keys))
     return Field(f.name, type, f.nullable, None, f.doc, kept)
 
 
@@ -222,3 +227,13 @@ def physical_name(field: Field) -> str:
     """The name in files, statistics and partition values: the mapped one if there is one."""
     found = field.metadata.get(PHYSICAL_NAME)
     return found if isinstance(found, str) else field.name
+
+
+def physical_path(schema: Schema, path: Sequence[str]) -> tuple[str, ...]:
+    """The names of the fields on a path in files; lists and maps have `element`, `key` and `value`."""
+    fields, found, inside = schema.fields, [], True
+    for name in path:
+        f = next(f for f in fields if f.name == name)
+        found.append(physical_name(f) if inside else name)
+        fields, inside = children(f.type), isinstance(f.type, StructType)
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""Columns that are added, renamed and dropped in a schemaString: every other part of its JSON stays as it is."""
+"""Columns that are found, added, renamed and dropped in a schemaString: every other part of its JSON stays as it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boathouse.delta.schema import field_json, without_mapping
 from boathouse.delta.stats_json import column_names
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
-from boathouse.table.change import AddColumn, DropColumn, RenameColumn
+from boathouse.table.change import AddColumn, DropColumn, RenameColumn, SetComment
 from boathouse.types import Field, Schema
 
 _STATS_COLUMNS: Final = "delta.dataSkippingStatsColumns"
@@ -111,6 +111,47 @@ def _found(document: Any, path: Sequence[str], where: str) -> tuple[list[dict[st
     if found is None:
         raise InvalidArgumentError(f"there is no column `{'.'.join(path)}`", where=where)
     return fields, found
+
+
+def commented(raw: Raw, edit: SetComment, where: str) -> dict[str, Any]:
+    """The metaData with another comment of the table, or of a field. Raises InvalidArgumentError."""
+    if not edit.path:
+        return with_text(raw, "description", edit.comment)
+    document = json.loads(raw["schemaString"])
+    _, found = _found(document, edit.path, where)
+    found["metadata"] = with_text(found.get("metadata") or {}, "comment", edit.comment)
+    return _with_schema(raw, document)
+
+
+def with_text(document: Raw, key: str, text: str | None) -> dict[str, Any]:
+    """The document with a text; None removes it."""
+    kept = {k: v for k, v in document.items() if k != key}
+    return kept if text is None else {**kept, key: text}
+
+
+def nearest(document: Any, path: Path, where: str) -> tuple[dict[str, Any], Path]:
+    """The last field of a struct on a path, and the rest of the path: `element`, `key` and `value` below it.
+
+    Raises InvalidArgumentError for a path that leads nowhere.
+    """
+    held: dict[str, Any] | None = None
+    below: Path = ()
+    type: Any = document
+    for name in path:
+        match type:
+            case {"type": "struct", "fields": fields}:
+                held = next((f for f in fields if f["name"].lower() == name.lower()), None)
+                type, below = (None, ()) if held is None else (held["type"], ())
+            case {"type": "array"} if name == "element":
+                type, below = type["elementType"], (*below, name)
+            case {"type": "map"} if name in ("key", "value"):
+                type, below = type[f"{name}Type"], (*below, name)
+            case _:
+                held = None
+        if held is None:
+            raise InvalidArgumentError(f"there is no column `{'.'.join(path)}`", where=where)
+    assert held is not None
+    return held, below
 
 
 def _with_schema(raw: Raw, document: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
 from boathouse.delta.schema import physical_name
 from boathouse.delta.sizes import FEW, action_counts, checkpoint_counts
 from boathouse.delta.tail import Replayed, Tail, replay
+from boathouse.delta.type_changes import check_changes
 from boathouse.delta.version_checksum import VersionChecksum, compare
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Stores
@@ -158,7 +159,8 @@ class DeltaSnapshot:
             "checkpoint": checkpoint,
             "engineInfo": engine,
         }
-        return found
+        texts = {key: self.metadata.raw.get(key) for key in ("name", "description")}
+        return {k: v for k, v in texts.items() if v is not None} | found
 
 
 def partition_spec(schema: Schema, columns: Sequence[str]) -> PartitionSpec:
@@ -290,6 +292,7 @@ def _assemble_from(
     if metadata is None:
         raise CorruptTableError(f"no entry up to version {found.version} has a metaData action", where=where)
     meta = Metadata.parse(*metadata, maps_columns(parsed))
+    check_changes(parsed, meta)
     timestamp = _timestamp(log, listing, found, entries, meta)
     commit = listing.commits.get(found.version)
     checksum = found.version in listing.checksums

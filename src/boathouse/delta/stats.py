@@ -8,6 +8,7 @@ changed is inexact.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from boathouse.bits.text import json_value
 from boathouse.delta.partition_values import physical_array, timestamp_us
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats_json import NAN_COUNT
+from boathouse.delta.type_changes import was_float
 from boathouse.errors import CorruptTableError
 from boathouse.table.units import column_stats_type
 from boathouse.types import (
@@ -57,10 +59,12 @@ Bounds = tuple[Any, Any, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class StatsColumn:
-    """A leaf whose statistics are requested: its type, and its physical path in the JSON."""
+    """A leaf whose statistics are requested: its type, its physical path in the JSON, and whether it is a double that
+    was a float, so that bounds may be the rounded text of a float."""
 
     type: DataType
     path: tuple[str, ...]
+    was_float: bool = False
 
 
 def stats_column(schema: Schema, path: Sequence[str]) -> StatsColumn:
@@ -72,7 +76,7 @@ def stats_column(schema: Schema, path: Sequence[str]) -> StatsColumn:
             break
         found = Schema(found.type.fields).field(name)
         physical.append(physical_name(found))
-    return StatsColumn(found.type, tuple(physical))
+    return StatsColumn(found.type, tuple(physical), was_float(found))
 
 
 def row_counts(stats: pa.Array) -> pa.Array:
@@ -143,7 +147,7 @@ def document_of(text: str | None, exact: bool = False) -> dict[str, Any] | None:
 
 
 def _decode_column(documents: Sequence[dict[str, Any] | None], column: StatsColumn) -> pa.StructArray:
-    reader = _reader(column.type)
+    reader = _reader(column.type, column.was_float)
     lower, upper, lower_exact, upper_exact, nulls, nans, values = ([] for _ in range(7))
     for document in documents:
         document = document or {}
@@ -209,9 +213,10 @@ def has_bounds(type: DataType) -> bool:
     return _reader(type) is not None
 
 
-def raw_bound(value: Any, type: DataType, upper: bool) -> Any:
+def raw_bound(value: Any, column: StatsColumn, upper: bool) -> Any:
     """A bound of the JSON as stored in a struct: instants are not widened, as the reader of the struct does that."""
-    reader = _reader(type)
+    type = column.type
+    reader = _reader(type, column.was_float)
     if reader is None or value is None:
         return None
     found = _read(reader, value, upper)[0]
@@ -227,12 +232,12 @@ Reader = Callable[[Any, bool], tuple[Any, bool]]
 """(JSON value, is it the upper bound) -> physical value and whether it is attained; raises ValueError."""
 
 
-def _reader(type: DataType) -> Reader | None:
+def _reader(type: DataType, was_float: bool = False) -> Reader | None:
     match type:
         case IntegerType(bits):
             return lambda value, _: (_integer(value, bits), True)
         case FloatType():
-            return _float
+            return _float_or_double if was_float else _float
         case DecimalType(precision, scale):
             return lambda value, upper: _decimal(value, upper, precision, scale)
         case StringType():
@@ -258,6 +263,22 @@ def _float(value: Any, upper: bool) -> tuple[float | None, bool]:
     found = float(value)
     # Writers that order NaN below numbers, or leave it out, write the same bounds: a NaN bound is meaningless.
     return (None, False) if found != found else (found, True)
+
+
+def _float_or_double(value: Any, upper: bool) -> tuple[float | None, bool]:
+    """The bound of a column whose older files have floats: `3.4` is then the float next to 3.4."""
+    found, _ = _float(value, upper)
+    if found is None:
+        return None, False
+    near = rounded_to_float(found)
+    return (max if upper else min)(found, near), near == found
+
+
+def rounded_to_float(value: float) -> float:
+    """The 32-bit float nearest to a number; the number itself if it is beyond them."""
+    with np.errstate(over="ignore"):
+        near = float(np.float32(value))
+    return near if math.isfinite(near) else value
 
 
 def _string(value: Any, upper: bool) -> tuple[str | None, bool]:

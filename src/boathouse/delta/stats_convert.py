@@ -28,6 +28,7 @@ from boathouse.delta.stats import (
 )
 from boathouse.delta.stats_json import NAN_COUNT, Raw, dump_stats, json_bound, put
 from boathouse.delta.stats_parsed import HIGH, LOW, NULLS, PARSED, ROWS, TIGHT, cast_or_null, member, overlaid
+from boathouse.delta.type_changes import was_float
 from boathouse.types import DataType, DecimalType, Field, Schema, StructType
 
 Found = tuple[str, tuple[str, ...]]
@@ -47,7 +48,7 @@ def _below(above: tuple[str, ...], f: Field) -> Iterator[StatsColumn]:
         for child in f.type:
             yield from _below(path, child)
     else:
-        yield StatsColumn(f.type, path)
+        yield StatsColumn(f.type, path, was_float(f))
 
 
 def found_in(batches: Iterable[pa.RecordBatch]) -> set[Found]:
@@ -131,9 +132,7 @@ class _Forms:
     def of(self, kind: str, column: StatsColumn) -> pa.Array:
         if kind in (NULLS, NAN_COUNT):
             return self.leaf((kind, *column.path), pa.int64(), lambda d: natural(value_at(d.get(kind), column.path)))
-        values = [
-            raw_bound(value_at((d or {}).get(kind), column.path), column.type, kind == HIGH) for d in self.documents
-        ]
+        values = [raw_bound(value_at((d or {}).get(kind), column.path), column, kind == HIGH) for d in self.documents]
         return self._with_parsed((kind, *column.path), physical_array(values, column.type))
 
     def leaf(self, path: tuple[str, ...], type: pa.DataType, value: Any) -> pa.Array:

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.delta.stats import STRING_PREFIX, StatsColumn, decimal_bound
+from boathouse.delta.stats import STRING_PREFIX, StatsColumn, decimal_bound, rounded_to_float
 from boathouse.delta.stats_json import NAN_COUNT
+from boathouse.errors import SchemaMismatchError
+from boathouse.parquet.convert import leaf_cast
 from boathouse.table.units import column_stats_type
 from boathouse.types import (
     BooleanType,
@@ -72,7 +74,7 @@ def _column(parsed: pa.Array, column: StatsColumn) -> pa.StructArray:
     bounds, exact = [], []
     for kind, upper in ((LOW, False), (HIGH, True)):
         found = member(parsed, kind, *column.path)
-        values, sure = _bound(found, column.type, upper) if found is not None else _unknown(column.type, count)
+        values, sure = _bound(found, column, upper) if found is not None else _unknown(column.type, count)
         bounds.append(values)
         sure = sure if wide is None else pc.and_(sure, pc.invert(wide))
         exact.append(pc.if_else(pc.is_valid(values), sure, pa.scalar(None, pa.bool_())))
@@ -105,16 +107,23 @@ def _unknown(type: DataType, count: int) -> tuple[pa.Array, pa.Array]:
     return pa.nulls(count, to_arrow_type(type)), pa.nulls(count, pa.bool_())
 
 
-def _bound(found: pa.Array, type: DataType, upper: bool) -> tuple[pa.Array, pa.Array]:
+def _bound(found: pa.Array, column: StatsColumn, upper: bool) -> tuple[pa.Array, pa.Array]:
     """Bounds in the table's type, and which are attained."""
+    type = column.type
     target = to_arrow_type(type)
     kinds = (found.type, target)
+    if _is_narrower(found.type, type):
+        values = _widened(found, target)
+        return values, pc.is_valid(values)
     if isinstance(type, _PLAIN) and (all(map(pa.types.is_integer, kinds)) or found.type == target):
         values = cast_or_null(found, target)
         return values, pc.is_valid(values)
     if isinstance(type, FloatType) and all(map(pa.types.is_floating, kinds)):
         values = cast_or_null(found, target)
         values = pc.if_else(pc.fill_null(pc.is_nan(values), False), pa.scalar(None, target), values)
+        if column.was_float and found.type == target:
+            near = pa.array([None if v is None else rounded_to_float(v) for v in values.to_pylist()], target)
+            return (pc.max_element_wise if upper else pc.min_element_wise)(values, near), pc.equal(values, near)
         return values, pc.is_valid(values)
     if isinstance(type, StringType) and found.type in (pa.string(), pa.large_string()):
         values = cast_or_null(found, target)
@@ -125,6 +134,22 @@ def _bound(found: pa.Array, type: DataType, upper: bool) -> tuple[pa.Array, pa.A
         pairs = [decimal_bound(v, upper, type) for v in found.to_pylist()]
         return pa.array([v for v, _ in pairs], target), pa.array([e for _, e in pairs], pa.bool_())
     return _unknown(type, len(found))
+
+
+def _is_narrower(stored: pa.DataType, type: DataType) -> bool:
+    """Whether the struct was written before the column became one of another kind."""
+    if pa.types.is_integer(stored):
+        return isinstance(type, FloatType | DecimalType)
+    return pa.types.is_date(stored) and isinstance(type, TimestampType) and not type.utc
+
+
+def _widened(found: pa.Array, target: pa.DataType) -> pa.Array:
+    """The bounds as the values of files are converted; if that is not possible, all are unknown."""
+    try:
+        convert = leaf_cast(found.type, target)
+        return found if convert is None else convert(found)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, SchemaMismatchError):
+        return pa.nulls(len(found), target)
 
 
 def _instants(found: pa.Array, target: pa.DataType, upper: bool) -> tuple[pa.Array, pa.Array]:

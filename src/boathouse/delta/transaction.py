@@ -20,23 +20,25 @@ from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit_times import next_time, records_times, with_enablement
 from boathouse.delta.domains import check_clustering, preserved, with_row_ids
 from boathouse.delta.entries import read_entry
-from boathouse.delta.features import CONSTRAINT, lowest_protocol, supports, upgraded
+from boathouse.delta.features import CONSTRAINT, asked_by_name, lowest_protocol, supports, upgraded, without_names
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
+from boathouse.delta.names import check_characters, check_names
 from boathouse.delta.restore import restored_metadata
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
-from boathouse.delta.schema_edits import dropped, renamed, with_column
+from boathouse.delta.schema_edits import commented, dropped, renamed, with_column, with_text
 from boathouse.delta.snapshot import DeltaSnapshot, S
 from boathouse.delta.vector_write import marked
 from boathouse.delta.version_checksum import after, checksum_of, first_checksum
 from boathouse.delta.version_checksum import write as write_checksum
+from boathouse.delta.widening import widened
 from boathouse.delta.write import (
-    check_names,
     check_properties,
     check_replaced,
     check_storage,
     check_types,
     new_metadata,
+    profiled,
     writable,
 )
 from boathouse.delta.write import create as new_table
@@ -63,8 +65,10 @@ from boathouse.table.change import (
     ReplaceSchema,
     RestoreTo,
     SchemaEdit,
+    SetComment,
     SetConstraint,
     SetDeletes,
+    SetName,
     SetProperties,
     SetTransaction,
     SetType,
@@ -72,7 +76,7 @@ from boathouse.table.change import (
 )
 from boathouse.table.context import TableContext
 from boathouse.table.version import TableVersion
-from boathouse.types import PartitionField, Schema
+from boathouse.types import Field, PartitionField, Schema
 
 Action = dict[str, Any]
 _EDITS: Final = (
@@ -87,6 +91,8 @@ _EDITS: Final = (
     RenameColumn,
     DropColumn,
     SetType,
+    SetComment,
+    SetName,
     SetProperties,
     SetConstraint,
     RestoreTo,
@@ -162,6 +168,7 @@ def _created(change: Change, now: int) -> list[Action]:
     create = change.edit(CreateTable)
     if not isinstance(create, CreateTable):
         raise TableNotFoundError("the table is gone", where=change.location.uri)
+    create = profiled(create, change.location.uri)
     schema, spec = new_table(change.location.uri, create)
     id = str(entropy.current().uuid4())
     metadata = new_metadata(id, without_mapping(schema), [f.name for f in spec], create.properties, change.location.uri)
@@ -179,20 +186,21 @@ def _recorded_time(actions: Sequence[Action], newest: DeltaSnapshot | None, now:
 def _metadata_actions(change: Change, newest: DeltaSnapshot, now: int) -> list[Action]:
     """The protocol, if features are missing in it, and the metaData, if it changes."""
     metadata = _edited(change.edits, newest)
+    asked = [name for e in change.all(SetProperties) for name in asked_by_name(e.properties)]
     if metadata is not None:
         time = next_time(now, newest.timestamp_ms)
         metadata = with_enablement(metadata, newest.metadata, newest.version + 1, time)
     restored = change.edit(RestoreTo)
-    if metadata is None and restored is None and not newest.protocol.has_no_lists:
+    if metadata is None and restored is None and not asked and not newest.protocol.has_no_lists:
         return []
     target = restored.target if restored is not None else newest
     assert isinstance(target, DeltaSnapshot)
-    asked = any(MAPPING_MODE in e.properties for e in change.all(SetProperties))
-    mappable = newest.metadata.mappable or target.metadata.mappable or asked
+    mapped = any(MAPPING_MODE in e.properties for e in change.all(SetProperties))
+    mappable = newest.metadata.mappable or target.metadata.mappable or mapped
     stated = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri, mappable)
     if stated.flag(FEED):
         check_feed(stated.schema, newest.location.uri)
-    protocol = upgraded(newest.protocol, stated, target.protocol)
+    protocol = upgraded(newest.protocol, stated, target.protocol, asked)
     found: list[Action] = [] if protocol is None else [{"protocol": protocol}]
     return found if metadata is None else [*found, {"metaData": metadata}]
 
@@ -219,12 +227,10 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
         case DropColumn():
             check_clustering(newest, edit.path)
             return dropped(newest.metadata, raw, edit)
-        case SetType(path):
-            raise UnsupportedFeatureError(
-                f"column `{'.'.join(path)}` cannot become {edit.type}: Delta's typeWidening is not offered",
-                where=newest.location.uri,
-                advice="cast the data to the table's type",
-            )
+        case SetType():
+            found = widened(newest.protocol, newest.metadata, raw, edit, newest.version + 1)
+            check_types(parse_schema(found["schemaString"], newest.location.uri), newest)
+            return found
         case SetConstraint():
             return _with_constraint(raw, edit, newest)
         case RestoreTo(target):
@@ -232,7 +238,11 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
             return restored_metadata(newest, target) or raw
         case SetProperties(properties):
             check_properties(properties, newest.location.uri)
-            return with_properties(raw, properties, newest.metadata)
+            return with_properties(raw, without_names(properties), newest.metadata)
+        case SetComment():
+            return commented(raw, edit, newest.location.uri)
+        case SetName(name):
+            return with_text(raw, "name", name)
     return raw
 
 
@@ -278,6 +288,8 @@ def _with_column(raw: Mapping[str, Any], edit: AddColumn, newest: DeltaSnapshot)
     found = with_column(raw, edit, where)
     if newest.metadata.column_mapping != "none":
         found = completed(found, raw)
+    else:
+        check_characters((Field(edit.name, edit.type),), where, "".join(f"{n}." for n in edit.parent))
     schema = Metadata.parse(found, where, newest.metadata.mappable).schema
     check_types(schema, newest)
     check_names(schema.fields, "", where)

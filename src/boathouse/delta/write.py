@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from boathouse.arrow.filesystem import data_files
@@ -16,9 +17,20 @@ from boathouse.delta.computed import generation
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
 from boathouse.delta.durations import DAY_MS
-from boathouse.delta.features import V2_POLICY, check_write, lowest_protocol, supports
+from boathouse.delta.features import (
+    ASKED,
+    FEATURES,
+    V2_POLICY,
+    asked_by_name,
+    check_write,
+    lowest_protocol,
+    supports,
+    type_feature,
+    without_names,
+)
 from boathouse.delta.log import LOG
-from boathouse.delta.schema import parse_schema, schema_json, without_mapping
+from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
+from boathouse.delta.schema import parse_schema, schema_json, without_keys
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
 from boathouse.delta.tasks import settings
 from boathouse.errors import (
@@ -33,7 +45,7 @@ from boathouse.parquet.schema import to_parquet_schema
 from boathouse.table.change import CreateTable, ReplaceSchema
 from boathouse.table.context import TableContext
 from boathouse.table.tasks import RowCondition, WriteContext
-from boathouse.types import NullType, PartitionField, PartitionSpec, Schema, VariantType
+from boathouse.types import NullType, PartitionField, PartitionSpec, Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ, children
 
 TARGET_BYTES: Final = 128 << 20
@@ -43,34 +55,46 @@ _PROPERTIES: Final = frozenset(
     delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.columnMapping.mode
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
     delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.enableInCommitTimestamps
+    delta.enableTypeWidening delta.enableVariantShredding
     delta.isolationLevel delta.logRetentionDuration
     delta.parquet.compression.codec delta.parquet.format.version delta.sampleRetentionDuration
     delta.setTransactionRetentionDuration
     delta.targetFileSize delta.tuneFileSizesForRewrites""".split()  # noqa: SIM905
 )
 _OFF: Final = frozenset(
-    """delta.enableRowTracking delta.enableTypeWidening
+    """delta.enableRowTracking
     delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
 )
 _FLAGS: Final = frozenset(
     """delta.appendOnly delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
-    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableInCommitTimestamps""".split()  # noqa: SIM905
+    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableInCommitTimestamps
+    delta.enableTypeWidening delta.enableVariantShredding""".split()  # noqa: SIM905
 )
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
+SHREDDING: Final = "delta.enableVariantShredding"
+PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
+    "modern": {
+        "delta.enableDeletionVectors": "true",
+        MAPPING_MODE: "name",
+        "delta.enableInCommitTimestamps": "true",
+    }
+}
+"""Names for properties of new tables."""
 _UNSAFE_STORES: Final = ("file", "s3")
 
 
 def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None) -> tuple[Schema, PartitionSpec]:
     """The schema and spec as Delta stores them. Raises SchemaError, UnsupportedTypeError, UnsupportedFeatureError."""
-    if table.profile is not None:
-        raise UnsupportedFeatureError(f"the profile {table.profile!r} of Delta tables is not offered", where=where)
+    table = profiled(table, where)
+    check_own_keys(table.schema, where)
     check_names(table.schema.fields, "", where)
+    if mode_of(table.properties, where) == "none":
+        check_characters(table.schema.fields, where)
     if text_of(table.properties.get(FEED, "")).lower() == "true":
         check_feed(table.schema, where)
-    schema = parse_schema(schema_json(without_mapping(table.schema)), where)
+    schema = parse_schema(schema_json(without_keys(table.schema, OF_FILES)), where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
     _check_stored(schema, spec, where)
-    _check_variant(schema, where)
     if snapshot is not None:
         check_types(schema, snapshot)
         return schema, spec
@@ -78,6 +102,18 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
     metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where), where)
     check_write(Protocol.parse(lowest_protocol(schema, table.properties), where), metadata, where)
     return metadata.schema, partition_spec(metadata.schema, [f.name for f in spec])
+
+
+def profiled(table: CreateTable, where: str) -> CreateTable:
+    """The table with the properties of its profile; those that are given count. Raises UnsupportedFeatureError."""
+    if table.profile is None:
+        return table
+    properties = PROFILES.get(table.profile)
+    if properties is None:
+        raise UnsupportedFeatureError(
+            f"Delta tables have no profile {table.profile!r}", where=where, advice=f"there are {', '.join(PROFILES)}"
+        )
+    return replace(table, properties={**properties, **table.properties}, profile=None)
 
 
 def _check_stored(schema: Schema, spec: PartitionSpec, where: str) -> None:
@@ -104,7 +140,7 @@ def new_metadata(
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema_json(schema),
         "partitionColumns": list(partition_columns),
-        "configuration": {k: text_of(v) for k, v in configuration.items()},
+        "configuration": {k: text_of(v) for k, v in without_names(configuration).items()},
     }
     mode = mode_of(configuration, where)
     if mode == "none":
@@ -114,37 +150,16 @@ def new_metadata(
     return {**completed(found, {"id": where, "schemaString": found["schemaString"]}), "id": id}
 
 
-def check_names(fields: Iterable[Any], above: str, where: str) -> None:
-    """Names are unique ignoring case at every level. Raises SchemaError."""
-    seen: dict[str, str] = {}
-    for f in fields:
-        path = f"{above}{f.name}"
-        if not f.name:
-            raise SchemaError(f"a column {f'in `{above[:-1]}` ' if above else ''}has no name", where=where)
-        if (other := seen.setdefault(f.name.lower(), path)) is not path:
-            raise SchemaError(f"the columns `{other}` and `{path}` differ only in case", where=where)
-        check_names(children(f.type), f"{path}.", where)
-
-
 def check_types(schema: Schema, snapshot: DeltaSnapshot) -> None:
     """Raises UnsupportedFeatureError for a type that the table's protocol does not support."""
-    _check_variant(schema, snapshot.location.uri)
     for path, f in schema.walk():
-        if f.type == TIMESTAMP_NTZ and not supports(snapshot.protocol, "timestampNtz"):
+        name = type_feature(f.type)
+        if name and not (supports(snapshot.protocol, name) or supports(snapshot.protocol, f"{name}-preview")):
             raise UnsupportedFeatureError(
-                f"column `{'.'.join(path)}` is timestamp_ntz, which needs the Delta feature timestampNtz",
+                f"column `{'.'.join(path)}` is {f.type}, which needs the Delta feature {name}",
                 where=snapshot.location.uri,
-                advice="cast it to timestamp, or create a table with such a column",
-            )
-
-
-def _check_variant(schema: Schema, where: str) -> None:
-    for path, f in schema.walk():
-        if isinstance(f.type, VariantType):
-            raise UnsupportedFeatureError(
-                f"column `{'.'.join(path)}` is a variant: writing the Delta feature variantType is not offered",
-                where=where,
-                advice="store it as a string of JSON",
+                advice=f"set the property {ASKED}{name} to supported first: readers then need reader version 3; or "
+                f"cast the column to {'timestamp' if f.type == TIMESTAMP_NTZ else 'a string of JSON'}",
             )
 
 
@@ -177,7 +192,9 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
             raise InvalidArgumentError(
                 f"{key} is kept by the writers of a table, and cannot be set", where=where, advice="leave it out"
             )
-        if value is None or not key.startswith("delta."):
+        if key.startswith(ASKED):
+            _check_asked(key, value, where)
+        if value is None or not key.startswith("delta.") or key.startswith(ASKED):
             continue
         text = text_of(value).strip().lower()
         if key not in _PROPERTIES and not (key in _OFF and text == "false"):
@@ -196,6 +213,19 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
             raise InvalidArgumentError(f"{key} is {text!r}, not true or false", where=where)
 
 
+def _check_asked(key: str, value: object, where: str) -> None:
+    """A feature is asked for by name, to be supported."""
+    name = asked_by_name({key: "supported"})
+    if not name or not FEATURES[name[0]].write:
+        raise UnsupportedFeatureError(
+            f"the Delta feature {key[len(ASKED) :]} is not offered here", where=where, advice="leave it out"
+        )
+    if value is None or text_of(value).strip().lower() not in ("supported", "enabled"):
+        raise InvalidArgumentError(
+            f"{key} is {value!r}, not supported", where=where, advice="features are added by name, and not dropped"
+        )
+
+
 def write_context(
     context: TableContext,
     schema: Schema,
@@ -207,7 +237,8 @@ def write_context(
     """How files for this table are written. Raises SchemaError if they would have no column."""
     _check_stored(schema, spec, context.location.uri)
     tight = text_of(properties.get("delta.enableDeletionVectors", "")).lower() == "true"
-    options = settings({k: text_of(v) for k, v in properties.items()}, tight)
+    shred = text_of(properties.get(SHREDDING, "")).lower() == "true"
+    options = {**settings({k: text_of(v) for k, v in properties.items()}, tight), "shred": shred}
     size = file_size(str(properties.get("delta.targetFileSize", ""))) or TARGET_BYTES
     files = data_files(context.stores)
     root = context.location.uri
@@ -223,6 +254,12 @@ def conditions(snapshot: DeltaSnapshot) -> tuple[RowCondition, ...]:
 def marks_rows(snapshot: DeltaSnapshot) -> bool:
     """Whether rows are deleted by deletion vectors: the table supports the feature, and its property is true."""
     return supports(snapshot.protocol, "deletionVectors") and snapshot.metadata.flag("delta.enableDeletionVectors")
+
+
+def shreds_variants(snapshot: DeltaSnapshot) -> bool:
+    """Whether variants are shredded: the table supports the feature, and its property is true."""
+    named = any(supports(snapshot.protocol, f"variantShredding{end}") for end in ("", "-preview"))
+    return named and snapshot.metadata.flag(SHREDDING)
 
 
 def file_size(text: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Rename and drop columns: the schema changes, and no file."""
+"""Rename, drop and widen columns: the schema changes, and no file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from boathouse.bits.names import Names, steps
-from boathouse.errors import ColumnNotFoundError, ExpressionError, InvalidArgumentError
-from boathouse.expr.parse import parse
-from boathouse.expr.resolve import bind_predicate
-from boathouse.expr.tree import columns
+from boathouse.errors import ColumnNotFoundError
+from boathouse.ops.dependents import check_unnamed
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import DropColumn, Operation, RenameColumn
-from boathouse.table.tasks import RowCondition
+from boathouse.table.change import DropColumn, Operation, RenameColumn, SetType
 from boathouse.types import DataType, Schema, StructType
 from boathouse.types.data_types import children
 
@@ -33,7 +30,7 @@ class ColumnRenamed:
     operation: ClassVar[Operation] = "alter-columns"
 
     def plan(self, start: Start) -> WritePlan:
-        edit = RenameColumn(_path(self.column, start.snapshot.schema), self.name)
+        edit = RenameColumn(column_path(self.column, start.snapshot.schema), self.name)
         return _plan(start, edit, "renamed")
 
 
@@ -45,27 +42,41 @@ class ColumnDropped:
     operation: ClassVar[Operation] = "alter-columns"
 
     def plan(self, start: Start) -> WritePlan:
-        return _plan(start, DropColumn(_path(self.column, start.snapshot.schema)), "dropped")
+        return _plan(start, DropColumn(column_path(self.column, start.snapshot.schema)), "dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnWidened:
+    """The column, struct field, or part of a list or map (`l.element`, `m.key`, `m.value`) gets a wider type.
+
+    Raises ColumnNotFoundError, InvalidArgumentError if a constraint names the column, and UnsupportedFeatureError for a
+    type that is not wider, or a table that does not allow it.
+    """
+
+    column: str
+    type: DataType
+    operation: ClassVar[Operation] = "alter-columns"
+
+    def plan(self, start: Start) -> WritePlan:
+        schema = start.snapshot.schema
+        edit = SetType(column_path(self.column, schema, parts=True), self.type)
+        if next(f.type for path, f in schema.walk() if path == edit.path) == self.type:
+            return WritePlan((), lambda _: Planned(None))
+        start.evolved((edit,))
+        return WritePlan((), lambda _: Planned(start.change("alter-columns", (edit,))))
 
 
 def _plan(start: Start, edit: RenameColumn | DropColumn, what: str) -> WritePlan:
     start.evolved((edit,))
-    name = ".".join(edit.path)
-    for condition in start.snapshot.write_context(start.write_id).conditions:
-        own = (condition.column,)
-        if any(_meets(path, edit.path) and path != own for path in _named(condition, start)):
-            raise InvalidArgumentError(
-                f"`{name}` cannot be {what}: the constraint `{condition.name}` names it ({condition.sql})",
-                where=str(start.snapshot.context),
-                advice=f"drop {'the constraint' if condition.column is None else f'`{condition.column}`'} first",
-            )
+    check_unnamed(start.snapshot, start.write_id, start.zone, edit.path, what)
     if isinstance(edit, RenameColumn) and edit.name == edit.path[-1]:
         return WritePlan((), lambda _: Planned(None))
     return WritePlan((), lambda _: Planned(start.change("alter-columns", (edit,))))
 
 
-def _path(name: str, schema: Schema) -> Path:
-    """The path as the schema spells it; below lists and maps it has `element`, `key` and `value`.
+def column_path(name: str, schema: Schema, parts: bool = False) -> Path:
+    """The path as the schema spells it; below lists and maps it has `element`, `key` and `value`. With `parts` it may
+    end there.
 
     `a.b` is a field of `a` if the table has such a column, else a column whose name has a dot.
     """
@@ -82,7 +93,7 @@ def _path(name: str, schema: Schema) -> Path:
         below = members[hits[0]]
         found.append(below.name)
         inside, type = type, below.type
-    if not isinstance(inside, StructType):
+    if not parts and not isinstance(inside, StructType):
         raise ColumnNotFoundError(f"`{'.'.join(found)}` is part of {inside}, not a column or a field of a struct")
     return tuple(found)
 
@@ -93,15 +104,3 @@ def _absent(step: str, above: Sequence[str], names: Sequence[str], ambiguous: bo
         return ColumnNotFoundError(f"`{step}` is ambiguous{below}", advice="spell it exactly as the table does")
     advice = f"there are {', '.join(names)}" if names else "write a name that has dots of its own in backticks"
     return ColumnNotFoundError(f"there is no column `{step}`{below}", advice=advice)
-
-
-def _named(condition: RowCondition, start: Start) -> Sequence[Path]:
-    """The columns of a condition; one that cannot be understood may name any."""
-    try:
-        return [*columns(bind_predicate(parse(condition.sql), start.snapshot.schema, start.zone))]
-    except ExpressionError:
-        return [()]
-
-
-def _meets(one: Path, other: Path) -> bool:
-    return all(a == b for a, b in zip(one, other))

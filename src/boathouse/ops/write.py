@@ -18,9 +18,10 @@ from boathouse.arrow.schema import to_arrow
 from boathouse.errors import ExpressionError, UnsupportedFeatureError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
+from boathouse.ops.dependents import check_unnamed
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.outcomes import discard, settle
-from boathouse.table.change import Change, Edit, Operation, ReadSet, SchemaEdit, SetTransaction
+from boathouse.table.change import Change, Edit, Operation, ReadSet, SchemaEdit, SetTransaction, SetType
 from boathouse.table.engine import Engine, Rel, Spread
 from boathouse.table.snapshot import Snapshot, Target
 from boathouse.table.tasks import RowCondition, Rule, WriteContext
@@ -143,8 +144,16 @@ class Start:
     zone: str | None
 
     def evolved(self, edits: Sequence[SchemaEdit]) -> Snapshot:
-        """The snapshot under its future schema. Raises UnsupportedFeatureError for edits that are not offered."""
-        return self.snapshot.evolve(edits) if edits else self.snapshot
+        """The snapshot under its future schema.
+
+        Raises UnsupportedFeatureError for edits that are not offered, InvalidArgumentError for another type of a column
+        that a constraint names.
+        """
+        future = self.snapshot.evolve(edits) if edits else self.snapshot
+        for edit in edits:
+            if isinstance(edit, SetType):
+                check_unnamed(self.snapshot, self.write_id, self.zone, edit.path, f"a {edit.type}")
+        return future
 
     def context(self, edits: Sequence[SchemaEdit] = (), changes: bool = False) -> WriteContext:
         """How files for this table are written, under the schema after these edits.

@@ -204,6 +204,13 @@ class SetComment:
 
 
 @dataclass(frozen=True, slots=True)
+class SetName:
+    """The name that the table has of its own, beside its location; None removes it."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetPartitioning:
     """New files are partitioned by these fields; existing ones are unchanged."""
 
@@ -272,6 +279,7 @@ Edit = (
     | SchemaEdit
     | SetRef
     | SetTransaction
+    | SetName
     | SetProperties
     | SetConstraint
     | SetFeature

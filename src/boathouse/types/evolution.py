@@ -1,4 +1,4 @@
-"""Schemas with one edit applied, at any depth of structs."""
+"""Schemas with one edit applied, at any depth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.types.data_types import DataType, Field, StructType
+from boathouse.types.data_types import DataType, Field, ListType, MapType, StructType
 
 Fields = tuple[Field, ...]
 
@@ -23,7 +23,8 @@ def with_field(fields: Fields, parent: tuple[str, ...], added: Field) -> Fields:
 
 
 def with_type(fields: Fields, path: tuple[str, ...], type: DataType) -> Fields:
-    """`fields` with another type of the field at `path`. Raises InvalidArgumentError."""
+    """`fields` with another type of the field at `path`, which may lead through lists and maps (`element`, `key`,
+    `value`). Raises InvalidArgumentError."""
     *parent, name = path
 
     def change(found: Fields) -> Fields:
@@ -43,6 +44,11 @@ def _at(fields: Fields, path: tuple[str, ...], edit: Callable[[Fields], Fields])
 
 
 def _inside(field: Field, path: tuple[str, ...], edit: Callable[[Fields], Fields]) -> Field:
+    match field.type:
+        case ListType(element):
+            return replace(field, type=ListType(*_at((element,), path, edit)))
+        case MapType(key, value):
+            return replace(field, type=MapType(*_at((key, value), path, edit)))
     if not isinstance(field.type, StructType):
         raise InvalidArgumentError(f"`{field.name}` is {field.type}, not a struct")
     return replace(field, type=StructType(_at(field.type.fields, path, edit)))
