@@ -20,6 +20,7 @@ ROWS = pa.table(
         "n": [1, 2, 3, 4, 5, 6],
     }
 )
+MAPPED = {"delta.columnMapping.mode": "name"}
 CASES = [
     (bh.col("a").eq(3), "a = 3", [3]),
     (bh.col("a").ne(3), "a != 3", [1, 2, 4, 5]),
@@ -53,13 +54,13 @@ IDS = [text for _, text, _ in CASES]
 @pytest.fixture(scope="module")
 def readable(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("expressions") / "t")
-    bh.write(ROWS, path)
+    bh.write(ROWS, path, properties=MAPPED)
     return bh.open(path)
 
 
 @pytest.fixture
 def table(tmp_path):
-    bh.write(ROWS, str(tmp_path / "t"))
+    bh.write(ROWS, str(tmp_path / "t"), properties=MAPPED)
     return bh.open(str(tmp_path / "t"))
 
 

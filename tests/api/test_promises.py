@@ -147,6 +147,30 @@ def test_columns_are_renamed_and_dropped_where_files_do_not_have_their_names(uri
     assert bh.open(uri).to_arrow().column_names == ["id", "x"]
 
 
+def test_columns_are_widened(uri, format):
+    rows = pa.table({"x": pa.array([1], pa.int32()), "l": pa.array([[1.5, None]], pa.list_(pa.float32()))})
+    properties = {"delta.enableTypeWidening": "true"} if format == "delta" else {}
+    bh.write(rows, uri, format=format, properties=properties)
+    table = bh.open(uri)
+    if format == "lance":
+        with pytest.raises(UnsupportedFeatureError):
+            table.widen_column("x", "bigint")
+        return
+    table.widen_column("X", "bigint")
+    table.widen_column("l.element", "double")
+    table.append(pa.table({"x": [2**40], "l": [[0.1]]}))
+    found = bh.open(uri).scan(where="x > 0").to_arrow()
+    assert [str(f.type) for f in table.schema] == ["bigint", "array<double>"]
+    assert sorted(zip(found.column("x").to_pylist(), found.column("l").to_pylist())) == [
+        (1, [1.5, None]),
+        (2**40, [0.1]),
+    ]
+    with pytest.raises(UnsupportedFeatureError, match="`x`"):
+        table.widen_column("x", "int")
+    with pytest.raises(InvalidArgumentError, match="7 is not a type"):
+        table.widen_column("x", 7)
+
+
 WORDS = {
     "update": "update", "merge": "merge", "rename_column": "rename columns", "drop_column": "drop columns",
     "changes": "change feed", "optimize": "compaction", "vacuum": "vacuum", "restore": "restore",

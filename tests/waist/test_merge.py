@@ -101,9 +101,9 @@ def test_upsert_is_the_short_form(people, to_data, make_people, make):
     assert by_id(people) == want == {r["id"]: r for r in foreign(people)}
     assert (result.operation, result.rows_updated, result.rows_added) == ("merge", 2, 1)
     assert people.history(limit=1)[0].message == "nightly"
-    two = make(pa.table({"a": [1, 1, None], "B c": ["x", "y", "z"], "n": [0, 0, 0]}), name="two")
-    two.upsert(to_data(pa.table({"a": [1, 2, None], "B c": ["y", "y", "z"], "n": [1, 2, 3]})), on=["a", "b C"])
-    rows = [(r["a"], r["B c"], r["n"]) for r in two.to_arrow().to_pylist()]
+    two = make(pa.table({"a": [1, 1, None], "B-c": ["x", "y", "z"], "n": [0, 0, 0]}), name="two")
+    two.upsert(to_data(pa.table({"a": [1, 2, None], "B-c": ["y", "y", "z"], "n": [1, 2, 3]})), on=["a", "b-C"])
+    rows = [(r["a"], r["B-c"], r["n"]) for r in two.to_arrow().to_pylist()]
     assert sorted(rows, key=str) == [(1, "x", 0), (1, "y", 1), (2, "y", 2), (None, "z", 0), (None, "z", 3)]
     for on, kind in (("nope", errors.ColumnNotFoundError), ([], errors.InvalidArgumentError)):
         with pytest.raises(kind):

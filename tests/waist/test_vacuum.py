@@ -271,9 +271,9 @@ def test_hidden_folders_stay_and_old_changes_go(delta):
 
 
 def test_a_partition_column_whose_name_begins_with_an_underscore(tmp_path):
-    rows = pa.table({"id": [1, 2, 3], "_p q": ["a b", "c%20d", None]})
+    rows = pa.table({"id": [1, 2, 3], "_pé": ["a b", "c%20d", None]})
     uri = str(tmp_path / "t")
-    bh.write(rows, uri, partition_by="_p q")
+    bh.write(rows, uri, partition_by="_pé")
     t = bh.open(uri)
     t.overwrite(rows)
     assert len(files(t)) == 6
