@@ -44,7 +44,7 @@ def as_numbered(texts, start=0):
 
 
 def files_of(path):
-    return [p for p in Path(path).rglob("*.parquet") if "_delta_log" not in p.parts]
+    return [p for p in Path(str(path)).rglob("*.parquet") if "_delta_log" not in p.parts]
 
 
 def members(path):
@@ -191,8 +191,9 @@ def test_nested_variants(path):
         }
     )
     for name, properties in (("plain", {}), ("shredded", SHRED | MAPPED)):
-        bh.write(table, f"{path}{name}", format="delta", properties=properties)
-        opened = bh.open(f"{path}{name}")
+        schema = "id bigint, s struct<v: variant>, l array<variant>, m map<string, variant>"
+        opened = bh.create(f"{path}{name}", schema, properties=properties)
+        opened.append(table)
         assert [str(f.type) for f in opened.schema][1:] == [
             "struct<v:variant>", "array<variant>", "map<string,variant>"
         ]  # fmt: skip
@@ -277,7 +278,7 @@ def test_tables_of_others(corpora, tmp_path):
         file.rename(file.with_name(prefix + file.name))
     table = bh.open(str(tmp_path / "t"))
     assert table.to_arrow().num_rows == 20_000
-    assert table.scan(where="variant_get(v, '$.key', 'int') = 5001").count() >= 1
+    assert table.scan(where="variant_get(v, '$.k', 'int') = 5001").count() == 1
 
 
 @pytest.mark.spec("D-312")
@@ -285,9 +286,6 @@ def test_deltalake_reads_ours(path, delta):
     """It shows the struct that is stored."""
     bh.write(rows(), path, format="delta")
     bh.open(path).append(rows(start=100))
-    try:
-        theirs = {r["id"]: r["v"] for r in delta.rows(path)}
-    except Exception as error:
-        pytest.skip(f"deltalake does not read variants: {error}")
+    theirs = {r["id"]: r["v"] for r in delta.rows(path)}
     found = {i: None if v is None else to_json(pa.array([v], VARIANT_STORAGE))[0].as_py() for i, v in theirs.items()}
     assert found == as_numbered(TEXTS) | as_numbered(TEXTS, 100)
