@@ -520,7 +520,6 @@ FOREIGN = {
         pa.list_(pa.int8(), 3),
         pa.decimal256(60, 3),
         pa.binary(4),
-        "variant",
     ],
     "iceberg": [
         pa.uint64(),
