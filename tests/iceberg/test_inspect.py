@@ -17,7 +17,14 @@ from foreign_writer import PATH_ID, POSITION_ID, Foreign
 from metadata_tables import AT_A_SNAPSHOT, BY_PYICEBERG, agree
 
 import boathouse as bh
-from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError
+from boathouse.errors import (
+    BoathouseError,
+    CorruptTableError,
+    InvalidArgumentError,
+    MissingFileError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
 from boathouse.iceberg import avro, avro_columns, avro_items, manifest_reader
 from boathouse.iceberg.avro_cursors import ABSENT, Buffer
 from boathouse.iceberg.inspect import rows as inspect_rows
@@ -420,14 +427,21 @@ def folders():
 @pytest.mark.filterwarnings("ignore")
 def test_tables_of_other_writers(folder, monkeypatch):
     """Every table of the corpus that we read, as far as pyiceberg reads it."""
+    from pyiceberg.exceptions import ValidationError
+    from pyiceberg.table import StaticTable
+
     monkeypatch.chdir(DUCKDB)
     try:
         table = bh.open(str(folder), format="iceberg")
-        for name in NAMES:
-            table.inspect.to_arrow(name).validate(full=True)
-    except BoathouseError as error:
+        mine = {name: table.inspect.to_arrow(name) for name in NAMES}
+    except (UnsupportedFeatureError, TableNotFoundError, MissingFileError) as error:
         pytest.xfail(f"refused: {error}")
-    peer = pytest.importorskip("pyiceberg.table").StaticTable.from_metadata(table._handle.snapshot.token)
+    for found in mine.values():
+        found.validate(full=True)
+    try:
+        peer = StaticTable.from_metadata(table._handle.snapshot.token)
+    except ValidationError as error:
+        pytest.skip(f"pyiceberg does not open it: {error}")
     done = 0
     for name in BY_PYICEBERG:
         try:
@@ -435,7 +449,7 @@ def test_tables_of_other_writers(folder, monkeypatch):
         except Exception:  # what it cannot read it refuses in many ways
             continue
         if name != "partitions" or len(peer.specs()) == 1:
-            agree(name, table.inspect.to_arrow(name), theirs)
+            agree(name, mine[name], theirs)
         done += 1
     assert done >= 4
 
