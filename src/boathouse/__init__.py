@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from boathouse import errors, variant
+    from boathouse.api.convert import convert
     from boathouse.api.create import create
     from boathouse.api.open import detect, open
     from boathouse.api.table import Table
@@ -30,6 +31,7 @@ _HOMES = {
     "open": "boathouse.api.open",
     "detect": "boathouse.api.open",
     "create": "boathouse.api.create",
+    "convert": "boathouse.api.convert",
     "write": "boathouse.api.write",
     "read_parquet": "boathouse.parquet_files.read",
     "write_parquet": "boathouse.parquet_files.write",
@@ -47,8 +49,8 @@ _HOMES = {
 _MODULES = ("errors", "variant")
 
 __all__ = [
-    "BoathouseError", "Expr", "Field", "Schema", "Table", "VacuumResult", "WriteResult", "col", "create", "detect",
-    "errors", "lit", "open", "read_parquet", "variant", "write", "write_parquet",
+    "BoathouseError", "Expr", "Field", "Schema", "Table", "VacuumResult", "WriteResult", "col", "convert", "create",
+    "detect", "errors", "lit", "open", "read_parquet", "variant", "write", "write_parquet",
 ]  # fmt: skip
 
 

@@ -59,12 +59,12 @@ def create(
         table = CreateTable(logical, partitions, texts("properties", properties), profile)
         given = WriteOptions.of(message, metadata)
         context = TableContext(location, stores)
-        _check_free(context)
+        check_free(context)
         made, _ = _create.create(table_format, context, table, given)
         return Table(Handle(made or _create.opened(table_format, context)), spark, zone)
 
 
-def _check_free(context: TableContext) -> None:
+def check_free(context: TableContext) -> None:
     """Refuses a second table of another format under one root. Raises AlreadyExistsError."""
     check_read_only(str(context))
     if formats_at(context.location, context.stores):

@@ -1,4 +1,4 @@
-"""Commands that change a table: vacuum, restore."""
+"""Commands that change a table: convert, vacuum, restore."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ Retention = Annotated[
     float | None, typer.Option("--retention", metavar="HOURS", help="Instead of the table's own retention.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+PartitionBy = Annotated[
+    str | None,
+    typer.Option("--partition-by", metavar="COLUMNS", help="What the folders are named by: 'year int, month int'."),
+]
 Lite = Annotated[bool, typer.Option("--lite", help="Remove what the log records; list no folder.")]
 Short = Annotated[
     bool, typer.Option("--allow-short-retention", help="Accept a retention below the table's: nobody reads or writes.")
@@ -23,8 +27,21 @@ Short = Annotated[
 
 
 def register(app: typer.Typer) -> None:
+    app.command()(convert)
     app.command()(vacuum)
     app.command()(restore)
+
+
+def convert(
+    path: Path, partition_by: PartitionBy = None, dry_run: DryRun = False, option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """Makes a Delta table of a folder of Parquet files, in place; no file is rewritten."""
+    with spinner("reading footers"):
+        result = boathouse.convert(
+            path, partition_by=partition_by, storage_options=storage_options(option), dry_run=dry_run
+        )
+    shown = ("version", "commit", "files_added", "rows_added", "bytes_added", "dry_run")
+    show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)
 
 
 def vacuum(

@@ -11,7 +11,7 @@ from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
+from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, Target
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, RestoreTo, SchemaEdit
     from boathouse.table.format import TableFormat
+    from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
@@ -226,6 +227,11 @@ class DeltaFormat:
         create = write.profiled(create, context.location.uri)
         schema, spec = write.create(context.location.uri, create)
         return NewDelta(context, schema, spec, create)
+
+    def adopt(self, table: Target, files: FoundFiles) -> pa.Table:
+        from boathouse.delta import adopt
+
+        return adopt.adopted(table.write_context(""), files)
 
 
 FORMAT = DeltaFormat()

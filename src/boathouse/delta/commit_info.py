@@ -84,6 +84,9 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
                 "properties": properties,
             }
             return ("CREATE TABLE AS SELECT" if change.edit(AddFiles) else "CREATE TABLE"), parameters
+        case "convert":
+            named = {"numFiles": int(parameters.pop("files")), "partitionedBy": partition}
+            return "CONVERT", {**named, "collectStats": True, "sourceFormat": "parquet", **parameters}
         case "append":
             return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
         case "overwrite":
@@ -158,6 +161,8 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
         metrics = _restore_metrics(restored, adds, removes)
     elif operation.startswith("VACUUM"):
         return {_VACUUM[operation][k]: str(v) for k, v in change.metrics.items() if k in _VACUUM[operation]}
+    elif operation == "CONVERT":
+        return {"numConvertedFiles": str(len(files))}
     elif operation == "OPTIMIZE":
         metrics = _optimize_metrics([a["size"] for a in files], removes)
     elif added or removed:

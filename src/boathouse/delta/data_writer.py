@@ -109,27 +109,48 @@ class DeltaFiles:
         return found
 
     def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
-        rows = [c.rows for c in closed]
-        leaves = self.leaves.columns([c.stats for c in closed])
-        values = [physical_array([c.values[i] for c in closed], f.type) for i, f in enumerate(self.fields)]
+        return self.described(
+            [c.path for c in closed],
+            [c.size for c in closed],
+            [c.rows for c in closed],
+            [c.written_ms for c in closed],
+            [physical_array([c.values[i] for c in closed], f.type) for i, f in enumerate(self.fields)],
+            [list(zip(self.keys, c.texts)) for c in closed],
+            self.leaves.columns([c.stats for c in closed]),
+        )
+
+    def described(
+        self,
+        files: Sequence[str],
+        sizes: Sequence[int],
+        rows: Sequence[int],
+        modified_ms: Sequence[int],
+        partitions: Sequence[pa.Array],
+        texts: Sequence[Sequence[tuple[str, str | None]]],
+        leaves: Sequence[LeafColumn],
+    ) -> pa.Table:
+        """OUTCOMES of files by their raw paths below the root: `partitions` are the values of each field, `texts` those
+        of each file by the names of the log, `leaves` the statistics of what is stored in files."""
         native = [
-            pa.array([paths.encode(c.path) for c in closed], pa.string()),
-            pa.array([list(zip(self.keys, c.texts)) for c in closed], WRITTEN.field("partitionValues").type),
-            pa.array([c.written_ms for c in closed], pa.int64()),
+            pa.array([paths.encode(p) for p in files], pa.string()),
+            pa.array(texts, WRITTEN.field("partitionValues").type),
+            pa.array(modified_ms, pa.int64()),
             pa.array(self._texts.of(leaves, rows), pa.string()),
         ]
         type = self._schema.field("partition").type
         known = {
-            "path": [c.uri for c in closed],
-            "size": [c.size for c in closed],
+            "path": [f"{self.context.directory}/{p}" for p in files],
+            "size": sizes,
             "rows": rows,
-            "partition": pa.StructArray.from_arrays(values, fields=list(type)) if values else [{}] * len(closed),
-            "stats": struct_of(self._all_leaves(leaves, values, rows), len(closed)),
+            "partition": pa.StructArray.from_arrays(partitions, fields=list(type)) if partitions else [{}] * len(files),
+            "stats": struct_of(self._all_leaves(leaves, partitions, rows), len(files)),
             "native": pa.StructArray.from_arrays(native, fields=list(WRITTEN)),
         }
         return outcome_rows(self._schema, DATA_FILE, PARQUET, self.context.spec.id, known)
 
-    def _all_leaves(self, leaves: Sequence[LeafColumn], values: list[pa.Array], rows: list[int]) -> list[LeafColumn]:
+    def _all_leaves(
+        self, leaves: Sequence[LeafColumn], values: Sequence[pa.Array], rows: Sequence[int]
+    ) -> list[LeafColumn]:
         """Statistics of every leaf of the table; those of partition columns come from their single value in each
         file."""
         stored = {leaf.path: leaf for leaf in leaves}
@@ -138,7 +159,7 @@ class DeltaFiles:
         return [stored[path] if path in stored else constant[path[0]] for path in paths]
 
 
-def _constant(field: PartitionField, values: pa.Array, rows: list[int]) -> LeafColumn:
+def _constant(field: PartitionField, values: pa.Array, rows: Sequence[int]) -> LeafColumn:
     """One value in every row of a file; NaN and null are counted but are not bounds."""
     null = values.is_null().to_numpy(zero_copy_only=False)
     nan = np.zeros(len(values), np.bool_)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
     from boathouse.table.format import TableFormat
+    from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
+    from boathouse.table.snapshot import Target
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
 
@@ -277,6 +279,11 @@ def check_writable(found: IcebergSnapshot) -> None:
     storage, _ = found.stores.resolve(found.location.uri)
     if not storage.atomic_create:
         raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)
+
+    def adopt(self, table: Target, files: FoundFiles) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("conversion of a folder", table)
 
 
 FORMAT: Final[TableFormat] = IcebergFormat()

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
     from boathouse.table.format import TableFormat
+    from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
+    from boathouse.table.snapshot import Target
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
 
@@ -221,6 +223,11 @@ class LanceFormat:
         fields = write.created(context, create)
         schema = to_schema(fields, to_metadata(create.schema), where=context.location.uri)
         return LanceDraft(context, create, fields, schema)
+
+    def adopt(self, table: Target, files: FoundFiles) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("conversion of a folder", table)
 
 
 FORMAT: TableFormat = LanceFormat()

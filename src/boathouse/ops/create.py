@@ -58,7 +58,7 @@ def create(
     change = new_change(target, new_write_id(), "create", edits, options)
     planned = Planned(replace(change, metrics=metrics_of("create", Planned(change), outcomes)))
     assert planned.change is not None
-    outcome = _commit(target, planned.change, done)
+    outcome = commit_new(target, planned.change, done)
     result = result_of("create", planned, outcomes, outcome.commit)
     seconds = entropy.current().monotonic() - started
     return outcome.after, replace(result, seconds=seconds, retries=outcome.turns - 1)
@@ -92,9 +92,9 @@ def opened(format: TableFormat, context: TableContext) -> Snapshot:
         ) from error
 
 
-def _commit(target: Target, change: Change, done: Done | None) -> Committed:
-    """Commits; data files are removed if nothing can have been committed. Raises AlreadyExistsError,
-    CommitUnknownError."""
+def commit_new(target: Target, change: Change, done: Done | None) -> Committed:
+    """Commits a new table; the files of `done` are removed if nothing can have been committed. Raises
+    AlreadyExistsError, CommitUnknownError."""
     try:
         outcome = commit(target, change)
     except BoathouseError:

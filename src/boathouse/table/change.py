@@ -19,6 +19,8 @@ Isolation = Literal["serializable", "snapshot"]
 one that removes or changes what it read."""
 Operation = Literal[
     "create",
+    "convert",
+    "clone",
     "append",
     "overwrite",
     "delete",
@@ -34,7 +36,8 @@ Operation = Literal[
     "vacuum-start",
     "vacuum-end",
 ]
-"""`replace` rewrites files without changing rows, as compaction does. The last two only record what is about to happen
+"""`convert` creates a table of files that are there, `clone` one of the files of another table. `replace` rewrites
+files without changing rows, as compaction does. The last two only record what is about to happen
 to files that no version needs, and what did: they have no edits."""
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.table.version import TableVersion
+
+if TYPE_CHECKING:
+    from boathouse.table.snapshot import Target
 
 
 class Retention(Protocol):
@@ -34,7 +37,7 @@ class Retention(Protocol):
         """Notes that every file that was removed before then is deleted, where the format has a place for it."""
 
 
-def not_offered(operation: str, table: TableVersion) -> UnsupportedFeatureError:
+def not_offered(operation: str, table: TableVersion | Target) -> UnsupportedFeatureError:
     """The error of a format that does not have the operation."""
     return UnsupportedFeatureError(
         f"{operation} is not offered for {table.format} tables",

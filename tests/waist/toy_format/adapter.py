@@ -324,6 +324,9 @@ class Toy:
     def create(self, context: TableContext, create: ch.CreateTable) -> NewToy:
         return NewToy(context, create)
 
+    def adopt(self, table: Any, files: Any) -> Any:
+        raise not_offered("conversion of a folder", table)
+
 
 def _next(change: ch.Change, head: Document | None, version: int) -> Document:
     clock = entropy.current()

@@ -1,0 +1,60 @@
+"""convert."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boathouse import registry
+from boathouse.api.arguments import errors_at, texts
+from boathouse.api.create import as_schema, check_free
+from boathouse.api.detection import locate
+from boathouse.api.engines import engine_for, time_zone, zone_of
+from boathouse.api.opening import path_text
+from boathouse.bits import zones
+from boathouse.ops import convert as _convert
+from boathouse.ops.convert import Convert
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.result import WriteResult
+from boathouse.storage import Stores
+from boathouse.table.context import TableContext
+from boathouse.types import Schema
+
+
+def convert(
+    uri: str,
+    format: str = "delta",
+    partition_by: Any = None,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    spark: Any = None,
+    timezone: str | None = None,
+    *,
+    message: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> WriteResult:
+    """Makes a Delta table of a folder of Parquet files, in place: one commit, and no file is rewritten.
+
+    `partition_by` are the columns that the names of folders give (`year=2024/month=1`) and their types: DDL text
+    (`year int, month int`), or a schema as in `create`. `timezone` is that of timestamps in names of folders; with
+    `spark` the footers are read by executors. Files and folders whose names begin with `_` or `.` are not part of the
+    table. Columns are those of all files, by name: one that a file lacks is nullable, and of two types the wider one is
+    the table's. No other writer may add files meanwhile: they would not be part of the table.
+
+    Raises AlreadyExistsError for a table, NotFoundError for an empty folder, CorruptTableError for a file that is not
+    Parquet, InvalidArgumentError for folders that do not fit `partition_by`, SchemaMismatchError for files that do not
+    fit each other, UnsupportedTypeError, UnsupportedFeatureError, CommitUnknownError; nothing was written then.
+    """
+    with errors_at(path_text(uri)):
+        options = WriteOptions.of(message, metadata, None, dry_run)
+        engine = engine_for(None, spark)
+        zone = zone_of(engine, time_zone(timezone), spark)
+        location = locate(path_text(uri))
+        context = TableContext(location, Stores(storage_options, home=location.uri))
+        table_format = registry.load(format)
+        partitions = Schema(()) if partition_by is None else as_schema(partition_by)
+        given = None if zone is None else zones.zone(zone)
+        asked = Convert(partitions, texts("properties", properties), given)
+        check_free(context)
+        return _convert.convert(table_format, context, asked, engine, options)[1]

@@ -1,0 +1,52 @@
+"""Parquet files that no table wrote, as files of a new table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.delta.data_writer import DeltaFiles
+from boathouse.delta.partition_values import text_of
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.table.found_files import FoundFiles
+from boathouse.table.tasks import WriteContext
+from boathouse.types import DataType, DateType, TimestampType
+
+
+def adopted(context: WriteContext, files: FoundFiles) -> pa.Table:
+    """OUTCOMES of the files. Raises UnsupportedFeatureError for a table with column mapping: a new one has other names
+    in its files."""
+    described = DeltaFiles(context)
+    if described.mapped:
+        raise UnsupportedFeatureError(
+            "the files have the names of the columns, which a new table with delta.columnMapping.mode does not",
+            where=context.directory,
+            advice="convert without it, then set it to name by set_properties",
+        )
+    spelled = [_texts(values, f.type) for values, f in zip(files.partitions, described.fields, strict=True)]
+    texts = [list(zip(described.keys, row, strict=True)) for row in zip(*spelled, strict=True)]
+    return described.described(
+        files.paths,
+        files.sizes,
+        files.rows,
+        files.modified_ms,
+        files.partitions,
+        texts or [[]] * len(files.paths),
+        files.leaves,
+    )
+
+
+def _texts(values: pa.Array, type: DataType) -> Sequence[str | None]:
+    return [text_of(value, type) for value in _physical(values, type)]
+
+
+def _physical(values: pa.Array, type: DataType) -> list[Any]:
+    """Days and microseconds as integers: Python's own dates and times are narrower."""
+    match type:
+        case DateType():
+            values = values.cast(pa.int32())
+        case TimestampType():
+            values = values.view(pa.int64())
+    return list(values.to_pylist())
