@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
@@ -58,3 +59,16 @@ def test_restore(run, asjson, table):
         run("restore", table, "--version", 9)
     with pytest.raises(bh.errors.InvalidArgumentError, match="a version or a timestamp"):
         run("restore", table)
+
+
+def test_convert(run, asjson, tmp_path):
+    folder = tmp_path / "day=2024-01-02"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1, 2]}), folder / "a.parquet")
+    with pytest.raises(bh.errors.InvalidArgumentError, match="partition_by names none"):
+        run("convert", tmp_path)
+    dry = asjson("convert", tmp_path, "--partition-by", "day date", "--dry-run")
+    assert (dry["version"], dry["files_added"], dry["rows_added"]) == (None, 1, 2)
+    code, out = run("convert", tmp_path, "--partition-by", "day date")
+    assert code == 0 and "version 0" in out
+    assert bh.open(tmp_path).scan(where="day = date'2024-01-02'").to_arrow()["id"].to_pylist() == [1, 2]

@@ -221,6 +221,11 @@ class IcebergFormat:
         schema, spec = write.create(context, create)
         return IcebergDraft(context, create, schema, Partitioning((spec,), spec.id))
 
+    def adopt(self, table: Target, files: FoundFiles) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("conversion of a folder", table)
+
 
 def look_back(attempt: Attempt, head: IcebergTable) -> tuple[Published | None, IcebergTable | None]:
     """Whether the table with this head includes the attempt, and the head."""
@@ -279,11 +284,6 @@ def check_writable(found: IcebergSnapshot) -> None:
     storage, _ = found.stores.resolve(found.location.uri)
     if not storage.atomic_create:
         raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)
-
-    def adopt(self, table: Target, files: FoundFiles) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("conversion of a folder", table)
 
 
 FORMAT: Final[TableFormat] = IcebergFormat()

@@ -158,7 +158,9 @@ def _refuse_names(file: FoundFile, partitions: Schema, uri: str) -> NoReturn:
     named = ", ".join(f"`{n}`" for n in partitions.names) or "none"
     advice = "leave partition_by out"
     if file.values:
-        advice = f"pass for example partition_by={', '.join(f'{quote(n)} {_guess(t)}' for n, t in file.values.items())!r}"
+        advice = (
+            f"pass for example partition_by={', '.join(f'{quote(n)} {_guess(t)}' for n, t in file.values.items())!r}"
+        )
     raise InvalidArgumentError(
         f"the folders of this file name the partition columns {found}; partition_by names {named}",
         where=uri,

@@ -21,6 +21,7 @@ from boathouse.types import (
     FloatType,
     ListType,
     MapType,
+    NullType,
     Schema,
     StructType,
     TimestampType,
@@ -80,6 +81,8 @@ def _stats(source: ParquetSource, schema: Schema, leaf: SchemaLeaf) -> LeafStats
     """Bounds of floats are left out: a writer may have left NaN out of them, and says nowhere that there is none."""
     name, *below = leaf.path
     held, node, stored = source.resolver.leaf(SourceColumn(name, schema.field(name).type), tuple(below))
+    if isinstance(held, NullType):
+        return LeafStats(leaf.path, held, nulls=source.metadata.num_rows)
     if stored is None or not isinstance(node, Leaf) or isinstance(held, VariantType):
         return LeafStats(leaf.path, held)
     metadata = source.metadata
