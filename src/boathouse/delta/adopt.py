@@ -9,22 +9,14 @@ import pyarrow as pa
 
 from boathouse.delta.data_writer import DeltaFiles
 from boathouse.delta.partition_values import text_of
-from boathouse.errors import UnsupportedFeatureError
 from boathouse.table.found_files import FoundFiles
 from boathouse.table.tasks import WriteContext
 from boathouse.types import DataType, DateType, TimestampType
 
 
 def adopted(context: WriteContext, files: FoundFiles) -> pa.Table:
-    """OUTCOMES of the files. Raises UnsupportedFeatureError for a table with column mapping: a new one has other names
-    in its files."""
+    """OUTCOMES of the files."""
     described = DeltaFiles(context)
-    if described.mapped:
-        raise UnsupportedFeatureError(
-            "the files have the names of the columns, which a new table with delta.columnMapping.mode does not",
-            where=context.directory,
-            advice="convert without it, then set it to name by set_properties",
-        )
     spelled = [_texts(values, f.type) for values, f in zip(files.partitions, described.fields, strict=True)]
     texts = [list(zip(described.keys, row, strict=True)) for row in zip(*spelled, strict=True)]
     return described.described(

@@ -171,7 +171,8 @@ def _created(change: Change, now: int) -> list[Action]:
     create = profiled(create, change.location.uri)
     schema, spec = new_table(change.location.uri, create)
     id = str(entropy.current().uuid4())
-    metadata = new_metadata(id, without_mapping(schema), [f.name for f in spec], create.properties, change.location.uri)
+    plain, names = without_mapping(schema), [f.name for f in spec]
+    metadata = new_metadata(id, plain, names, create.properties, change.location.uri, create.adopts)
     return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": {**metadata, "createdTime": now}}]
 
 

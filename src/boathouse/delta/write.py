@@ -12,7 +12,7 @@ from boathouse.bits import entropy
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
-from boathouse.delta.column_mapping import MAX_ID, completed, mode_of
+from boathouse.delta.column_mapping import MAX_ID, completed, enabled, mode_of
 from boathouse.delta.computed import generation
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
@@ -99,7 +99,7 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
         check_types(schema, snapshot)
         return schema, spec
     check_properties(table.properties, where)
-    metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where), where)
+    metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where, table.adopts), where)
     check_write(Protocol.parse(lowest_protocol(schema, table.properties), where), metadata, where)
     return metadata.schema, partition_spec(metadata.schema, [f.name for f in spec])
 
@@ -132,9 +132,15 @@ def check_replaced(snapshot: DeltaSnapshot, edit: ReplaceSchema) -> None:
 
 
 def new_metadata(
-    id: str, schema: Schema, partition_columns: Iterable[str], configuration: Mapping[str, object], where: str
+    id: str,
+    schema: Schema,
+    partition_columns: Iterable[str],
+    configuration: Mapping[str, object],
+    where: str,
+    adopts: bool = False,
 ) -> dict[str, Any]:
-    """The metaData action of a new table; with column mapping, if the configuration asks for it."""
+    """The metaData action of a new table; with column mapping, if the configuration asks for it. If the table `adopts`
+    files, they have the columns' own names, and no ids: raises UnsupportedFeatureError if ids are asked for."""
     found: dict[str, Any] = {
         "id": id,
         "format": {"provider": "parquet", "options": {}},
@@ -145,6 +151,14 @@ def new_metadata(
     mode = mode_of(configuration, where)
     if mode == "none":
         return found
+    if adopts and mode == "id":
+        raise UnsupportedFeatureError(
+            f"the files that are there have no field ids, which {MAPPING_MODE}=id needs",
+            where=where,
+            advice="set it to name",
+        )
+    if adopts:
+        return enabled(found)
     found["configuration"] = {**found["configuration"], MAPPING_MODE: mode}
     # Not the id, which every attempt to create the table makes anew.
     return {**completed(found, {"id": where, "schemaString": found["schemaString"]}), "id": id}

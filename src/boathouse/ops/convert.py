@@ -121,7 +121,7 @@ def _table(
     spec = tuple(
         PartitionField(f.name, (f.name,), IDENTITY, _FIRST_ID + i, f.type) for i, f in enumerate(asked.partitions)
     )
-    return stored, CreateTable(Schema(tuple(fields)), spec, asked.properties)
+    return stored, CreateTable(Schema(tuple(fields)), spec, asked.properties, adopts=True)
 
 
 def _files(

@@ -43,12 +43,16 @@ to files that no version needs, and what did: they have no edits."""
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """The first commit of a table. Field ids, if any, are assigned in `prepare`."""
+    """The first commit of a table. Field ids, if any, are assigned in `prepare`.
+
+    `adopts`: its files are there already, and have the columns' own names.
+    """
 
     schema: Schema
     partition_by: tuple[PartitionField, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     profile: str | None = None
+    adopts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
