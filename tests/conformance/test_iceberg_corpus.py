@@ -12,7 +12,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from boathouse.errors import BoathouseError, CorruptTableError, TableNotFoundError, UnsupportedFeatureError
+from boathouse.errors import (
+    BoathouseError,
+    ConstraintViolationError,
+    CorruptTableError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
 from boathouse.iceberg import tasks
 from boathouse.iceberg.adapter import FORMAT
 from boathouse.parquet.schema import conform, to_parquet_schema
@@ -76,7 +82,7 @@ def table_of(snap):
 
 
 REFUSALS = (
-    "Iceberg format version 1", "Iceberg type geometry",
+    "Iceberg type geometry",
     "Iceberg type geography", "variant", "ORC data files", "Avro data files",
 )  # fmt: skip
 
@@ -112,6 +118,9 @@ def test_rows_or_a_refusal_by_name(query, expected, sort, settings):
 
     try:
         text = SCAN.sub(replace, query)
+    except ConstraintViolationError:
+        assert "version=3.2" in query
+        pytest.xfail("the name mapping is empty, so that a required column has no values: DuckDB makes them null")
     except UnsupportedFeatureError as error:
         assert any(word in str(error) for word in REFUSALS), error
         pytest.xfail(f"refused by name: {error.message}")

@@ -261,7 +261,11 @@ def check_writable(found: IcebergSnapshot) -> None:
             advice="write it through its catalog",
         )
     if metadata.version != 2:
-        raise UnsupportedFeatureError(f"writing Iceberg format version {metadata.version} is not offered", where=where)
+        raise UnsupportedFeatureError(
+            f"writing Iceberg format version {metadata.version} is not offered",
+            where=where,
+            advice="upgrade the table to version 2 with the engine that writes it" if metadata.version < 2 else None,
+        )
     if found.paths.moved:
         raise UnsupportedFeatureError(
             f"the table was relocated from {metadata.location}, which its metadata still names",

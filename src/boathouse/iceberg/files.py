@@ -59,10 +59,7 @@ class Listing:
             return ()
         recorded = self.snapshot.get("manifest-list")
         if recorded is None:
-            raise UnsupportedFeatureError(
-                "snapshots that embed their manifests (Iceberg format version 1) are not offered",
-                where=self.metadata.uri,
-            )
+            return self._embedded(self.snapshot)
         if self.snapshot.get("key-id"):
             raise UnsupportedFeatureError(manifests.ENCRYPTED, where=self.metadata.uri)
         uri = self.paths.uri(recorded)
@@ -75,6 +72,16 @@ class Listing:
         if self.verify:
             totals.check_list(self.metadata, self.snapshot, found, uri)
         return found
+
+    def _embedded(self, snapshot: Mapping[str, Any]) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot of version 1 that names them itself."""
+        named = snapshot.get("manifests")
+        if not isinstance(named, list) or not all(isinstance(path, str) for path in named):
+            raise CorruptTableError(
+                f"snapshot {snapshot['snapshot-id']} has neither a manifest list nor manifests", where=self.metadata.uri
+            )
+        id = int(snapshot["snapshot-id"])
+        return tuple(self.reader.embedded(path, self.paths.uri(path), id) for path in dict.fromkeys(named))
 
     @property
     def data_manifests(self) -> list[ManifestFile]:

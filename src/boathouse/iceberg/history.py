@@ -142,7 +142,8 @@ def referenced(snapshot: IcebergSnapshot) -> Iterator[str]:
         yield from (paths.uri(e["statistics-path"]) for e in document.get(name) or [])
     seen: set[str] = set()
     for retained in head.metadata.snapshots.values():
-        yield paths.uri(retained["manifest-list"])
+        if retained.get("manifest-list") is not None:
+            yield paths.uri(retained["manifest-list"])
         listing = Listing(head.metadata, retained, head.schema, paths, context.stores)
         for source in listing.manifest_files:
             if source.path in seen:

@@ -63,6 +63,13 @@ class ManifestReader:
             found = self._lists[uri] = tuple(manifests.read_list(self._bytes(uri), uri))
         return found
 
+    def embedded(self, path: str, uri: str, snapshot_id: int) -> ManifestFile:
+        """A manifest that no manifest list describes, as one would. Raises MissingFileError, CorruptTableError."""
+        data = self._bytes(uri)
+        source = manifests.described(data, path, uri, snapshot_id)
+        self._keep(uri, Entries.read(data, source, uri))
+        return source
+
     def entries(self, source: ManifestFile, uri: str, verify: bool) -> Entries:
         """A manifest, with `verify` as complete as the manifest list counts it. Raises MissingFileError,
         CorruptTableError."""

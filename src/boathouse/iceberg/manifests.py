@@ -103,6 +103,15 @@ def manifest_file(row: Row, where: str) -> ManifestFile:
     )
 
 
+def described(data: bytes, path: str, where: str, snapshot_id: int) -> ManifestFile:
+    """A manifest of a snapshot without a manifest list: its header names its spec, and its entries their snapshots."""
+    text = avro.parse(data, where).text("partition-spec-id") or "0"
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise CorruptTableError(f"the manifest's header has partition-spec-id {text!r:.40}", where=where)
+    row = {"manifest_path": path, "manifest_length": len(data), "partition_spec_id": int(text)}
+    return manifest_file({**row, "added_snapshot_id": snapshot_id}, where)
+
+
 def _summary(row: Row) -> Summary:
     return Summary(row["contains_null"], row.get("contains_nan"), row.get("lower_bound"), row.get("upper_bound"))
 

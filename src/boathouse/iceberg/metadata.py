@@ -15,6 +15,7 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.checks import check_document
 from boathouse.iceberg.partitions import parse_specs
 from boathouse.iceberg.schemas import parse_schema
+from boathouse.iceberg.version_1 import completed
 from boathouse.storage import ObjectInfo
 from boathouse.types import Partitioning, Schema
 
@@ -23,7 +24,7 @@ MAIN = "main"
 
 
 class TableMetadata:
-    """A metadata document of version 2 or 3, immutable.
+    """A metadata document of version 1 (completed to have what version 2 has), 2 or 3, immutable.
 
     `uri` is the file that it came from, `file` that file as the listing showed it, if it was found by one.
     """
@@ -43,6 +44,8 @@ class TableMetadata:
         if not isinstance(document, dict):
             raise CorruptTableError("the table metadata is not a JSON object", where=uri)
         _check_version(document, uri)
+        if document["format-version"] == 1:
+            document = completed(document)
         check_document(document, uri)
         return cls(document, uri, file)
 
@@ -137,10 +140,6 @@ def _check_version(document: Json, uri: str) -> None:
         raise UnsupportedFeatureError("this is an Iceberg view, not a table", where=uri)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise CorruptTableError(f"format-version is {version!r}", where=uri)
-    if version == 1:
-        raise UnsupportedFeatureError(
-            "Iceberg format version 1 is not offered", where=uri, advice="upgrade the table to format-version 2"
-        )
     if version > 3:
         raise UnsupportedFeatureError(f"Iceberg format version {version} is not offered", where=uri)
 

@@ -192,7 +192,8 @@ class Resolver:
 
     def found(self, column: SourceColumn) -> FileField | None:
         """The file's field for a column; None if it has none."""
-        if column.field_id is not None and has_ids(self.fields):
+        if column.field_id is not None and (has_ids(self.fields) or self.matching.file_ids is not None):
+            # A name mapping that names nothing finds nothing.
             return self._ids.get(column.field_id)
         if column.field_id is not None and column.physical is None:
             if not self.fields:
