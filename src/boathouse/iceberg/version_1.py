@@ -46,6 +46,11 @@ def _with_specs(found: Json) -> None:
     if found.get("partition-specs") is None and fields is not None:
         found["partition-specs"] = [{"spec-id": 0, "fields": fields}]
         found["default-spec-id"] = 0
+    specs = found.get("partition-specs")
+    if found.get("default-spec-id") is None and isinstance(specs, list) and all(isinstance(s, dict) for s in specs):
+        # Optional in version 1: the newest spec.
+        ids = [s.get("spec-id") for s in specs]
+        found["default-spec-id"] = max((i for i in ids if isinstance(i, int)), default=None)
     if found.get("last-partition-id") is None:
         found["last-partition-id"] = max([_LAST_UNPARTITIONED, *_field_ids(found.get("partition-specs"))])
 
