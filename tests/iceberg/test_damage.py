@@ -15,11 +15,13 @@ from pathlib import Path
 import fastavro
 import pyarrow as pa
 import pytest
+from metadata_tables import rows
 
 import boathouse as bh
 from boathouse.cli import survey
 from boathouse.errors import BoathouseError
-from boathouse.iceberg import avro, entries
+from boathouse.iceberg import avro, entries, manifest_reader
+from boathouse.table.inspection import NAMES
 
 SHORT = 80
 EACH = int(os.environ.get("BOATHOUSE_FUZZ", "500"))
@@ -278,6 +280,58 @@ def planned(root):
         found = error
     assert time.process_time() - start < LONGEST
     return found
+
+
+def inspected(root, names):
+    """Metadata tables, or the error of ours that comes instead."""
+    start = time.process_time()
+    found = {}
+    for name in names:
+        try:
+            table = bh.open(str(root)).inspect.to_arrow(name)
+            table.validate(full=True)
+            found[name] = rows(table)  # of a key that a map has twice, the last one
+        except BoathouseError as error:
+            assert str(error)
+            found[name] = "refused"
+    assert time.process_time() - start < LONGEST
+    return found
+
+
+@pytest.mark.parametrize("change", [c for k, c in KINDS if k == "manifest"])
+def test_metadata_tables_of_mutations(wide, change, monkeypatch):
+    """Decoded as columns and record by record, with the same outcome."""
+    root, manifest = wide
+    data, chooser, tried = manifest.read_bytes(), random.Random(3), 0
+    for _ in range(SHORT // 4):
+        try:
+            manifest.write_bytes(change(data, chooser))
+        except (ValueError, TypeError, OverflowError, KeyError, AttributeError):
+            continue  # fastavro does not write it
+        monkeypatch.setattr(manifest_reader, "FEW", entries.FEW)
+        found = inspected(root, ["entries"])
+        monkeypatch.setattr(manifest_reader, "FEW", 1 << 40)
+        one_by_one = inspected(root, ["entries"])
+        assert repr(found) == repr(one_by_one)
+        tried += 1
+    assert tried
+
+
+@pytest.mark.parametrize(("kind", "change"), KINDS, ids=[f"{k}-{c.__name__}" for k, c in KINDS])
+def test_metadata_tables_of_small_damaged_files(damaged, kind, change):
+    eyes, files = damaged
+    chooser = random.Random(5)
+    for _ in range(SHORT // 8):
+        path = chooser.choice(files[kind])
+        data = path.read_bytes()
+        try:
+            path.write_bytes(change(data, chooser))
+            inspected(eyes.root, [n for n in NAMES if not n.endswith("_files")])
+        except (ValueError, TypeError, OverflowError, KeyError, AttributeError) as error:
+            if path.read_bytes() != data:
+                raise AssertionError(repr(error)) from error
+        finally:
+            path.write_bytes(data)
 
 
 def run_wide(wide, change, count, seed, monkeypatch):

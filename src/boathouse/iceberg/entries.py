@@ -213,8 +213,8 @@ class Opened:
 
 
 def whole(manifests: Sequence[tuple[Opened, Sequence[tuple[int, bytes]]]]) -> list[Entries]:
-    """Manifests of one schema with their payloads, decoded together, with the places of all fields: for a few long
-    blocks that takes as long as for one. Raises CorruptTableError."""
+    """Manifests of one schema with their payloads, decoded together, with the places of all fields: a step over
+    many blocks costs little more than one over a few. Raises CorruptTableError."""
     schema = manifests[0][0].schema
     try:
         where = manifests[0][0].where
