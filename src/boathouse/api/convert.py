@@ -7,9 +7,10 @@ from typing import Any
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, texts
-from boathouse.api.create import as_schema, check_free
+from boathouse.api.create import as_schema
 from boathouse.api.detection import locate
 from boathouse.api.engines import engine_for, time_zone, zone_of
+from boathouse.api.free import check_free
 from boathouse.api.opening import path_text
 from boathouse.bits import zones
 from boathouse.ops import convert as _convert

@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, texts
-from boathouse.api.detection import formats_at, locate, require_free
+from boathouse.api.detection import locate
 from boathouse.api.engines import time_zone
+from boathouse.api.free import check_free
 from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import Table
 from boathouse.arrow.schema import from_arrow
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops import create as _create
-from boathouse.ops.create import already_there
-from boathouse.ops.handle import Handle, check_read_only
+from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.storage import Stores
 from boathouse.table.change import CreateTable
@@ -62,14 +62,6 @@ def create(
         check_free(context)
         made, _ = _create.create(table_format, context, table, given)
         return Table(Handle(made or _create.opened(table_format, context)), spark, zone)
-
-
-def check_free(context: TableContext) -> None:
-    """Refuses a second table of another format under one root. Raises AlreadyExistsError."""
-    check_read_only(str(context))
-    if formats_at(context.location, context.stores):
-        raise already_there(context.location)
-    require_free(context.location, context.stores)
 
 
 def as_schema(schema: Any) -> Schema:

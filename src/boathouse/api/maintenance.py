@@ -10,10 +10,13 @@ from typing import Any, get_args
 
 from boathouse.api.arguments import flag, located
 from boathouse.api.conditions import condition
+from boathouse.api.detection import locate
 from boathouse.api.engines import LOCAL, engine_for, zone_of
-from boathouse.api.opening import point
+from boathouse.api.free import check_free
+from boathouse.api.opening import path_text, point
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
+from boathouse.ops.clone import clone
 from boathouse.ops.compact import Compact
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
@@ -21,6 +24,8 @@ from boathouse.ops.restore import Restore
 from boathouse.ops.result import VacuumResult, WriteResult
 from boathouse.ops.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.write import Write
+from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.engine import Engine
 from boathouse.table.location import Version
 
@@ -136,6 +141,30 @@ class Maintenance:
                 raise InvalidArgumentError(f"{name}={version!r} is not a version", advice="pass a number")
         self._handle.check_open()
         return self._handle.snapshot.newest().compact_log(first, last)
+
+    @located
+    def clone(
+        self,
+        target: str,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Makes a shallow clone at the path `target`: a new table with this version's rows, schema, partitioning and
+        properties, which names this table's files and copies none. Writes to the clone never touch this table, and its
+        vacuum removes none of this table's files. A vacuum of this table does not know its clones: it removes files
+        that it needs no longer, and the clone can then not be read. For Delta; open an older version to clone it.
+
+        Raises AlreadyExistsError, InvalidArgumentError if one table were inside the other, ForeignPathError for a store
+        of another kind, UnsupportedFeatureError for Iceberg, Lance and Delta features that are not supported,
+        ReadOnlyError, CommitUnknownError.
+        """
+        options = WriteOptions.of(message, metadata, None, dry_run)
+        location = locate(path_text(target))
+        context = TableContext(location, Stores(self._handle.context.stores.options, home=location.uri))
+        check_free(context)
+        return clone(self._handle.snapshot, context, options)
 
 
 def _milliseconds(retention: float | dt.timedelta | None) -> int | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from boathouse.delta.maintain import DeltaRetention
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, CreateTable, RestoreTo, SchemaEdit
+    from boathouse.table.change import Change, CloneTable, CreateTable, RestoreTo, SchemaEdit
     from boathouse.table.format import TableFormat
     from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
@@ -149,6 +149,14 @@ class DeltaTable(DeltaSnapshot):
         from boathouse.delta import log_compaction
 
         return log_compaction.compact_log(self, first, last)
+
+    def cloning(self, context: TableContext) -> tuple[NewDelta, CloneTable]:
+        from boathouse.delta import clone
+        from boathouse.table.change import CreateTable
+
+        spec = self.partitioning.current
+        table = CreateTable(self.schema, spec.fields, self.properties)
+        return NewDelta(context, self.schema, spec, table), clone.cloning(self, context.location.uri)
 
     def retention(self) -> DeltaRetention:
         from boathouse.delta import maintain

@@ -87,6 +87,9 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "convert":
             named = {"numFiles": int(parameters.pop("files")), "partitionedBy": partition}
             return "CONVERT", {**named, "collectStats": True, "sourceFormat": "parquet", **parameters}
+        case "clone":
+            source, version = parameters.pop("source"), int(parameters.pop("version"))
+            return "CLONE", {"source": f"delta.`{source}`", "sourceVersion": version, **parameters}
         case "append":
             return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
         case "overwrite":
@@ -163,6 +166,9 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
         return {_VACUUM[operation][k]: str(v) for k, v in change.metrics.items() if k in _VACUUM[operation]}
     elif operation == "CONVERT":
         return {"numConvertedFiles": str(len(files))}
+    elif operation == "CLONE":
+        copied = {"numRemovedFiles": 0, "numCopiedFiles": 0, "removedFilesSize": 0, "copiedFilesSize": 0}
+        metrics = {"sourceTableSize": sum(a["size"] or 0 for a in adds), "sourceNumOfFiles": len(adds), **copied}
     elif operation == "OPTIMIZE":
         metrics = _optimize_metrics([a["size"] for a in files], removes)
     elif added or removed:

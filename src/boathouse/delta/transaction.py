@@ -15,6 +15,7 @@ from boathouse.delta.actions import MAPPING_MODE, Metadata
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint_write import checkpoint_if_due
+from boathouse.delta.clone import clone_adds, table_actions
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit_times import next_time, records_times, with_enablement
@@ -56,6 +57,7 @@ from boathouse.table.change import (
     AddColumn,
     AddFiles,
     Change,
+    CloneTable,
     CreateTable,
     DropColumn,
     Edit,
@@ -81,6 +83,7 @@ from boathouse.types import Field, PartitionField, Schema
 Action = dict[str, Any]
 _EDITS: Final = (
     CreateTable,
+    CloneTable,
     AddFiles,
     AddChangeFiles,
     RemoveFiles,
@@ -165,6 +168,8 @@ def _append_only(newest: DeltaSnapshot) -> bool:
 
 
 def _created(change: Change, now: int) -> list[Action]:
+    if (cloned := change.edit(CloneTable)) is not None:
+        return table_actions(cloned, now)
     create = change.edit(CreateTable)
     if not isinstance(create, CreateTable):
         raise TableNotFoundError("the table is gone", where=change.location.uri)
@@ -318,6 +323,8 @@ def _change_files(edit: AddChangeFiles) -> Iterator[Action]:
 def _adds(change: Change) -> Iterator[Action]:
     for restored in change.all(RestoreTo):
         yield from added_again(restored.added, change.data_change)
+    for cloned in change.all(CloneTable):
+        yield from clone_adds(cloned, change.data_change)
     added = change.added
     if added is None:
         return

@@ -145,6 +145,11 @@ class IcebergTable(IcebergSnapshot):
 
         raise not_offered("compact_log", self)
 
+    def cloning(self, context: TableContext) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("clone", self)
+
     def retention(self) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

@@ -56,6 +56,15 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CloneTable:
+    """The first commit of a table that has the rows, schema and properties of a version of another one. Made by
+    `Snapshot.cloning`: `units` are the FILES rows of the source, whose files are not copied."""
+
+    source: TableVersion
+    units: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class AddFiles:
     """New data files: OUTCOMES rows of kind data.
 
@@ -282,6 +291,7 @@ SchemaEdit = (
 FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | AddChangeFiles | SetPart
 Edit = (
     CreateTable
+    | CloneTable
     | FileEdit
     | SchemaEdit
     | SetRef

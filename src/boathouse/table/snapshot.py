@@ -14,7 +14,7 @@ from boathouse.table.version import TableVersion
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, RestoreTo, SchemaEdit
+    from boathouse.table.change import Change, CloneTable, RestoreTo, SchemaEdit
     from boathouse.table.context import TableContext
     from boathouse.table.location import At, Version
     from boathouse.table.maintenance import Retention
@@ -193,6 +193,12 @@ class Snapshot(Target, TableVersion, Protocol):
         """Writes one metadata file that readers may take instead of those of some versions; returns its URI.
 
         Raises UnsupportedFeatureError if the format has none, InvalidArgumentError, VersionNotFoundError.
+        """
+
+    def cloning(self, context: TableContext) -> tuple[Target, CloneTable]:
+        """A table at `context` that is not created yet, and the edit that makes it a shallow clone of this version.
+
+        Raises UnsupportedFeatureError if that is not offered for this format, or for this table.
         """
 
     def retention(self) -> Retention:

@@ -255,6 +255,9 @@ class ToySnapshot:
     def compact_log(self, first: int | None, last: int | None) -> NoReturn:
         raise not_offered("compact_log", self)
 
+    def cloning(self, context: TableContext) -> NoReturn:
+        raise not_offered("clone", self)
+
     def retention(self) -> ToyRetention:
         return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
 
