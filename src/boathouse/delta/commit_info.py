@@ -88,8 +88,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
             named = {"numFiles": int(parameters.pop("files")), "partitionedBy": partition}
             return "CONVERT", {**named, "collectStats": True, "sourceFormat": "parquet", **parameters}
         case "clone":
-            source, version = parameters.pop("source"), int(parameters.pop("version"))
-            return "CLONE", {"source": f"delta.`{source}`", "sourceVersion": version, **parameters}
+            source, at = parameters.pop("source"), int(parameters.pop("version"))
+            return "CLONE", {"source": f"delta.`{source}`", "sourceVersion": at, **parameters}
         case "append":
             return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
         case "overwrite":
