@@ -53,7 +53,7 @@ def state() -> str:
         ("written", f"writer versions 2 to {delta.MAX_WRITER}", "format version 2", f"data files {lance_files.V2_2}"),
         ("read and written", _delta(True, True), "Parquet data files", _lance(lance.READ & lance.WRITE)),
         ("read; not written where in use", _delta(True, False),
-         "format versions 1 and 3, deletion vectors, position and equality delete files, catalog-managed tables, "
+         "format versions 1 and 3, deletion vectors, position and equality delete files, "
          "relocated tables",
          _lance(lance.READ & ~lance.WRITE)),
         ("refused by name", _delta(False, False),
@@ -65,7 +65,7 @@ def state() -> str:
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
     lines += [
         "",
-        "Not offered yet, for any format: translation between formats, catalogs.",
+        "Not offered yet, for any format: translation between formats.",
     ]
     return "\n".join(lines) + "\n"
 

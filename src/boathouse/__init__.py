@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from boathouse import errors, variant
     from boathouse.api.convert import convert
+    from boathouse.api.catalog import Catalog, catalog
     from boathouse.api.create import create
     from boathouse.api.open import detect, open
     from boathouse.api.table import Table
@@ -32,6 +33,8 @@ _HOMES = {
     "detect": "boathouse.api.open",
     "create": "boathouse.api.create",
     "convert": "boathouse.api.convert",
+    "catalog": "boathouse.api.catalog",
+    "Catalog": "boathouse.api.catalog",
     "write": "boathouse.api.write",
     "read_parquet": "boathouse.parquet_files.read",
     "write_parquet": "boathouse.parquet_files.write",
@@ -49,8 +52,8 @@ _HOMES = {
 _MODULES = ("errors", "variant")
 
 __all__ = [
-    "BoathouseError", "Expr", "Field", "Schema", "Table", "VacuumResult", "WriteResult", "col", "convert", "create",
-    "detect", "errors", "lit", "open", "read_parquet", "variant", "write", "write_parquet",
+    "BoathouseError", "Catalog", "Expr", "Field", "Schema", "Table", "VacuumResult", "WriteResult", "catalog", "col",
+    "convert", "create", "detect", "errors", "lit", "open", "read_parquet", "variant", "write", "write_parquet",
 ]  # fmt: skip
 
 

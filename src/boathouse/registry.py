@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from boathouse.errors import InvalidArgumentError
 
@@ -55,6 +55,11 @@ def load(name: str) -> TableFormat:
 def tasks(name: str) -> TaskModule:
     """The executor side of a format; imports no object store, parser or metadata code."""
     return import_module(f"{_package(name)}.tasks")
+
+
+def catalogs(name: str = "iceberg") -> Any:
+    """The module with the catalogs of a format's tables."""
+    return import_module(f"{_package(name)}.catalogs")
 
 
 def _package(name: str) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from boathouse.api.arguments import errors_at
+from boathouse.api.catalog import Catalog, by_name
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
 from boathouse.api.metastore import named_or_path
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.table import Table
+from boathouse.errors import InvalidArgumentError
 from boathouse.storage import Stores
 
 
@@ -27,23 +29,33 @@ def open(
     timezone: str | None = None,
     allow_foreign_paths: bool = False,
     verify: bool = True,
+    catalog_options: Mapping[str, str] | None = None,
 ) -> Table:
     """Opens a table by path, and detects its format; pinned to a version if `version` or `timestamp` is given.
 
-    With `spark`, `uri` may be a name in Spark's metastore (`sales.orders`); a table at a path of that name takes
-    precedence. `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is an ISO string or a
-    datetime: the newest version not after it. `ref` is a branch or tag. `timezone` is the zone of conditions, and of a
-    `timestamp` without an offset: by default the session's with `spark`, else UTC (docs/functions.md). With `spark`,
-    operations without data run there. `allow_mixed_writers` lets this handle write although a library that does not
+    `uri` may also be `catalog.namespace.table` of a catalog that PyIceberg's configuration, or `catalog_options`,
+    describes (`boathouse.catalog`). With `spark`, it may be a name in Spark's metastore (`sales.orders`). A table at a
+    path of that name takes precedence.
+
+    `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is an ISO string or a datetime: the
+    newest version not after it. `ref` is a branch or tag. `timezone` is the zone of conditions, and of a `timestamp`
+    without an offset: by default the session's with `spark`, else UTC (docs/functions.md). With `spark`, operations
+    without data run there. `allow_mixed_writers` lets this handle write although a library that does not
     put-if-absent here was found to write too (docs/writers.md). A file in a store of another kind than the table's (a
     local file of a table in a bucket) is refused with ForeignPathError unless `allow_foreign_paths`. With
     `verify=False`, a table whose recorded totals disagree with its lists of files is read by the lists. Raises
     TableNotFoundError (naming what is at the path), VersionNotFoundError, InvalidArgumentError, AmbiguousFormatError,
     CorruptTableError, UnsupportedFeatureError.
     """
+    named = _in_catalog(uri, catalog_options, storage_options)
+    if named is not None:
+        found, identifier = named
+        return found.open(
+            identifier, version, timestamp, ref, storage_options, spark, timezone, allow_foreign_paths, verify
+        )
     place = uri if spark is None else named_or_path(uri, spark, storage_options)
-    named = time_zone(timezone)
-    zone = zone_of(LOCAL, named, spark) if timestamp is not None else None
+    named_zone = time_zone(timezone)
+    zone = zone_of(LOCAL, named_zone, spark) if timestamp is not None else None
     handle = open_handle(
         place,
         format,
@@ -56,7 +68,24 @@ def open(
         allow_foreign_paths,
         verify,
     )
-    return Table(handle, spark, named)
+    return Table(handle, spark, named_zone)
+
+
+def _in_catalog(
+    uri: object, catalog_options: Mapping[str, str] | None, storage_options: Mapping[str, str] | None
+) -> tuple[Catalog, str] | None:
+    """The catalog and the name in it, unless there is a table at a path of that name. Without dots nothing is asked."""
+    text = path_text(uri)
+    if catalog_options is None and (text.count(".") < 2 or "/" in text):
+        return None
+    if catalog_options is None and formats_at(locate(text), Stores(storage_options)):
+        return None
+    found = by_name(text, catalog_options)
+    if found is None and catalog_options is not None:
+        raise InvalidArgumentError(
+            f"{text!r} is not a name in a catalog", advice="write catalog.namespace.table, or leave out catalog_options"
+        )
+    return found
 
 
 def detect(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -99,13 +99,16 @@ class IcebergTable(IcebergSnapshot):
     def committer(self) -> Committer:
         from boathouse.table.commit import FileCommitter
 
-        return FileCommitter(self.stores)
+        return self.context.catalog or FileCommitter(self.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, IcebergTable | None]:
-        return look_back(attempt, snapshot.newest(self, attempt))
+        newest = snapshot.newest(self, attempt)
+        # A catalog's answer is final.
+        return ("won", newest) if self.context.catalog is not None else look_back(attempt, newest)
 
     def published(self, attempt: Attempt, change: Change) -> None:
-        write_hint(attempt, self.context)
+        if self.context.catalog is None:
+            write_hint(attempt, self.context)
 
     def change_files(self, version: Version) -> pa.Table | None:
         """The format has none."""
@@ -259,11 +262,12 @@ def check_writable(found: IcebergSnapshot) -> None:
         raise UnsupportedFeatureError(
             "a table opened by its metadata file is read only", where=where, advice="open the table's folder to write"
         )
-    if version_of(where) is None:
+    managed = found.context.catalog is not None
+    if not managed and version_of(where) is None:
         raise MixedWritersError(
             "the table belongs to a catalog, and only the catalog may make a new version current",
             where=where,
-            advice="write it through its catalog",
+            advice='open it by its name in the catalog: bh.open("catalog.namespace.table")',
         )
     if metadata.version != 2:
         raise UnsupportedFeatureError(
@@ -291,7 +295,7 @@ def check_writable(found: IcebergSnapshot) -> None:
         )
     validate.check(metadata.document, where)
     storage, _ = found.stores.resolve(found.location.uri)
-    if not storage.atomic_create:
+    if not managed and not storage.atomic_create:
         raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)
 
 

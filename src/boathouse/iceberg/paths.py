@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits import entropy
 from boathouse.bits.inflate import Budget
 from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError
 from boathouse.storage import ObjectInfo, Stores, absolute, basename, join, parent, relative
@@ -80,6 +81,14 @@ def next_uri(head: str) -> str:
     if number is None:
         raise CorruptTableError(f"{name} is not a version of a file-system table", where=head)
     return join(parent(head), f"v{number + 1}{name[len(f'v{number}') :]}")
+
+
+def next_of_catalog(head: str) -> str:
+    """The name of the version after `head` in a catalog's table: only the catalog knows which one is current, so that
+    it needs no put-if-absent."""
+    number = _CATALOG.fullmatch(basename(head))
+    count = 0 if number is None else int(number[1]) + 1
+    return join(parent(head), f"{count:05d}-{entropy.current().uuid4()}.metadata.json")
 
 
 def compressed(uri: str) -> bool:

@@ -166,6 +166,11 @@ def head_metadata(
 
     It is not read if a listing shows that it is `known`, or the attempt `put` on top of it.
     """
+    if context.catalog is not None:
+        current = context.catalog.head()
+        if known is not None and known.uri == current:
+            return known
+        return read_metadata(current, context.stores)
     named = context.location.metadata
     if named is not None:
         try:

@@ -26,7 +26,7 @@ from boathouse.iceberg.evolve import edit_schema
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import DATA, DELETED, EXISTING, Entry, ManifestFile, Row
 from boathouse.iceberg.metadata import Json, TableMetadata, dump
-from boathouse.iceberg.paths import METADATA_FOLDER, compressed, next_uri
+from boathouse.iceberg.paths import METADATA_FOLDER, compressed, next_of_catalog, next_uri
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.summaries import Tallies, described, summary
 from boathouse.iceberg.write import added_entries
@@ -70,7 +70,8 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
         edit_schema(document, edit, head.token)
     documents.settle_sort_order(document)
     _check_transactions(change)
-    return _attempt(change, head.context, document, next_uri(head.token), head)
+    following = next_uri if head.context.catalog is None else next_of_catalog
+    return _attempt(change, head.context, document, following(head.token), head)
 
 
 def create(change: Change, context: TableContext, created: CreateTable, schema: Schema, spec: PartitionSpec) -> Attempt:

@@ -1,0 +1,97 @@
+"""Catalogs: tables by name."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from boathouse import registry
+from boathouse.api.arguments import errors_at, texts
+from boathouse.api.detection import locate
+from boathouse.api.engines import LOCAL, time_zone, zone_of
+from boathouse.api.opening import point
+from boathouse.api.table import Table
+from boathouse.errors import InvalidArgumentError
+from boathouse.ops.handle import Handle
+from boathouse.storage import Stores
+from boathouse.table.context import TableContext
+
+
+class Catalog:
+    """A catalog of Iceberg tables; made by `boathouse.catalog`."""
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
+        return str(self._made.name)
+
+    def namespaces(self) -> list[str]:
+        """The names of all namespaces, nested ones joined by dots. Raises StorageError."""
+        return list(self._made.namespaces())
+
+    def tables(self, namespace: str | None = None) -> list[str]:
+        """The tables of a namespace, or of all, as `namespace.table`. Raises TableNotFoundError for a namespace that is
+        not there, StorageError."""
+        return list(self._made.tables(namespace))
+
+    def open(
+        self,
+        identifier: str,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        ref: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        spark: Any = None,
+        timezone: str | None = None,
+        allow_foreign_paths: bool = False,
+        verify: bool = True,
+    ) -> Table:
+        """Opens `namespace.table`; the other arguments are those of `boathouse.open`.
+
+        The catalog says which version is the newest, and makes the new ones: writes go through it. What it vends for
+        the table's store (credentials, endpoint) is used unless `storage_options` says otherwise. Raises what
+        `boathouse.open` raises, StorageError if the catalog fails.
+        """
+        table = self._made.table(identifier)
+        with errors_at(table.name):
+            named = time_zone(timezone)
+            zone = zone_of(LOCAL, named, spark) if timestamp is not None else None
+            at = point(version, timestamp, ref, zone or "UTC")
+            place, vended = table.place()
+            location = locate(place)
+            if not verify:
+                location = type(location)(location.uri, verify=False)
+            stores = Stores({**vended, **(storage_options or {})}, home=None if allow_foreign_paths else location.uri)
+            snapshot = registry.load("iceberg").open(TableContext(location, stores, catalog=table), at)
+        return Table(Handle(snapshot, at.pinned), spark, named)
+
+
+def catalog(name: str = "default", **options: str) -> Catalog:
+    """A catalog of PyIceberg's configuration (`~/.pyiceberg.yaml`, PYICEBERG_CATALOG__... variables), or one of these
+    options (`type`, `uri`, `warehouse`, ... as PyIceberg names them; underscores in place of `-` and `.` are not
+    translated: pass `**{"s3.endpoint": ...}`).
+
+    Raises MissingRequirementError without PyIceberg, InvalidArgumentError for a name that is not configured,
+    StorageError if the catalog fails.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidArgumentError(f"{name!r} is not the name of a catalog", advice="pass a name, such as 'prod'")
+    return Catalog(registry.catalogs().IcebergCatalog.load(name, texts("options", options)))
+
+
+def by_name(text: str, catalog_options: Mapping[str, str] | None) -> tuple[Catalog, str] | None:
+    """The catalog and the table that `catalog.namespace.table` names; None if no such catalog is configured."""
+    first, _, rest = text.partition(".")
+    if "." not in rest or any(c in text for c in "/\\: "):
+        return None
+    module = registry.catalogs()
+    if catalog_options is None and not module.configured(first):
+        return None
+    return Catalog(module.IcebergCatalog.load(first, texts("catalog_options", catalog_options))), rest

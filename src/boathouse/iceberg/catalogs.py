@@ -1,0 +1,179 @@
+"""Iceberg catalogs (REST, SQL, Hive, Glue) through PyIceberg's clients, which are imported here only.
+
+A catalog is asked for three things: its names, which metadata document of a table is current, and the swap to another,
+in the updates and requirements of the REST catalog's specification. All files are read and written by us.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from boathouse.bits import entropy
+from boathouse.errors import InvalidArgumentError, MissingRequirementError, StorageError, TableNotFoundError
+from boathouse.storage import absolute
+from boathouse.storage.aliases import ALIASES
+from boathouse.storage.options import scrub
+from boathouse.table.attempt import Attempt, Published
+
+log = logging.getLogger("boathouse")
+_LOOKS: Final = 6
+_GONE: Final = ("NoSuchTableError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
+_REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
+"""Errors after which nothing was committed; after any other, that is unknown."""
+_SECRETS: Final = ("credential", "token", "secret", "password", "key", "uri")
+
+
+def configured(name: str) -> bool:
+    """Whether PyIceberg's configuration (its file, or PYICEBERG_CATALOG__... variables) has this catalog."""
+    try:
+        config = import_module("pyiceberg.utils.config").Config()
+    except ImportError:
+        return False
+    return config.get_catalog_config(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergCatalog:
+    """A catalog; `secrets` are values of its settings that no message may show."""
+
+    name: str
+    client: Any
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, name: str, options: Mapping[str, str]) -> IcebergCatalog:
+        """By PyIceberg's configuration, and these options. Raises MissingRequirementError, InvalidArgumentError,
+        StorageError."""
+        try:
+            catalogs = import_module("pyiceberg.catalog")
+        except ImportError as error:
+            raise MissingRequirementError(
+                "catalogs need PyIceberg", advice='pip install "pyiceberg[sql-sqlite]", or the extra of your catalog'
+            ) from error
+        if not options and not configured(name):
+            raise InvalidArgumentError(
+                f"there is no catalog {name!r}",
+                advice="name it in PyIceberg's configuration (~/.pyiceberg.yaml), or pass its options, such as uri=",
+            )
+        secrets = tuple(v for k, v in options.items() if any(s in k.lower() for s in _SECRETS))
+        with _errors(name, secrets):
+            return cls(name, catalogs.load_catalog(name, **options), secrets)
+
+    def namespaces(self) -> list[str]:
+        """Every namespace, nested ones too. Raises StorageError."""
+        with _errors(self.name, self.secrets):
+            return sorted(".".join(n) for n in self._namespaces(()))
+
+    def _namespaces(self, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for found in self.client.list_namespaces(above) if above else self.client.list_namespaces():
+            name = tuple(found)
+            if len(name) > len(above):
+                yield name
+                yield from self._namespaces(name)
+
+    def tables(self, namespace: str | None = None) -> list[str]:
+        """The tables of a namespace, or of all. Raises TableNotFoundError, StorageError."""
+        names = self.namespaces() if namespace is None else [namespace]
+        with _errors(self.name, self.secrets):
+            return sorted(".".join(t) for n in names for t in self.client.list_tables(tuple(n.split("."))))
+
+    def table(self, identifier: str) -> CatalogTable:
+        """A table by namespace and name, joined by dots. Raises InvalidArgumentError."""
+        parts = tuple(identifier.split("."))
+        if len(parts) < 2 or not all(parts):
+            raise InvalidArgumentError(
+                f"{identifier!r} is not a table's name", where=self.name, advice="write namespace.table"
+            )
+        return CatalogTable(self, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """See `table.context.TableCatalog`."""
+
+    catalog: IcebergCatalog
+    identifier: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return ".".join((self.catalog.name, *self.identifier))
+
+    def head(self) -> str:
+        return absolute(str(self._load().metadata_location))
+
+    def place(self) -> tuple[str, dict[str, str]]:
+        """The table's location, and the settings of its store that the catalog vends."""
+        found = self._load()
+        known = {k: str(v) for k, v in found.io.properties.items() if k.lower() in ALIASES}
+        return str(found.metadata.location), known
+
+    def publish(self, attempt: Attempt) -> Published:
+        """`lost` if the head no longer satisfies the requirements. A swap without an answer is settled by the snapshot
+        that it would have made: without a snapshot, and as long as the head may still change, it is unknown."""
+        table = self._load()
+        if attempt.replaces != absolute(str(table.metadata_location)):
+            return "lost"
+        try:
+            self.catalog.client.commit_table(table, *_typed(attempt))
+        except Exception as error:
+            kind = type(error).__name__
+            if kind in _GONE or kind in _REFUSED:
+                log.debug("%s refused the commit: %s", self.name, scrub(str(error), self.catalog.secrets))
+                return "lost"
+            log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
+            return self._settled(attempt)
+        return "won"
+
+    def _settled(self, attempt: Attempt) -> Published:
+        clock = entropy.current()
+        for i in range(_LOOKS):
+            clock.sleep(clock.random() * 0.05 * 2**i)
+            try:
+                found = self._load()
+            except (StorageError, TableNotFoundError):
+                continue
+            if any(s.snapshot_id == attempt.version for s in found.metadata.snapshots):
+                return "won"
+            if attempt.version is not None and absolute(str(found.metadata_location)) != attempt.replaces:
+                # Another version is current, and it does not follow ours: our requirements can never hold again.
+                return "lost"
+        return "unknown"
+
+    def _load(self) -> Any:
+        with _errors(self.name, self.catalog.secrets):
+            return self.catalog.client.load_table(self.identifier)
+
+
+def _typed(attempt: Attempt) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Requirements and updates as PyIceberg's clients take them."""
+    adapter = import_module("pydantic").TypeAdapter
+    table = import_module("pyiceberg.table.update")
+    return tuple(_parsed(adapter, kind, values) for kind, values in (
+        (table.TableRequirement, attempt.requirements), (table.TableUpdate, attempt.updates)
+    ))  # type: ignore[return-value]  # fmt: skip
+
+
+def _parsed(adapter: Any, kind: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    parser = adapter(kind)
+    return tuple(parser.validate_python(dict(v)) for v in values)
+
+
+@contextmanager
+def _errors(where: str, secrets: Sequence[str]) -> Iterator[None]:
+    """A client's errors as ours, without the values of secrets."""
+    try:
+        yield
+    except (StorageError, TableNotFoundError, InvalidArgumentError):
+        raise
+    except Exception as error:
+        text = scrub(f"{type(error).__name__}: {error}", secrets)
+        if type(error).__name__ in _GONE:
+            raise TableNotFoundError(
+                f"the catalog does not have it ({text})", where=where, advice="list the tables of the catalog"
+            ) from None
+        raise StorageError(f"the catalog failed: {text}", where=where) from None

@@ -1,0 +1,199 @@
+"""Tables of catalogs: read and written through them, beside PyIceberg, and with answers that get lost."""
+
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+
+import boathouse as bh
+from boathouse.errors import (
+    BoathouseError,
+    CommitConflictError,
+    CommitUnknownError,
+    InvalidArgumentError,
+    StorageError,
+    TableNotFoundError,
+)
+
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
+
+
+def rows(*ids):
+    return pa.table({"id": list(ids), "city": [f"c{i % 2}" for i in ids]}, schema=SCHEMA)
+
+
+@pytest.fixture
+def options(tmp_path):
+    (tmp_path / "wh").mkdir()
+    return {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
+
+
+@pytest.fixture
+def theirs(options):
+    from pyiceberg.catalog import load_catalog
+
+    made = load_catalog("prod", **options)
+    made.create_namespace("db")
+    made.create_namespace("db.deep")
+    table = made.create_table("db.t", SCHEMA)
+    table.append(rows(1, 2, 3))
+    made.create_table("db.deep.u", SCHEMA)
+    return made
+
+
+@pytest.fixture
+def ours(theirs, options):
+    return bh.catalog("prod", **options)
+
+
+def ids(table):
+    return sorted(table.to_arrow().column("id").to_pylist())
+
+
+@pytest.mark.spec("I-255")
+def test_names_and_rows(ours, theirs):
+    assert ours.name == "prod"
+    assert ours.namespaces() == ["db", "db.deep"]
+    assert ours.tables() == ["db.deep.u", "db.t"] and ours.tables("db") == ["db.t"]
+    t = ours.open("db.t")
+    assert ids(t) == [1, 2, 3]
+    theirs.load_table("db.t").append(rows(4))
+    assert ids(t) == [1, 2, 3] and ids(t.refresh()) == [1, 2, 3, 4]
+    first = [e.version for e in t.history() if e.version][-1]
+    assert ids(ours.open("db.t", version=first)) == [1, 2, 3]
+
+
+@pytest.mark.spec("I-255")
+def test_every_operation_through_the_catalog(ours, theirs):
+    t = ours.open("db.t")
+    t.append(rows(4, 5))
+    t.delete("id = 1")
+    t.update({"city": "'x'"}, where="id = 2")
+    t.merge(rows(5, 6), "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    t.set_properties({"owner": "us"})
+    t.append(rows(7).append_column("n", pa.array([1])), merge_schema=True)
+    t.overwrite(rows(9), where="id >= 7")
+    t.optimize()
+    assert ids(t) == [2, 3, 4, 5, 6, 9]
+    seen = theirs.load_table("db.t")
+    assert sorted(seen.scan().to_arrow().column("id").to_pylist()) == [2, 3, 4, 5, 6, 9]
+    assert seen.properties["owner"] == "us" and [f.name for f in seen.schema().fields] == ["id", "city", "n"]
+    seen.append(pa.table({"id": [10], "city": ["c"], "n": [2]}))
+    assert ids(ours.open("db.t")) == [2, 3, 4, 5, 6, 9, 10]
+    numbers = [s.sequence_number for s in theirs.load_table("db.t").snapshots()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_writers_at_the_same_time(ours, theirs):
+    """Each loses to the other, reads the catalog's head again, and goes on from it."""
+    mine, other = ours.open("db.t"), ours.open("db.t")
+    other.append(rows(4))
+    theirs.load_table("db.t").append(rows(5))
+    done = mine.append(rows(6))
+    assert ids(mine.refresh()) == [1, 2, 3, 4, 5, 6] and done.retries >= 0
+    other.delete("id = 1")
+    assert ids(mine.refresh()) == [2, 3, 4, 5, 6]
+    theirs.drop_table("db.t")
+    theirs.create_table("db.t", SCHEMA)
+    with pytest.raises(CommitConflictError, match="recreated"):
+        mine.append(rows(7))
+
+
+class Client:
+    """A catalog's client whose answers to commits get lost, or that refuses some."""
+
+    def __init__(self, client, before=(), after=()):
+        self.client, self.before, self.after = client, list(before), list(after)
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def commit_table(self, *args):
+        if self.before and (error := self.before.pop(0)) is not None:
+            raise error
+        done = self.client.commit_table(*args)
+        if self.after and (error := self.after.pop(0)) is not None:
+            raise error
+        return done
+
+
+def through(ours, **answers):
+    made = ours._made
+    return bh.Catalog(type(made)(made.name, Client(made.client, **answers), made.secrets))
+
+
+LOST = [CommitStateUnknownException("no answer"), ConnectionError("reset"), TimeoutError("late")]
+
+
+@pytest.mark.spec("I-256")
+@pytest.mark.parametrize("error", LOST, ids=lambda e: type(e).__name__)
+def test_a_lost_answer_is_settled_by_the_snapshot(ours, error):
+    t = through(ours, after=[error]).open("db.t")
+    done = t.append(rows(4))
+    assert ids(ours.open("db.t")) == [1, 2, 3, 4]
+    assert done.version == ours.open("db.t").version
+
+
+@pytest.mark.spec("I-256")
+def test_an_answer_that_cannot_be_settled_is_unknown(ours, tmp_path, monkeypatch):
+    monkeypatch.setattr("boathouse.iceberg.catalogs._LOOKS", 2)
+    before = sorted(p.name for p in tmp_path.rglob("*.parquet"))
+    t = through(ours, before=[TimeoutError("late")]).open("db.t")
+    with pytest.raises(CommitUnknownError):
+        t.append(rows(4))
+    assert len(sorted(p.name for p in tmp_path.rglob("*.parquet"))) == len(before) + 1, "nothing is removed"
+
+
+def test_a_refusal_is_tried_again_on_the_new_head(ours):
+    t = through(ours, before=[CommitFailedException("stale"), CommitFailedException("stale")]).open("db.t")
+    assert t.append(rows(4)).retries == 2
+    assert ids(t) == [1, 2, 3, 4]
+
+
+def test_a_table_of_a_catalog_is_not_written_by_its_path(ours, theirs):
+    place = theirs.load_table("db.t").location()
+    with pytest.raises(BoathouseError, match="catalog"):
+        bh.open(place).append(rows(4))
+
+
+def test_what_is_not_there(ours, options):
+    with pytest.raises(TableNotFoundError, match=r"prod\.db\.no"):
+        ours.open("db.no")
+    with pytest.raises(TableNotFoundError):
+        ours.tables("nowhere")
+    with pytest.raises(InvalidArgumentError, match=r"namespace\.table"):
+        ours.open("t")
+    with pytest.raises(InvalidArgumentError, match="no catalog 'nobody'"):
+        bh.catalog("nobody")
+    with pytest.raises(InvalidArgumentError):
+        bh.open("t", catalog_options=options)
+
+
+def test_by_one_name(ours, options, tmp_path, monkeypatch):
+    assert ids(bh.open("prod.db.t", catalog_options=options)) == [1, 2, 3]
+    for key, value in options.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__PROD__{key.upper()}", value)
+    code = "import boathouse as bh; print(bh.open('prod.db.t').count(), bh.catalog('prod').tables('db'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert done.stdout == "3 ['db.t']\n", done.stderr
+    monkeypatch.chdir(tmp_path)
+    bh.write(rows(5), "other.db.t", format="delta")
+    assert bh.open("other.db.t").format == "delta", "a path comes first"
+
+
+def test_secrets_are_not_shown(tmp_path):
+    secret = "hunter2hunter2"
+    uri = f"postgresql+nodriver://user:{secret}@host/db"
+    with pytest.raises((StorageError, InvalidArgumentError)) as caught:
+        bh.catalog("prod", type="sql", uri=uri).tables()
+    assert secret not in str(caught.value) and secret not in repr(bh.Catalog)
+
+
+@pytest.mark.spark
+def test_on_spark(ours, spark):
+    t = ours.open("db.t", spark=spark)
+    t.append(spark.createDataFrame([(4, "x")], "id bigint, city string"))
+    assert sorted(r.id for r in t.to_spark().collect()) == [1, 2, 3, 4]
