@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from boathouse import errors, variant
-    from boathouse.api.convert import convert
     from boathouse.api.catalog import Catalog, catalog
+    from boathouse.api.convert import convert
     from boathouse.api.create import create
     from boathouse.api.open import detect, open
     from boathouse.api.table import Table
