@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from boathouse.delta.checkpoint_write import write_checkpoint
 from boathouse.delta.partition_values import civil_of, days_of, parse, text_of, timestamp_us
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.types import (
@@ -232,3 +233,34 @@ def test_texts_parse_back(type):
     for value in values:
         found = parse(text_of(value, type), type, "t")
         assert found == (pytest.approx(value) if name == "float" else value)
+
+
+@pytest.mark.parametrize("before", [["p"], [], ["q"]])
+@pytest.mark.parametrize("after", [["p"], ["q"], ["q", "p"]])
+def test_a_checkpoint_of_other_partition_columns_or_types(tmp_path, before, after):
+    """Its adds are gone, but are chosen by their partition values before that is known."""
+    rows = pa.table({"p": ["x", "y", None], "q": ["1", "z", "3"], "v": [1, 2, 3]})
+    bh.write(rows, str(tmp_path), format="delta", partition_by=before)
+    table = bh.open(str(tmp_path))
+    write_checkpoint(table._handle.snapshot)
+    table.overwrite(
+        pa.table({"p": [1, 2, None], "q": [1, 2, 3], "v": [4, 5, 6]}), overwrite_schema=True, partition_by=after
+    )
+    table = bh.open(str(tmp_path))
+    assert table.detail()["checkpoint"] == 0
+    for where, wanted in (("q = 2", [5]), ("p IS NULL", [6]), ("p = 1 AND q < 3", [4]), ("q > 3", [])):
+        assert table.scan(["v"], where).to_arrow().column("v").to_pylist() == wanted
+        assert table.scan(where=where).count() == len(wanted)
+    table.delete("q = 3")
+    assert sorted(table.to_arrow().column("v").to_pylist()) == [4, 5]
+
+
+def test_a_live_file_without_its_partition_value_is_damage(raw, delta):
+    made = raw()
+    size = made.file("f", pa.table({"x": [1]}))
+    fields = [delta.field("x", "long"), delta.field("p", "integer")]
+    for values in ({}, {"p": "zap"}):
+        made.commit(0, delta.PROTOCOL, delta.metadata(fields, ["p"]), made.add("f", values, size=size))
+        for where in (None, "p = 1", "x = 1"):
+            with pytest.raises(CorruptTableError):
+                bh.open(str(made)).scan(where=where).to_arrow()

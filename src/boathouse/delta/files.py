@@ -18,7 +18,7 @@ from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
 from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, Wanted, read_files
 from boathouse.delta.commits import ADD
-from boathouse.delta.partition_values import decode_column
+from boathouse.delta.partition_values import decode_column, readable
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats import StatsColumn, decode_stats, row_counts, stats_column
 from boathouse.delta.stats_convert import stat_columns, texts_of
@@ -167,7 +167,7 @@ class Lister:
         """
         assert self.by_partition is not None
         texts = self.partition_texts(values)
-        self.check_stated(values, texts, valid)
+        unsure = self._unstated(values, texts, valid)
         coded = [t.dictionary_encode(null_encoding="encode") for t in texts]
         codes = np.zeros(len(values), np.int64)
         for c in coded:
@@ -175,21 +175,40 @@ class Lister:
                 codes = _distinct(codes)[1].astype(np.int64)
             codes = codes * (len(c.dictionary) + 1) + np.asarray(c.indices.to_numpy(zero_copy_only=False), np.int64)
         firsts, inverse = _distinct(codes)
-        rows = values.take(pa.array(firsts))
-        mask = self.by_partition.pruner.may_match(self._exact(self._values(rows)), pa.nulls(len(rows), pa.int64()))
-        kept: Mask = as_mask(mask)[inverse]
+        decoded, odd = self._readable([t.take(pa.array(firsts)) for t in texts])
+        mask = self.by_partition.pruner.may_match(self._exact(decoded), pa.nulls(len(firsts), pa.int64()))
+        kept: Mask = (as_mask(mask) | odd)[inverse] | unsure
         kept = kept if valid is None else kept & valid
         self.tally.skip(self.by_partition.name, int((len(kept) if valid is None else valid.sum()) - kept.sum()))
         return kept
 
-    def _values(self, values: pa.Array) -> list[pa.Array]:
-        texts = self.partition_texts(values)
+    def _values(self, texts: list[pa.Array]) -> list[pa.Array]:
         return [decode_column(t, f.type, self.root) for t, f in zip(texts, self.partition)]
 
-    def check_stated(self, values: pa.Array, texts: list[pa.Array], valid: Mask | None = None) -> None:
-        """Raises CorruptTableError for an add of the checkpoint without a value of each partition column."""
+    def _readable(self, texts: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
+        """The values, and where one is not of its column's type: such a file is kept here.
+
+        Adds that later entries superseded may be of a time when the column had another type, or the table other
+        partition columns; a live one is an error of the table when it is listed.
+        """
+        try:
+            return self._values(texts), np.zeros(len(texts[0]), bool)
+        except CorruptTableError:
+            found = [readable(t, f.type, self.root) for t, f in zip(texts, self.partition)]
+        return [v for v, _ in found], np.logical_or.reduce([as_mask(odd) for _, odd in found])
+
+    def _unstated(self, values: pa.Array, texts: list[pa.Array], valid: Mask | None) -> Mask:
+        """Adds that may lack the value of a partition column; they are kept too."""
+        found = np.zeros(len(values), bool)
         for f, column in zip(self.partition, texts):
             if column.null_count and not _stated(values, physical_name(f), column, valid):
+                found |= as_mask(pc.is_null(column))
+        return found
+
+    def check_stated(self, values: pa.Array, texts: list[pa.Array]) -> None:
+        """Raises CorruptTableError for an add without a value of each partition column."""
+        for f, column in zip(self.partition, texts):
+            if column.null_count and not _stated(values, physical_name(f), column, None):
                 raise CorruptTableError(f"an add action has no partition value of `{f.name}`", where=self.checkpoint)
 
     def _exact(self, values: list[pa.Array]) -> pa.StructArray:
@@ -204,9 +223,9 @@ class Lister:
         if not adds.num_rows:
             return
         maps = adds.column("partitionValues")
-        if self.by_partition is None:  # otherwise they were checked when partitions were chosen
-            self.check_stated(maps, self.partition_texts(maps))
-        values = self._values(maps)
+        texts = self.partition_texts(maps)
+        self.check_stated(maps, texts)
+        values = self._values(texts)
         rows = counted(adds)
         if self.by_bounds is not None:
             mask = as_mask(self.by_bounds.pruner.may_match(self._stats(self.used, adds, values, rows), rows))

@@ -48,6 +48,20 @@ def decode_column(texts: pa.Array, type: DataType, where: str) -> pa.Array:
     return physical_array(values, type).take(coded.indices)
 
 
+def readable(texts: pa.Array, type: DataType, where: str) -> tuple[pa.Array, pa.Array]:
+    """Strings as values of `type`, null where a string is none; and where that is."""
+    values: list[Any] = []
+    odd: list[bool] = []
+    for text in texts.to_pylist():
+        try:
+            values.append(_parsed(text, type, where))
+            odd.append(False)
+        except CorruptTableError:
+            values.append(None)
+            odd.append(True)
+    return physical_array(values, type), pa.array(odd, pa.bool_())
+
+
 @lru_cache(maxsize=1 << 16)
 def _parsed(text: str | None, type: DataType, where: str) -> Any:
     """The same few strings recur in every batch of a large listing."""
