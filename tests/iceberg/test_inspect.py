@@ -13,7 +13,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from foreign_writer import PATH_ID, POSITION_ID, Foreign
+from foreign_writer import PATH_ID, POSITION_ID, Foreign, entry_schema
 from metadata_tables import AT_A_SNAPSHOT, BY_PYICEBERG, agree
 
 import boathouse as bh
@@ -25,10 +25,11 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg import avro, avro_columns, avro_items, manifest_reader
+from boathouse.iceberg import avro, avro_columns, avro_items, entries, manifest_reader, manifests
 from boathouse.iceberg.avro_cursors import ABSENT, Buffer
 from boathouse.iceberg.inspect import rows as inspect_rows
 from boathouse.iceberg.inspect.columns import BOUNDS, LONGS
+from boathouse.iceberg.inspect.row_ids import number_rows, row_ids
 from boathouse.table.inspection import NAMES
 
 pytest.importorskip("pyiceberg")
@@ -380,6 +381,35 @@ def test_blocks_with_their_size_in_bytes():
     found = avro_items.items(Buffer.of(data), ["long"], np.array(starts, np.int64))
     assert found.fields[0].tolist() == [7, -8, 300] * 12
     assert found.offsets.tolist() == [0, *(3 * (i // 2 + 1) for i in range(24))]
+
+
+@pytest.mark.parametrize(
+    ("first", "content", "expected"),
+    [(1000, 0, [1000, None, 300, 1050, 7, 1075]), (None, 0, [None] * 6), (1000, 1, [None] * 6)],
+)
+def test_inherited_row_ids(first, content, expected):
+    """Files without an id get that of their manifest's first row plus the rows of those before; deleted ones none."""
+    kept = [(1, None, 50), (2, None, 10), (0, 300, 5), (0, None, 25), (1, 7, 1), (1, None, 1)]
+    found = []
+    for i, (status, id, rows) in enumerate(kept):
+        file = {"content": content, "file_path": f"f{i}", "file_format": "PARQUET", "partition": {},
+                "record_count": rows, "file_size_in_bytes": 1, "first_row_id": id}  # fmt: skip
+        numbers = {"snapshot_id": 1, "sequence_number": 1, "file_sequence_number": 1}
+        found.append({"status": status, **numbers, "data_file": file})
+    out = io.BytesIO()
+    fastavro.writer(out, entry_schema([]), found)
+    row = {"manifest_path": "m", "partition_spec_id": 0, "content": content, "sequence_number": 1,
+           "added_snapshot_id": 1, "first_row_id": first}  # fmt: skip
+    opened = entries.Opened.of(out.getvalue(), manifests.manifest_file(row, "l"), "m")
+    few = opened.few(1).records(live_only=False)
+    number_rows(few, opened.source)
+    assert [e["data_file"]["first_row_id"] for e in few] == expected
+    (whole,) = entries.whole([(opened, opened.payloads())])
+    files = whole.files(live_only=False)
+    ids = row_ids(files.columns, files.rows, opened.source, pa.nulls(6, pa.int64()))
+    assert ids.to_pylist() == expected
+    live = row_ids(whole.live.columns, whole.live.rows, opened.source, pa.nulls(5, pa.int64()))
+    assert live.to_pylist() == [e for e, (status, _, _) in zip(expected, kept) if status != 2]
 
 
 def test_a_name_that_is_none(make):

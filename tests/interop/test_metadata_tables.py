@@ -79,6 +79,8 @@ def compared(reference, name, **at):
         mine = table.inspect.to_arrow(metadata_table)
         mine.validate(full=True)
         theirs = reference.rows(f"SELECT * FROM ice.n.{name}.{metadata_table}")
+        if metadata_table == "all_manifests" and "key_metadata" not in theirs.column_names:
+            mine = mine.drop_columns(["key_metadata"])  # which later releases have
         assert [(f.name, kind(f.type)) for f in mine.schema] == [(f.name, kind(f.type)) for f in theirs.schema], (
             metadata_table
         )

@@ -21,6 +21,7 @@ from boathouse.iceberg.entries import FILE, Entries
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import INTS, LONGS, MAPS, PARTITION, READABLE, Layout, struct
 from boathouse.iceberg.inspect.metrics import readable
+from boathouse.iceberg.inspect.row_ids import number_rows, row_ids
 from boathouse.iceberg.manifests import Entry, ManifestFile, partition_values
 from boathouse.iceberg.values import arrow_array
 from boathouse.types import PartitionSpec
@@ -28,7 +29,7 @@ from boathouse.types import PartitionSpec
 _BATCH: Final = 4096
 """Entries of small manifests that are made to columns together."""
 _ENTRY: Final = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
-_LONGS: Final = ("record_count", "file_size_in_bytes", "first_row_id", "content_offset", "content_size_in_bytes")
+_LONGS: Final = ("record_count", "file_size_in_bytes", "content_offset", "content_size_in_bytes")
 Arrays = dict[str, pa.Array]
 """The columns of some entries by name; `partition` is a struct, if there are partition fields."""
 
@@ -78,12 +79,14 @@ class Read:
             if large:
                 yield batch(*self._of_columns(found, spec))
             else:
-                small += [(e, spec, found.source.path) for e in found.records(self.live_only)]
+                records = found.records(self.live_only)
+                number_rows(records, found.source)
+                small += [(e, spec, found.source.path) for e in records]
         if small:
             yield batch(self._of_records(small), len(small))
 
     def _of_columns(self, entries: Entries, spec: PartitionSpec) -> tuple[Arrays, int]:
-        found = entries.files(self.live_only)
+        found = entries.live if self.live_only else entries.files(live_only=False)
         columns, n = found.columns, len(found)
         assert isinstance(columns, Columns)
         spec_id = pa.repeat(pa.scalar(spec.id, pa.int32()), n)
@@ -104,6 +107,7 @@ class Read:
             "sort_order_id": _ints(columns, (FILE, "sort_order_id")),
             "referenced_data_file": columns.strings((FILE, "referenced_data_file")),
             **{name: _longs(columns, (FILE, name), nothing) for name in _LONGS},
+            "first_row_id": row_ids(columns, found.rows, entries.source, nothing),
             **{name: maps(columns, (FILE, name), type, keys) for name, type in MAPS.items()},
         }
         if self.layout.partition:
