@@ -1,12 +1,14 @@
-"""Every Delta table of the corpora: the expected rows, or a refusal that names its reason."""
+"""Every Delta table of the corpora in process, at every version: the expected rows, or a refusal that names its reason.
+
+The rows of the newest version are those that come with the table where there are any. deltalake reads the others, and
+older versions; `OTHERS` are the tables that it does not read, or reads wrongly, and why. test_delta_corpus_reference.py
+compares all of them with delta-spark.
+"""
 
 import datetime as dt
 import json
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
@@ -14,78 +16,94 @@ from boathouse import errors
 
 HERE = Path(__file__).parent
 EXPECTED = json.loads((HERE / "delta_corpus.json").read_text())
-"""Folder -> rows (int), or [error class, words of its message]; `open` refuses, or the first read does."""
+"""Folder -> rows (int), or [error class, words of its message, why]; `open` refuses, or the first read does."""
+OLDER = json.loads((HERE / "delta_corpus_versions.json").read_text())
+"""Folder -> version or `first-last` -> the same, for every version but the newest."""
+PACIFIC = "golden/data-reader-partition-values/delta"
+"""Expects the zone of its writer."""
+_SPELLING = (
+    "a file is added under one spelling of its absolute path and removed under another, which it takes for two files"
+)
+OTHERS = {
+    f"golden/canonicalized-paths-{kind}-{form}/delta": _SPELLING for kind in ("normal", "special") for form in "ab"
+}
 
 
-@pytest.fixture(scope="session")
-def delta_corpus(corpora):
-    return corpora / "delta"
-
-
-def plain(value):
-    """Comparable as text: instants in UTC without zone, NaN as a word."""
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.astimezone(dt.UTC).replace(tzinfo=None)
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    return [plain(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def rows_of(table):
-    return sorted(repr([plain(v) for v in row.values()]) for row in table.to_pylist())
-
-
-def expected_rows(folder):
-    """The corpus's own expectation, if it has one."""
-    found = sorted((folder.parent / "expected").rglob("*.parquet")) if folder.name == "delta" else []
-    if not found:
+def outcome(folder, wanted, **at):
+    """The table if it can be read; None if it is refused as expected."""
+    if isinstance(wanted, list):
+        kind, words = wanted[:2]
+        with pytest.raises(errors.BoathouseError) as error:
+            bh.open(str(folder), format="delta", **at).to_arrow()
+        assert type(error.value).__name__ == kind
+        assert words in str(error.value)
         return None
-    tables = [pq.ParquetFile(f, coerce_int96_timestamp_unit="us").read() for f in found]
-    return pa.concat_tables(tables, promote_options="permissive")
+    table = bh.open(str(folder), format="delta", **at)
+    found = table.to_arrow()
+    assert found.num_rows == wanted == table.count()
+    return found
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_table(delta_corpus, name):
+def test_table(delta_corpus, rows, name):
     folder = delta_corpus / name
-    wanted = EXPECTED[name]
-    if isinstance(wanted, list):
-        kind, words = wanted
-        with pytest.raises(errors.BoathouseError) as error:
-            bh.open(str(folder), format="delta").to_arrow()
-        assert type(error.value).__name__ == kind
-        assert words in str(error.value)
+    found = outcome(folder, EXPECTED[name])
+    if found is None or name == PACIFIC:  # see below
         return
-    table = bh.open(str(folder), format="delta")
-    found = table.to_arrow()
-    assert found.num_rows == wanted == table.count()
-    expected = expected_rows(folder)
-    if expected is None or "partition-values" in name:  # that one expects the Pacific zone: see below
-        return
-    expected = expected.select(found.column_names)
-    if found.num_rows > 200_000:
-        assert pc.sum(found.column(0)) == pc.sum(expected.column(0))
-    else:
-        assert rows_of(found) == rows_of(expected)
+    expected = rows.expected(folder)
+    if expected is not None:
+        rows.same(found, expected.select(found.column_names))
+    elif name not in OTHERS:
+        rows.same(found, rows.by_deltalake(folder))
 
 
-def test_no_table_is_left_out(delta_corpus):
-    found = {str(p.parent.relative_to(delta_corpus)) for p in delta_corpus.rglob("_delta_log")}
-    assert found == set(EXPECTED)
+def versions_of(name):
+    for key, wanted in OLDER[name].items():
+        first, _, last = key.partition("-")
+        for version in range(int(first), int(last or first) + 1):
+            yield version, wanted
 
 
-def test_partition_values_written_in_the_pacific_zone(delta_corpus):
+@pytest.mark.parametrize("name", OLDER)
+def test_older_versions(delta_corpus, rows, name):
+    folder = delta_corpus / name
+    for version, wanted in versions_of(name):
+        found = outcome(folder, wanted, version=version)
+        if found is not None and name not in OTHERS:
+            rows.same(found, rows.by_deltalake(folder, version))
+
+
+def test_no_table_and_no_version_is_left_out(delta_corpus):
+    found = {str(p.parent.relative_to(delta_corpus)): p for p in delta_corpus.rglob("_delta_log")}
+    assert found.keys() == EXPECTED.keys()
+    for name, log in found.items():
+        numbers = {int(p.name[:20]) for p in log.iterdir() if p.name[:20].isdigit() and p.stat().st_size}
+        older = set(range(max(numbers)))
+        assert {v for v, _ in versions_of(name)} == older if name in OLDER else not older, name
+
+
+def test_every_refusal_has_a_reason():
+    outcomes = [*EXPECTED.values(), *(o for found in OLDER.values() for o in found.values())]
+    for wanted in outcomes:
+        assert isinstance(wanted, int) or (len(wanted) == 3 and len(wanted[2]) > 20), wanted
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_deltalake_does_not_read(delta_corpus, rows, name):
+    """So that a table leaves the list when deltalake reads it."""
+    folder = delta_corpus / name
+    ours = bh.open(str(folder), format="delta").to_arrow()
+    with pytest.raises(Exception):  # noqa: B017
+        rows.same(ours, rows.by_deltalake(folder))
+
+
+def test_partition_values_written_in_the_pacific_zone(delta_corpus, rows):
     """A timestamp without a zone is read in UTC: seven hours from what its writer in California meant."""
-    folder = delta_corpus / "golden" / "data-reader-partition-values" / "delta"
+    folder = delta_corpus / PACIFIC
     found = bh.open(str(folder), format="delta").to_arrow()
-    expected = expected_rows(folder).select(found.column_names)
+    expected = rows.expected(folder).select(found.column_names)
     others = [n for n in found.column_names if n != "as_timestamp"]
-    assert rows_of(found.select(others)) == rows_of(expected.select(others))
+    assert rows.of(found.select(others)) == rows.of(expected.select(others))
     ours = {t for t in found.column("as_timestamp").to_pylist() if t is not None}
     theirs = {t for t in expected.column("as_timestamp").to_pylist() if t is not None}
-    assert {plain(t) + dt.timedelta(hours=7) for t in ours} == {plain(t) for t in theirs}
-
-
-def test_time_travel(delta_corpus):
-    folder = delta_corpus / "golden" / "time-travel-start-start20-start40" / "delta"
-    counts = [bh.open(str(folder), format="delta", version=v).count() for v in range(3)]
-    assert counts == [10, 20, 30]
+    assert {rows.plain(t) + dt.timedelta(hours=7) for t in ours} == {rows.plain(t) for t in theirs}
