@@ -13,6 +13,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 import boathouse as bh
+from boathouse.bits import entropy
+from boathouse.delta.adapter import FORMAT
+from boathouse.delta.log_cleanup import clean_log
+from boathouse.errors import VersionNotFoundError
+from boathouse.storage import Stores
+from boathouse.table.context import TableContext
+from boathouse.table.location import Location
 
 MODE = "delta.columnMapping.mode"
 NAMES = ("a", "a.b", "c d", "`", "x;y", "k=v", "(z)", "Ω", "tab\t", "nl\n", 'q"', "id.", "s")
@@ -34,6 +41,13 @@ def quoted(name: str) -> str:
 
 def in_order(rows: Sequence[Row]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
+
+
+class Later(entropy.Entropy):
+    """A clock by which every version has expired."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + 40 * 86_400_000
 
 
 class Writer(Protocol):
@@ -313,10 +327,33 @@ class Life:
         key = self.random.choice(sorted(SETTINGS))
         writer.set({key: self.random.choice(SETTINGS[key])})
 
+    def compact_log(self, writer: Writer) -> None:
+        there = sorted(self.states)
+        if isinstance(writer, Ours) and there[-1] > there[0]:
+            writer.table.compact_log(self.random.choice(range(there[0], there[-1])), there[-1])
+
+    def clean_log(self, writer: Writer) -> None:
+        """What is left begins at a checkpoint, and is all that follows it."""
+        snapshot = FORMAT.open(TableContext(Location(f"file://{self.path}"), Stores()))
+        with entropy.use(Later()):
+            clean_log(snapshot)
+        versions = sorted(self.states)
+        gone = [v for v in versions if not self.readable(v)]
+        assert gone == versions[: len(gone)] and len(gone) < len(versions), (gone, versions)
+        self.states = {v: s for v, s in self.states.items() if v not in gone}
+
+    def readable(self, version: int) -> bool:
+        try:
+            bh.open(self.path, version=version)
+        except VersionNotFoundError:
+            return False
+        return True
+
     def step(self) -> None:
         changes = (self.append, self.append, self.delete, self.delete_key, self.delete_key, self.update, self.merge)
         others = (self.replace, self.rename, self.drop, self.add, self.overwrite, self.compact, self.restore)
-        do, writer = self.random.choice((*changes, *others, self.set, self.set)), self.random.choice(self.writers)
+        of_log = (self.set, self.set, self.compact_log, self.clean_log)
+        do, writer = self.random.choice((*changes, *others, *of_log)), self.random.choice(self.writers)
         self.done.append(f"{do.__name__} by {type(writer).__name__} of {self.columns}")
         do(writer)
         self.states[bh.open(self.path).version] = self.state()

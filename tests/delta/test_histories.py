@@ -63,10 +63,10 @@ def live(chance: random.Random, by_deltalake: Callable, steps: int, spark: objec
 
 
 @pytest.mark.spec("D-194", "D-196", "D-197", "D-298")
-@lives(6, derandomize=True)
+@lives(4, derandomize=True)
 @given(RANDOM)
 def test_histories(delta, chance):
-    live(chance, delta.rows, 12)
+    live(chance, delta.rows, 10)
 
 
 @pytest.mark.slow
