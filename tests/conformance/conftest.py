@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from boathouse.variant import Variant
+
 HERE = Path(__file__).parent
 INTEROP = str(HERE.parent / "interop")
 if INTEROP not in sys.path:
@@ -23,9 +25,11 @@ MANY = 20_000
 
 
 def plain(value: Any) -> Any:
-    """Comparable as text: instants in UTC without zone, NaN as a word."""
+    """Comparable as text: instants in UTC without zone, NaN as a word, variants as JSON."""
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC).replace(tzinfo=None)
+    if isinstance(value, dict) and value.keys() == {"metadata", "value"}:
+        return Variant(value["metadata"], value["value"]).to_json()
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     return [plain(v) for v in value] if isinstance(value, list | tuple) else value
