@@ -24,7 +24,10 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.avro_codec import read_long, reader, write_long, writer
 from boathouse.iceberg.avro_schema import Schema, by_ids, least
 
-__all__ = ["Container", "by_ids", "decoding", "long_bytes", "parse", "payloads", "records", "write"]
+__all__ = [
+    "Container", "Header", "by_ids", "decoding", "header", "long_bytes", "parse", "payload", "payloads", "records",
+    "write",
+]  # fmt: skip
 MAGIC: Final = b"Obj\x01"
 CODECS: Final = ("null", "deflate", "snappy", "zstandard")
 _ENCRYPTED: Final = b"AGS1"
@@ -53,32 +56,50 @@ class Container:
         return None if value is None else text(value, self.where, f"the Avro file's {key}")
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The beginning of a container: its metadata, the marker after each block, and its own size."""
+
+    metadata: Mapping[str, bytes]
+    sync: bytes
+    codec: str
+    size: int
+
+
+def header(data: bytes, where: str) -> Header:
+    """The header at the beginning of `data`. Raises IndexError if it is not whole, CorruptTableError, and
+    UnsupportedFeatureError naming a codec."""
+    if data[:4] != MAGIC:
+        if data[:4] == _ENCRYPTED:
+            raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
+        raise CorruptTableError("this is not an Avro file", where=where)
+    metadata, at = _metadata(data, 4, where)
+    sync = data[at : at + 16]
+    if len(sync) < 16:
+        raise IndexError(at)
+    codec = text(metadata.get("avro.codec", b"null"), where, "the name of the Avro codec")
+    if codec not in CODECS:
+        raise UnsupportedFeatureError(f"Avro codec {codec!r:.80} is not offered", where=where)
+    return Header(metadata, sync, codec, at + 16)
+
+
 def parse(data: bytes, where: str) -> Container:
     """Splits a container file. Raises CorruptTableError, and UnsupportedFeatureError naming a codec."""
     view = memoryview(data)
-    if bytes(view[:4]) != MAGIC:
-        if bytes(view[:4]) == _ENCRYPTED:
-            raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
-        raise CorruptTableError("this is not an Avro file", where=where)
     try:
-        metadata, at = _metadata(data, 4, where)
-        sync, at = bytes(view[at : at + 16]), at + 16
-        if len(sync) < 16:
-            raise IndexError(at)
+        found = header(data, where)
+        at = found.size
         blocks: list[tuple[int, memoryview]] = []
         while at < len(view):
             count, at = read_long(data, at)
             size, at = read_long(data, at)
-            if count < 0 or size < 0 or bytes(view[at + size : at + size + 16]) != sync:
+            if count < 0 or size < 0 or bytes(view[at + size : at + size + 16]) != found.sync:
                 raise CorruptTableError(f"the Avro block at byte {at} does not end with the sync marker", where=where)
             blocks.append((count, view[at : at + size]))
             at += size + 16
     except IndexError:
         raise CorruptTableError("the Avro file is truncated, or its header is corrupt", where=where) from None
-    codec = text(metadata.get("avro.codec", b"null"), where, "the name of the Avro codec")
-    if codec not in CODECS:
-        raise UnsupportedFeatureError(f"Avro codec {codec!r:.80} is not offered", where=where)
-    return Container(metadata, tuple(blocks), where, codec)
+    return Container(found.metadata, tuple(blocks), where, found.codec)
 
 
 def _metadata(view: bytes, at: int, where: str) -> tuple[dict[str, bytes], int]:
@@ -110,13 +131,12 @@ def long_bytes(value: int) -> bytes:
     return bytes(out)
 
 
-def _payload(container: Container, block: memoryview, budget: Budget) -> bytes:
-    """A decompressed block."""
-    match container.codec:
+def _inflated(codec: str, block: memoryview, budget: Budget, where: str) -> bytes:
+    match codec:
         case "deflate":
             return budget.deflate(block)
         case "snappy":
-            return _snappy(block, budget, container.where)
+            return _snappy(block, budget, where)
         case "zstandard":
             return budget.stream(pa.input_stream(pa.py_buffer(block), compression="zstd").read)
     return bytes(block)
@@ -165,10 +185,15 @@ def payloads(container: Container, schema: Schema) -> Iterator[tuple[int, bytes]
     smallest = least(schema)
     budget = Budget(sum(len(block) for _, block in container.blocks), where)
     for count, block in container.blocks:
-        data = _payload(container, block, budget)
-        if count and count * max(smallest, 1) > len(data):
-            raise CorruptTableError(f"an Avro block of {len(data):,} bytes claims {count:,} records", where=where)
-        yield count, data
+        yield count, payload(container.codec, count, block, smallest, budget, where)
+
+
+def payload(codec: str, count: int, block: memoryview, smallest: int, budget: Budget, where: str) -> bytes:
+    """A decompressed block of `count` records, of which each takes at least `smallest` bytes."""
+    data = _inflated(codec, block, budget, where)
+    if count and count * max(smallest, 1) > len(data):
+        raise CorruptTableError(f"an Avro block of {len(data):,} bytes claims {count:,} records", where=where)
+    return data
 
 
 @contextmanager

@@ -269,10 +269,9 @@ class _PairSearch:
 
 def read(container: avro.Container, schema: Schema, wanted: frozenset[Path]) -> Columns:
     """The records of a file; `schema` is `by_ids(...)` of its own. Raises CorruptTableError."""
-    where = container.where
     if not isinstance(schema, dict) or schema["type"] != "record":
-        raise CorruptTableError("the Avro file does not contain records", where=where)
-    return decoded(list(avro.payloads(container, schema)), schema, wanted, where)
+        raise CorruptTableError("the Avro file does not contain records", where=container.where)
+    return decoded(list(avro.payloads(container, schema)), schema, wanted, container.where)
 
 
 def decoded(payloads: Sequence[tuple[int, bytes]], schema: Schema, wanted: frozenset[Path], where: str) -> Columns:
@@ -286,6 +285,17 @@ def decoded(payloads: Sequence[tuple[int, bytes]], schema: Schema, wanted: froze
             return _stepped(buffer, schema, wanted, counts, ends, where)
     except DamagedError as error:
         raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=where) from None
+
+
+def at_places(buffer: Buffer, schema: Schema, wanted: frozenset[Path], starts: Longs) -> Marks:
+    """The places of wanted fields in values of a type that begin at these places."""
+    step = stepper(schema, wanted)
+    found: list[Marks] = []
+    for first in range(0, len(starts), _TOGETHER):
+        marks: Marks = {}
+        step(buffer, starts[first : first + _TOGETHER], marks)
+        found.append(marks)
+    return {path: np.concatenate([np.zeros(0, np.int64), *(m[path] for m in found)]) for path in wanted}
 
 
 def _stepped(

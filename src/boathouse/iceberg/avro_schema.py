@@ -20,6 +20,15 @@ def by_ids(schema: Schema, names: Mapping[int, str], where: str) -> Schema:
 
     Fields without an id keep their name. Named types get unique names, references are resolved.
     """
+    return _resolved(schema, names, where)
+
+
+def by_names(schema: Schema, where: str) -> Schema:
+    """The same, with every field under its own name."""
+    return _resolved(schema, None, where)
+
+
+def _resolved(schema: Schema, names: Mapping[int, str] | None, where: str) -> Schema:
     try:
         found = _Renamer(names, where).type(schema, 0)
         _check_empty(found, where)
@@ -65,7 +74,7 @@ def _check_empty(schema: Schema, where: str) -> None:
 
 
 class _Renamer:
-    def __init__(self, names: Mapping[int, str], where: str) -> None:
+    def __init__(self, names: Mapping[int, str] | None, where: str) -> None:
         self.names = names
         self.where = where
         self.defined: dict[str, Schema] = {}
@@ -121,7 +130,7 @@ class _Renamer:
 
     def _field(self, field: Mapping[str, Any], depth: int) -> dict[str, Any]:
         id = field.get("field-id")
-        name = field["name"] if id is None else self.names.get(int(id), f"f{id}")
+        name = field["name"] if id is None or self.names is None else self.names.get(int(id), f"f{id}")
         if not isinstance(name, str):
             raise CorruptTableError(f"the Avro schema has a field named {name!r:.80}", where=self.where)
         return {"name": name, "type": self.type(field["type"], depth)}

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.delete_index import Place, Units
+from boathouse.iceberg.file_batches import FORMATS
 from boathouse.iceberg.manifests import map_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.values import arrow_array, decode
@@ -41,6 +43,7 @@ class EqualityFile:
     """One delete file: `keys` are field ids; of each, as recorded, the bounds and how many are null."""
 
     uri: str
+    format: int
     place: Place
     keys: tuple[int, ...]
     rows: int
@@ -54,11 +57,19 @@ class EqualityFile:
         keys = tuple(dict.fromkeys(data.get("equality_ids") or ()))
         if not keys or None in keys:
             raise CorruptTableError("the entry of an equality delete file has no equality_ids", where=uri)
-        format = str(data["file_format"]).upper()
-        if format != "PARQUET":
-            raise UnsupportedFeatureError(f"{format} equality delete files are not offered", where=uri)
         metrics = (map_of(data, name) or {} for name in ("lower_bounds", "upper_bounds", "null_value_counts"))
-        return cls(uri, place, keys, data["record_count"], *metrics)
+        return cls(uri, delete_format(data, uri), place, keys, data["record_count"], *metrics)
+
+
+def delete_format(data: Mapping[str, Any], where: str) -> int:
+    """The format of an entry's delete file. Raises CorruptTableError, UnsupportedFeatureError."""
+    name = str(data["file_format"]).upper()
+    found = FORMATS.get(name)
+    if found is None:
+        raise CorruptTableError(f"{name!r:.80} is not a format of Iceberg delete files", where=where)
+    if found not in READERS:
+        raise UnsupportedFeatureError(f"{name} delete files are not offered", where=where)
+    return found
 
 
 def key_field(snapshot: IcebergSnapshot, id: int, where: str) -> tuple[tuple[str, ...], Field]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
+from boathouse.iceberg.data_formats import open_file, scan_open
 from boathouse.parquet.matching import Matching
-from boathouse.parquet.read import SourceColumn, scan_file
+from boathouse.parquet.read import SourceColumn
 from boathouse.types import INT64, STRING
 
 FILE_PATH_ID = 2147483546
@@ -34,11 +35,12 @@ def _id(path: tuple[str, ...]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFileTask:
-    """One Parquet delete file; `index` identifies it in the result."""
+    """One delete file; `index` identifies it in the result."""
 
     index: int
     files: DataFiles
     uri: str
+    format: int
 
 
 def read_positions(task: DeleteFileTask) -> Iterator[pa.RecordBatch]:
@@ -52,13 +54,21 @@ def read_positions(task: DeleteFileTask) -> Iterator[pa.RecordBatch]:
         raise MissingFileError("a delete file that the table's metadata names is missing", where=task.uri) from None
 
 
+def _batches(task: DeleteFileTask, columns: Sequence[SourceColumn]) -> Iterator[pa.RecordBatch]:
+    source = open_file(task.format, task.files, task.uri, Matching(file_ids=_id))
+    try:
+        yield from scan_open(source, columns)
+    finally:
+        source.close()
+
+
 def _positions(task: DeleteFileTask) -> pa.RecordBatch:
     columns = [
         SourceColumn("file_path", STRING, field_id=FILE_PATH_ID),
         SourceColumn("pos", INT64, field_id=POSITION_ID),
     ]
     found: dict[str, list[np.ndarray]] = {}
-    for batch in scan_file(task.files, task.uri, columns, matching=Matching(file_ids=_id), use_threads=False):
+    for batch in _batches(task, columns):
         if batch.column(0).null_count or batch.column(1).null_count:
             batch = batch.drop_null()
         if batch.num_rows and pc.min(batch.column(1)).as_py() < 0:

@@ -11,22 +11,30 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
-from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
 from boathouse.iceberg import deletion_vectors, manifests
 from boathouse.iceberg.delete_index import Place, Units
 from boathouse.iceberg.deletion_vectors import Vector
-from boathouse.iceberg.equality_deletes import METRICS, EqualityFile, KeyStats, applies_to, ordered_keys
+from boathouse.iceberg.equality_deletes import (
+    METRICS,
+    EqualityFile,
+    KeyStats,
+    applies_to,
+    delete_format,
+    ordered_keys,
+)
 from boathouse.iceberg.manifests import DELETES, EQUALITY_DELETES
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.snapshot import MapFunction
-from boathouse.table.units import EQUALITY, PARQUET, VECTOR, deletes_schema
+from boathouse.table.units import EQUALITY, VECTOR, deletes_schema
 
 
 @dataclass(frozen=True, slots=True)
 class _PositionFile:
     uri: str
+    format: int
     place: Place
     only: str | None
 
@@ -105,7 +113,7 @@ def _positions(
 ) -> Iterator[tuple[int, Bitmap]]:
     """Deleted positions of units, by unit, from each position delete file."""
     files = [f for f in found.positions if f.only is None or index.at(f.only, f.place) not in found.vectors]
-    tasks = [DeleteFileTask(i, data_files(snapshot.stores), f.uri) for i, f in enumerate(files)]
+    tasks = [DeleteFileTask(i, data_files(snapshot.stores), f.uri, f.format) for i, f in enumerate(files)]
     for batch in _run(map, tasks):
         for delete, recorded, inline in zip(*(batch.column(i).to_pylist() for i in range(3))):
             file, path = files[delete], snapshot.paths.uri(recorded)
@@ -141,7 +149,7 @@ def _attached(
             lists[row].append(len(rows))
             counts[row] = None
         rows.append({
-            "delete": len(rows), "kind": EQUALITY, "path": file.uri, "format": PARQUET, "rows": file.rows,
+            "delete": len(rows), "kind": EQUALITY, "path": file.uri, "format": file.format, "rows": file.rows,
             "sequence": file.place.sequence, "spec": file.place.partition[0], "everywhere": file.place.unpartitioned,
             "keys": list(file.keys)})  # fmt: skip
     units = units.set_column(units.schema.get_field_index("deleted"), "deleted", pa.array(counts, pa.int64()))
@@ -204,10 +212,7 @@ class _Collector:
         only_uri = None if only is None else self.snapshot.paths.uri(only)
         if only_uri is not None and self.units.at(only_uri, place) is None:
             return
-        format = str(data["file_format"]).upper()
-        if format != "PARQUET":
-            raise UnsupportedFeatureError(f"{format} delete files are not offered", where=uri)
-        found.positions.append(_PositionFile(uri, place, only_uri))
+        found.positions.append(_PositionFile(uri, delete_format(data, uri), place, only_uri))
 
 
 def _referenced(data_file: Mapping[str, Any]) -> str | None:

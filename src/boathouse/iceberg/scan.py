@@ -12,6 +12,7 @@ from boathouse.bits.names import Names
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
+from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.equality_deletes import key_field
 from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.row_deletes import resolve_deletes
@@ -26,7 +27,7 @@ from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
-from boathouse.table.units import PARQUET
+from boathouse.table.units import LANCE
 from boathouse.types import Field, Partitioning
 
 NAME_MAPPING = "schema.name-mapping.default"
@@ -70,8 +71,8 @@ def _units(
 
 def _check_formats(units: pa.Table) -> None:
     for format, path in zip(units.column("format").to_pylist(), units.column("path").to_pylist()):
-        if format != PARQUET:
-            name = {1: "ORC", 2: "Avro"}.get(format, str(format))
+        if format not in READERS:
+            name = {LANCE: "Lance"}.get(format, str(format))
             raise UnsupportedFeatureError(
                 f"{name} data files are not offered in Iceberg tables", where=path, advice=_AS_PARQUET
             )

@@ -1,5 +1,5 @@
-"""The code that runs on executors: reading units of a scan, writing data files. It imports no object store, Avro or
-parser."""
+"""The code that runs on executors: reading units of a scan, writing data files. It imports no object store
+and no parser but those of the data files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from functools import partial
 
 import pyarrow as pa
 
+from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.data_writer import DataFiles, outcomes
 from boathouse.iceberg.delete_keys import load_keys
-from boathouse.table.parquet_units import read_parquet_unit
 from boathouse.table.reading import read_units
 from boathouse.table.tasks import FileWriters, ScanTask, WriteContext
-from boathouse.table.units import PARQUET
 
 __all__ = ["MappedIds", "outcomes_schema", "read", "writers"]
 
@@ -31,7 +30,7 @@ class MappedIds:
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """The rows of the task's units in order, as `task.read.schema`; deleted rows are dropped, `where` is applied."""
-    return read_units(task, {PARQUET: read_parquet_unit}, partial(load_keys, task.read))
+    return read_units(task, READERS, partial(load_keys, task.read))
 
 
 def writers(context: WriteContext) -> FileWriters:

@@ -26,7 +26,7 @@ from boathouse.expr.tree import columns as expr_columns
 from boathouse.parquet.errors import damage
 from boathouse.parquet.extraction import as_columns, extraction_stats, variant_paths
 from boathouse.parquet.matching import Matching
-from boathouse.parquet.resolve import Node, SourceColumn
+from boathouse.parquet.resolve import Node, Resolver, SourceColumn
 from boathouse.parquet.source import ParquetSource, open_source
 from boathouse.parquet.stats import row_group_stats
 from boathouse.parquet.variants import VariantParts
@@ -95,9 +95,9 @@ def scan_source(
 ) -> Iterator[pa.RecordBatch]:
     """`scan_file` of an open file, which stays open."""
     try:
-        plan = _plan(source, columns, positions, row_filter)
+        plan = ColumnPlan.of(source.resolver, columns, positions, row_filter)
         source = source.with_dictionaries(plan.leaves)
-        scan = _Scan(source.uri, plan, row_filter, deleted)
+        scan = RowScan(source.uri, plan, row_filter, deleted)
         for chunk in _chunks(source.metadata, plan.leaves, _kept_groups(source, columns, row_filter)):
             for first, rows, read in _reads(source, plan, chunk, use_threads):
                 yield from scan.rows(first, rows, read, batch_rows)
@@ -107,11 +107,11 @@ def scan_source(
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class RowScan:
     """One pass over a file: the rows to drop are known before the columns that are not needed to decide are read."""
 
     uri: str
-    plan: _Plan
+    plan: ColumnPlan
     row_filter: Expr | None
     deleted: Bitmap | None
 
@@ -155,7 +155,7 @@ class _Scan:
         """The rows of `keep` (None: all) that satisfy `where`, which is not evaluated for other rows: it might
         raise."""
         schema = pa.schema([self.plan.schema.field(i).with_type(c.type) for i, c in columns.items()])
-        table = pa.Table.from_arrays(list(columns.values()), schema=schema) if columns else _without_columns(rows)
+        table = pa.Table.from_arrays(list(columns.values()), schema=schema) if columns else without_columns(rows)
         passing = mask(where, table if keep is None else table.filter(pa.array(keep)))
         found: Mask = passing.to_numpy(zero_copy_only=False)
         if keep is None:
@@ -166,7 +166,9 @@ class _Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class ColumnPlan:
+    """How the columns are made from what is read of a file: `paths` are the fields in it (None: missing)."""
+
     schema: pa.Schema
     paths: tuple[tuple[str, ...] | None, ...]
     nodes: tuple[Node, ...]
@@ -177,6 +179,13 @@ class _Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", tuple(sorted({leaf for n in self.nodes for leaf in n.leaves})))
+
+    @classmethod
+    def of(cls, resolver: Resolver, columns: Sequence[SourceColumn], positions: bool, where: Expr | None) -> ColumnPlan:
+        """Raises SchemaMismatchError, CorruptTableError."""
+        found = [resolver.column(c) for c in columns]
+        paths, nodes = tuple(p for p, _ in found), tuple(n for _, n in found)
+        return cls(output_schema(columns, positions), paths, nodes, positions, _probes(resolver, columns, nodes, where))
 
     def read_by(self, where: Expr) -> list[int]:
         """The numbers of the columns that `where` reads."""
@@ -212,14 +221,15 @@ class _Plan:
         for i, node in enumerate(self.nodes):
             if isinstance(node, VariantParts):
                 schema = schema.set(i, schema.field(i).with_type(made[i].type))
-        return pa.Table.from_arrays(made, schema=schema) if made else _without_columns(rows)
+        return pa.Table.from_arrays(made, schema=schema) if made else without_columns(rows)
 
 
 def _spread(chunk: pa.Array) -> Iterable[pa.Array]:
     return pieces(chunk, BATCH_ROWS) if pa.types.is_dictionary(chunk.type) else (chunk,)
 
 
-def _without_columns(rows: int) -> pa.Table:
+def without_columns(rows: int) -> pa.Table:
+    """A table with rows, and no columns."""
     return pa.table({"rows": pa.nulls(rows)}).select([])
 
 
@@ -234,21 +244,15 @@ def _member(array: pa.Array, name: str) -> pa.Array:
     return pa.StructArray.flatten(array)[array.type.get_field_index(name)]
 
 
-def _plan(source: ParquetSource, columns: Sequence[SourceColumn], positions: bool, where: Expr | None) -> _Plan:
-    found = [source.resolver.column(c) for c in columns]
-    paths, nodes = tuple(p for p, _ in found), tuple(n for _, n in found)
-    return _Plan(output_schema(columns, positions), paths, nodes, positions, _probes(source, columns, nodes, where))
-
-
 def _probes(
-    source: ParquetSource, columns: Sequence[SourceColumn], nodes: Sequence[Node], where: Expr | None
+    resolver: Resolver, columns: Sequence[SourceColumn], nodes: Sequence[Node], where: Expr | None
 ) -> dict[int, Node]:
     wanted = {} if where is None else variant_paths([where])
     found = {}
     for i, (column, node) in enumerate(zip(columns, nodes)):
         only = wanted.get(column.name)
         if only is not None and node.leaves:
-            probe = source.resolver.column(replace(column, only=only))[1]
+            probe = resolver.column(replace(column, only=only))[1]
             if len(probe.leaves) < len(node.leaves) or (column.only is not None and set(only) - set(column.only)):
                 found[i] = probe
     return found
@@ -298,7 +302,9 @@ def _chunks(metadata: pq.FileMetaData, leaves: tuple[int, ...], groups: list[int
         yield _Chunk(tuple(run), starts[run[0]], run_rows, run_bytes)
 
 
-def _reads(source: ParquetSource, plan: _Plan, chunk: _Chunk, use_threads: bool) -> Iterator[tuple[int, int, Read]]:
+def _reads(
+    source: ParquetSource, plan: ColumnPlan, chunk: _Chunk, use_threads: bool
+) -> Iterator[tuple[int, int, Read]]:
     """A chunk as one read, or as several where it is too large for memory: (first position, rows, read)."""
     if chunk.bytes <= _STREAM_BYTES:
         yield chunk.first, chunk.rows, partial(_read, source, chunk, use_threads=use_threads)
@@ -307,19 +313,20 @@ def _reads(source: ParquetSource, plan: _Plan, chunk: _Chunk, use_threads: bool)
     size = max(1, chunk.rows * _CHUNK_BYTES // chunk.bytes)
     with damage("corrupt Parquet data", source.uri):
         for batch in source.batches(size, chunk.groups, plan.leaves, use_threads):
-            yield at, batch.num_rows, partial(_already_read, pa.Table.from_batches([batch]))
+            yield at, batch.num_rows, partial(already_read, pa.Table.from_batches([batch]))
             at += batch.num_rows
     if at != chunk.first + chunk.rows:
         raise CorruptTableError(f"{at - chunk.first} rows where the footer says {chunk.rows}", where=source.uri)
 
 
-def _already_read(table: pa.Table, leaves: tuple[int, ...]) -> pa.Table:
+def already_read(table: pa.Table, leaves: tuple[int, ...]) -> pa.Table:
+    """A `Read`, with the table bound, of what needs no reading."""
     return table
 
 
 def _read(source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_threads: bool) -> pa.Table:
     if not leaves:
-        return _without_columns(chunk.rows)
+        return without_columns(chunk.rows)
     with damage("corrupt Parquet data", source.uri):
         table = source.read(chunk.groups, leaves, use_threads)
     if table.num_rows != chunk.rows:
