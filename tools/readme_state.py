@@ -53,11 +53,11 @@ def state() -> str:
         ("written", f"writer versions 2 to {delta.MAX_WRITER}", "format version 2", f"data files {lance_files.V2_2}"),
         ("read and written", _delta(True, True), "Parquet data files", _lance(lance.READ & lance.WRITE)),
         ("read; not written where in use", _delta(True, False),
-         "format versions 1 and 3, deletion vectors, position and equality delete files, "
+         "format versions 1 and 3, ORC and Avro files, deletion vectors, position and equality delete files, "
          "relocated tables",
          _lance(lance.READ & ~lance.WRITE)),
         ("refused by name", _delta(False, False),
-         "ORC and Avro data, encryption, "
+         "encryption, "
          "row deletes under `write.delete.mode=merge-on-read`",
          _lance(~(lance.READ | lance.WRITE))),
     ]  # fmt: skip

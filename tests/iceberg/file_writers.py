@@ -125,7 +125,9 @@ def _numbers(array):
         keys, items = _numbers(array.keys), _numbers(array.items)
         entries = pa.StructArray.from_arrays([keys, items], fields=[pa.field("key", keys.type, False),
                                                                     pa.field("value", items.type)])  # fmt: skip
-        return pa.Array.from_buffers(pa.map_(keys.type, items.type), len(array), array.buffers()[:2], children=[entries])
+        return pa.Array.from_buffers(
+            pa.map_(keys.type, items.type), len(array), array.buffers()[:2], children=[entries]
+        )
     if pa.types.is_list(type):
         values = _numbers(array.values)
         return pa.Array.from_buffers(pa.list_(values.type), len(array), array.buffers()[:2], children=[values])
@@ -156,7 +158,9 @@ def _stored(array):
         keys, items = _stored(array.keys), _stored(array.items)
         entries = pa.StructArray.from_arrays([keys, items], fields=[pa.field("key", keys.type, False),
                                                                     pa.field("value", items.type)])  # fmt: skip
-        return pa.Array.from_buffers(pa.map_(keys.type, items.type), len(array), array.buffers()[:2], children=[entries])
+        return pa.Array.from_buffers(
+            pa.map_(keys.type, items.type), len(array), array.buffers()[:2], children=[entries]
+        )
     if pa.types.is_list(type):
         values = _stored(array.values)
         return pa.Array.from_buffers(pa.list_(values.type), len(array), array.buffers()[:2], children=[values])

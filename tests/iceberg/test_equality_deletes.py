@@ -381,7 +381,10 @@ def test_damage(new):
     again(foreign.equality(wrong, [1], [1]), BoathouseError, None)
     avro = foreign.equality(keys(1), [1])
     avro["data_file"]["file_format"] = "AVRO"
-    again(avro, UnsupportedFeatureError, "AVRO equality delete files")
+    again(avro, CorruptTableError, "not an Avro file")
+    lance = foreign.equality(keys(1), [1])
+    lance["data_file"]["file_format"] = "LANCE"
+    again(lance, UnsupportedFeatureError, "LANCE delete files")
     gone = foreign.equality(keys(1), [1])
     Path(gone["data_file"]["file_path"].removeprefix("file://")).unlink()
     again(gone, MissingFileError, "delete file")

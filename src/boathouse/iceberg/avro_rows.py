@@ -11,10 +11,9 @@ import pyarrow as pa
 from boathouse.bits.inflate import Budget
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import avro
+from boathouse.iceberg import avro, avro_columns
 from boathouse.iceberg.avro_arrays import decoded
 from boathouse.iceberg.avro_codec import read_long
-from boathouse.iceberg.avro_columns import of_blocks
 from boathouse.iceberg.avro_cursors import DamagedError, Schema
 from boathouse.iceberg.avro_schema import least
 from boathouse.iceberg.avro_types import AvroColumn, columns_of
@@ -82,7 +81,7 @@ class _AvroFile:
 
     def _table(self, columns: Sequence[AvroColumn], blocks: Sequence[tuple[int, bytes]]) -> pa.Table:
         wanted = frozenset(path for c in columns for path in c.type.wanted())
-        found = of_blocks(blocks, self.schema, wanted, self.uri)
+        found = avro_columns.decoded(blocks, self.schema, wanted, self.uri)
         try:
             with avro.decoding(self.uri):
                 arrays = [decoded(found.buffer, c.type, found.places, len(found)) for c in columns]

@@ -12,16 +12,18 @@ import pyarrow.compute as pc
 from boathouse.arrow.filesystem import data_files
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow
-from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
 from boathouse.iceberg import deletion_vectors
+from boathouse.iceberg.data_formats import open_file, scan_open
 from boathouse.iceberg.deletion_vectors import Vector
+from boathouse.iceberg.equality_deletes import delete_format
 from boathouse.iceberg.inspect.columns import PARTITION, Layout, required, struct
 from boathouse.iceberg.manifests import EQUALITY_DELETES, partition_values
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.values import arrow_array
 from boathouse.parquet.matching import Matching
-from boathouse.parquet.read import SourceColumn, scan_file
+from boathouse.parquet.read import SourceColumn
 from boathouse.types import INT64, STRING, StructType
 
 ROW_ID: Final = 2147483544
@@ -91,9 +93,6 @@ def _files(snapshot: IcebergSnapshot) -> Iterator[_DeleteFile]:
 def _positions(snapshot: IcebergSnapshot, file: _DeleteFile) -> Iterator[tuple[pa.Array, pa.Array, pa.Array | None]]:
     """Paths, positions and, if the file has them, the deleted rows. Null records delete nothing."""
     uri = snapshot.paths.uri(file.path)
-    format = str(file.data["file_format"]).upper()
-    if format != "PARQUET":
-        raise UnsupportedFeatureError(f"{format} delete files are not offered", where=uri)
     row = StructType(snapshot.schema.fields)
     columns = [
         SourceColumn("file_path", STRING, field_id=FILE_PATH_ID),
@@ -101,14 +100,17 @@ def _positions(snapshot: IcebergSnapshot, file: _DeleteFile) -> Iterator[tuple[p
         SourceColumn("row", row, field_id=ROW_ID),
     ]
     try:
-        found = scan_file(data_files(snapshot.stores), uri, columns, matching=Matching(file_ids=_id))
-        for batch in found:
+        source = open_file(delete_format(file.data, uri), data_files(snapshot.stores), uri, Matching(file_ids=_id))
+    except NotFoundError:
+        raise MissingFileError("a delete file that the table's metadata names is missing", where=uri) from None
+    try:
+        for batch in scan_open(source, columns):
             there = batch.filter(pc.and_(batch.column(0).is_valid(), batch.column(1).is_valid()))
             if len(there) and pc.min(there.column(1)).as_py() < 0:
                 raise CorruptTableError("a delete file has a negative position", where=uri)
             yield there.column(0), there.column(1), there.column(2)
-    except NotFoundError:
-        raise MissingFileError("a delete file that the table's metadata names is missing", where=uri) from None
+    finally:
+        source.close()
 
 
 def _id(path: tuple[str, ...]) -> int | None:
