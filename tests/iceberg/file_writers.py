@@ -1,6 +1,7 @@
 """Writes ORC and Avro files as Iceberg's appendix A says, from a schema of the table's metadata: Avro by fastavro, ORC
 by pyarrow, into whose footer the attributes are put by hand. It shares no code with what it tests."""
 
+import itertools
 import re
 
 import fastavro
@@ -279,3 +280,30 @@ def with_attributes(data, attributes):
                 (7, 2, message([(1, 2, k.encode()), (2, 2, v.encode())])) for k, v in next(mine).items()])  # fmt: skip
         fields.append((number, wire, value))
     return join_orc(before, message(fields), script)
+
+
+def edited_footer(path, edit):
+    before, footer, script = split_orc(path.read_bytes())
+    footer, script = edit(list(fields_of(footer)), list(fields_of(script)))
+    path.write_bytes(join_orc(before, message(footer), message(script)))
+
+
+def put(fields, number, value):
+    """The message with another value of a number."""
+    return [(n, w, value if n == number else v) for n, w, v in fields]
+
+
+def stripes(change):
+    """Changes the numbers of every stripe: offset, index, data, footer, rows."""
+    return lambda f, s: ([(n, w, message(change(list(fields_of(v)))) if n == 3 else v) for n, w, v in f], s)
+
+
+def types(change):
+    """`change(number, fields)`, of every type."""
+
+    def edit(footer, script):
+        numbers = itertools.count()
+        made = [(n, w, message(change(next(numbers), list(fields_of(v)))) if n == 4 else v) for n, w, v in footer]
+        return made, script
+
+    return edit

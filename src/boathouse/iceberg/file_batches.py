@@ -173,13 +173,18 @@ class _Builder:
         ids = [f.id for f, i in zip(fields, identities) if i is None and f.id is not None]
         metrics = {name: self.live.metric(name, ids) for name in (*_COUNTS, "lower_bounds", "upper_bounds")}
         done = []
-        for field, identity in zip(fields, identities):
+        for field, identity, path in zip(fields, identities, paths):
             if identity is not None:
                 done.append(_partition_stats(field, self.partition[identity], self.live.rows))
             elif field.id is None:
                 done.append(pa.nulls(len(self.live), column_stats_type(to_arrow_type(field.type))))
             else:
-                done.append(_column_stats(field.type, {name: found[field.id] for name, found in metrics.items()}))
+                mine = {name: found[field.id] for name, found in metrics.items()}
+                if len(path) > 1:
+                    # Java counts no nulls of the structs around a field in ORC.
+                    nulls, orc = mine["null_value_counts"], pc.equal(_formats(self.live, self.source), ORC)
+                    mine["null_value_counts"] = pc.if_else(orc, pa.scalar(None, nulls.type), nulls)
+                done.append(_column_stats(field.type, mine))
         if not done:
             return pa.array([{}] * len(self.live), pa.struct([]))
         return pa.StructArray.from_arrays(done, fields=[pa.field(str(i), a.type) for i, a in enumerate(done)])
