@@ -25,13 +25,24 @@ def block(marker: str) -> str:
 def test_the_pyspark_block_runs(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"spark": spark}
-    exec(compile(block("spark.createDataFrame"), "README.md", "exec"), names)
+    exec(compile(block("spark.createDataFrame(\n"), "README.md", "exec"), names)
     assert "EWR" in capsys.readouterr().out
     assert names["bh"].open("lake/flights").count() == 3
     duckdb = pytest.importorskip("duckdb")
     files = names["bh"].open("lake/flights").scan().files()
     paths = [f.removeprefix("file://") for f in files]
     assert duckdb.sql(f"SELECT count(*) FROM read_parquet({paths})").fetchall() == [(3,)]
+
+
+@pytest.mark.spark
+def test_the_block_of_sql_and_delta_tables_runs(spark, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"spark": spark}
+    exec(compile(block("spark.createDataFrame(\n"), "README.md", "exec"), names)
+    exec(compile(block("DeltaTable.forPath"), "README.md", "exec"), names)
+    rows = sorted(names["bh"].open("lake/delta").to_arrow().to_pylist(), key=lambda r: r["origin"])
+    assert [(r["origin"], r["delay"]) for r in rows] == [("EWR", 12.0), ("JFK", 0.0), ("LGA", 50.0), ("SFO", 5.0)]
+    assert "48.0" in capsys.readouterr().out  # the version before the merge
 
 
 def test_the_python_block_runs(tmp_path, monkeypatch):

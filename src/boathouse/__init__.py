@@ -4,8 +4,9 @@ import boathouse as bh
 t = bh.open("/data/flights")
 t.scan(columns=["carrier"], where="month = 6").to_arrow()
 
-Public are the names exported here and by `boathouse.variant`, `boathouse.errors` and `boathouse.types`, and the methods
-of what they return. All other modules are internal: they change without notice.
+Public are the names exported here and by `boathouse.variant`, `boathouse.errors`, `boathouse.types` and
+`boathouse.compat.delta_tables`, and the methods of what they return. All other modules are internal: they change
+without notice.
 """
 
 from importlib import import_module
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from boathouse.api.convert import convert
     from boathouse.api.create import create
     from boathouse.api.open import detect, open
+    from boathouse.api.sql import sql
     from boathouse.api.table import Table
     from boathouse.api.write import write
     from boathouse.errors import BoathouseError
@@ -35,6 +37,7 @@ _HOMES = {
     "convert": "boathouse.api.convert",
     "catalog": "boathouse.api.catalog",
     "Catalog": "boathouse.api.catalog",
+    "sql": "boathouse.api.sql",
     "write": "boathouse.api.write",
     "read_parquet": "boathouse.parquet_files.read",
     "write_parquet": "boathouse.parquet_files.write",
@@ -53,7 +56,8 @@ _MODULES = ("errors", "variant")
 
 __all__ = [
     "BoathouseError", "Catalog", "Expr", "Field", "Schema", "Table", "VacuumResult", "WriteResult", "catalog", "col",
-    "convert", "create", "detect", "errors", "lit", "open", "read_parquet", "variant", "write", "write_parquet",
+    "convert", "create", "detect", "errors", "lit", "open", "read_parquet", "sql", "variant", "write",
+    "write_parquet",
 ]  # fmt: skip
 
 

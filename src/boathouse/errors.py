@@ -2,6 +2,7 @@
 
 BoathouseError
 ├── InvalidArgumentError (ValueError)          a call that cannot mean anything
+│   └── ArgumentTypeError (TypeError)          an argument of the wrong type, where the original raises TypeError
 ├── NotFoundError (LookupError, FileNotFoundError)
 │   ├── TableNotFoundError                     nothing that can be read as a table
 │   └── VersionNotFoundError                   the table exists, the version does not
@@ -71,6 +72,11 @@ def _rebuild(kind: type[BoathouseError], message: str, where: str | None, advice
 
 class InvalidArgumentError(BoathouseError, ValueError):
     code = "INVALID_ARGUMENT"
+    general = "see the documentation of the function for its arguments"
+
+
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    code = "ARGUMENT_TYPE"
     general = "see the documentation of the function for its arguments"
 
 

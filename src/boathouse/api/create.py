@@ -49,19 +49,29 @@ def create(
     """
     with errors_at(path_text(uri)):
         zone = time_zone(timezone)
-        location = locate(path_text(uri))
-        stores = Stores(storage_options, home=location.uri)
-        table_format = registry.load(format)
         logical = as_schema(schema)
         if profile is not None and not isinstance(profile, str):
             raise InvalidArgumentError(f"profile={profile!r} is not a name", advice="leave it out")
         partitions = partition_fields(partition_by, logical)
         table = CreateTable(logical, partitions, texts("properties", properties), profile)
         given = WriteOptions.of(message, metadata)
-        context = TableContext(location, stores)
-        check_free(context)
-        made, _ = _create.create(table_format, context, table, given)
-        return Table(Handle(made or _create.opened(table_format, context)), spark, zone)
+        return Table(create_table(path_text(uri), format, table, storage_options, given), spark, zone)
+
+
+def create_table(
+    path: str,
+    format: str,
+    table: CreateTable,
+    storage_options: Mapping[str, str] | None = None,
+    options: WriteOptions = WriteOptions(),
+) -> Handle:
+    """The new table. Raises what `create` raises."""
+    location = locate(path)
+    table_format = registry.load(format)
+    context = TableContext(location, Stores(storage_options, home=location.uri))
+    check_free(context)
+    made, _ = _create.create(table_format, context, table, options)
+    return Handle(made or _create.opened(table_format, context))
 
 
 def as_schema(schema: Any) -> Schema:

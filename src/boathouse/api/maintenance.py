@@ -9,13 +9,12 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from boathouse.api.arguments import flag, located
-from boathouse.api.conditions import condition
+from boathouse.api.conditions import Condition, condition
 from boathouse.api.detection import locate
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.free import check_free
 from boathouse.api.opening import path_text, point
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.tree import Expr
 from boathouse.ops.clone import clone
 from boathouse.ops.compact import Compact
 from boathouse.ops.handle import Handle
@@ -45,7 +44,7 @@ class Maintenance:
     @located
     def optimize(
         self,
-        where: str | Expr | None = None,
+        where: Condition | None = None,
         *,
         target_file_bytes: int | None = None,
         commit_bytes: int | None = None,

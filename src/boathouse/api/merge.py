@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from boathouse.api.arguments import errors_at
-from boathouse.api.conditions import condition_text
+from boathouse.api.conditions import Condition, condition_text, is_sql, sql_text
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.tree import Expr
 from boathouse.ops.merge import Action, Clause, Merge, When
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
@@ -20,7 +19,8 @@ class MergeBuilder:
     """A merge that is being described; nothing happens before `execute`. Each method returns a new builder.
 
     Clauses are tried in the order in which they are added, and the first one that applies to a row decides. Values and
-    conditions are Spark SQL text (or expressions), in which columns are named `target.x` and `source.x`.
+    conditions are Spark SQL text (or expressions, or Columns of PySpark), in which columns are named `target.x` and
+    `source.x`. Where a clause has one side only, a name alone is of that side.
     """
 
     uri: str
@@ -28,34 +28,32 @@ class MergeBuilder:
     merge: Callable[[tuple[Clause, ...]], Merge]
     clauses: tuple[Clause, ...] = ()
 
-    def when_matched_update(self, set: Mapping[str, str | Expr], where: str | Expr | None = None) -> MergeBuilder:
+    def when_matched_update(self, set: Mapping[str, Condition], where: Condition | None = None) -> MergeBuilder:
         """Sets columns of target rows that match a source row, if `where` is true. Raises InvalidArgumentError for
         values that are not Spark SQL text, ExpressionError for a condition that is not."""
         return self._with("matched", "update", texts(set), where)
 
-    def when_matched_update_all(self, where: str | Expr | None = None) -> MergeBuilder:
+    def when_matched_update_all(self, where: Condition | None = None) -> MergeBuilder:
         """Sets all columns of matching target rows to those of the source row. Raises ExpressionError."""
         return self._with("matched", "update", None, where)
 
-    def when_matched_delete(self, where: str | Expr | None = None) -> MergeBuilder:
+    def when_matched_delete(self, where: Condition | None = None) -> MergeBuilder:
         """Deletes target rows that match a source row, if `where` is true. Raises ExpressionError."""
         return self._with("matched", "delete", None, where)
 
-    def when_not_matched_insert(
-        self, values: Mapping[str, str | Expr], where: str | Expr | None = None
-    ) -> MergeBuilder:
+    def when_not_matched_insert(self, values: Mapping[str, Condition], where: Condition | None = None) -> MergeBuilder:
         """Inserts a row for each source row without a match; columns that are not given are null.
 
         Raises InvalidArgumentError, ExpressionError.
         """
         return self._with("not matched", "insert", texts(values), where)
 
-    def when_not_matched_insert_all(self, where: str | Expr | None = None) -> MergeBuilder:
+    def when_not_matched_insert_all(self, where: Condition | None = None) -> MergeBuilder:
         """Inserts each source row without a match. Raises ExpressionError."""
         return self._with("not matched", "insert", None, where)
 
     def when_not_matched_by_source_update(
-        self, set: Mapping[str, str | Expr], where: str | Expr | None = None
+        self, set: Mapping[str, Condition], where: Condition | None = None
     ) -> MergeBuilder:
         """Sets columns of target rows that no source row matches, if `where` is true.
 
@@ -63,7 +61,7 @@ class MergeBuilder:
         """
         return self._with("not matched by source", "update", texts(set), where)
 
-    def when_not_matched_by_source_delete(self, where: str | Expr | None = None) -> MergeBuilder:
+    def when_not_matched_by_source_delete(self, where: Condition | None = None) -> MergeBuilder:
         """Deletes target rows that no source row matches, if `where` is true. Raises ExpressionError."""
         return self._with("not matched by source", "delete", None, where)
 
@@ -87,7 +85,7 @@ class MergeBuilder:
             return self.run(self.merge(self.clauses), options)
 
     def _with(
-        self, when: When, action: Action, values: Mapping[str, str] | None, where: str | Expr | None
+        self, when: When, action: Action, values: Mapping[str, str] | None, where: Condition | None
     ) -> MergeBuilder:
         with errors_at(self.uri):
             text = None if where is None else condition_text(where)
@@ -95,16 +93,16 @@ class MergeBuilder:
         return replace(self, clauses=(*self.clauses, clause))
 
 
-def texts(values: Mapping[str, str | Expr]) -> dict[str, str]:
+def texts(values: Mapping[str, Condition]) -> dict[str, str]:
     """Assigned values as Spark SQL text. Raises InvalidArgumentError."""
     if not isinstance(values, Mapping) or not values:
         raise InvalidArgumentError(
             f"{values!r} are not values of columns", advice="pass a dict of columns to Spark SQL text, {'n': 'n + 1'}"
         )
     for name, value in values.items():
-        if not isinstance(name, str) or not isinstance(value, str | Expr):
+        if not isinstance(name, str) or not is_sql(value):
             raise InvalidArgumentError(
                 f"{name!r}: {value!r} is not Spark SQL text",
                 advice="pass an expression such as 'n + 1'; a string constant has its own quotes: \"'x'\"",
             )
-    return {name: str(value) for name, value in values.items()}
+    return {name: sql_text(value) for name, value in values.items()}

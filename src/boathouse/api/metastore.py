@@ -23,13 +23,24 @@ def named_or_path(uri: Any, spark: Any, storage_options: Mapping[str, str] | Non
     names = import_module("boathouse.engines.spark.names")
     if not names.is_name(text) or formats_at(locate(text), Stores(storage_options)):
         return text
-    found = names.look_up(session(spark), text)
+    found = location_of(text, spark)
     if found is None:
         raise TableNotFoundError(
             f"there is no table at the path {text!r}, and none with this name in Spark's metastore",
             where=locate(text).uri,
             advice="check the name, or pass the path",
         )
+    return found
+
+
+def location_of(name: str, spark: Any) -> str | None:
+    """The location of the table with this name in Spark's metastore, None if there is none.
+
+    Raises UnsupportedFeatureError for a view.
+    """
+    found = import_module("boathouse.engines.spark.names").look_up(session(spark), name)
+    if found is None:
+        return None
     if found.location is None:
-        raise UnsupportedFeatureError(f"{text!r} is a view", advice="read it with spark.table, or open its tables")
+        raise UnsupportedFeatureError(f"{name!r} is a view", advice="read it with spark.table, or open its tables")
     return str(found.location)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.api.arguments import errors_at, located, names
-from boathouse.api.conditions import condition
+from boathouse.api.conditions import Condition, condition
 from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.api.explain import Explanation
 from boathouse.engines.local import read_table
@@ -28,7 +28,7 @@ class Scan:
         self,
         handle: Handle,
         columns: Sequence[str] | None,
-        where: str | Expr | None,
+        where: Condition | None,
         spark: Any,
         timezone: str | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, located, names, texts
 from boathouse.api.changes import Changes
 from boathouse.api.columns import Columns
-from boathouse.api.conditions import condition, condition_text
+from boathouse.api.conditions import Condition, condition, condition_text
 from boathouse.api.constraints import Constraints
 from boathouse.api.description import Description
 from boathouse.api.detail import detail, files_table, summary_lines
@@ -27,7 +27,6 @@ from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError, SchemaError
 from boathouse.expr.identifiers import quote
-from boathouse.expr.tree import Expr
 from boathouse.ops.append import Append
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
@@ -116,7 +115,7 @@ class Table(Maintenance, Columns, Constraints, Description):
         """
         return detail(self._handle)
 
-    def scan(self, columns: Sequence[str] | None = None, where: str | Expr | None = None) -> Scan:
+    def scan(self, columns: Sequence[str] | None = None, where: Condition | None = None) -> Scan:
         """Some columns of the rows for which `where`, Spark SQL text or an expression, is true; lazy.
 
         Raises ColumnNotFoundError, ExpressionError, InvalidArgumentError.
@@ -129,7 +128,7 @@ class Table(Maintenance, Columns, Constraints, Description):
         start: Version,
         end: Version | None = None,
         columns: Sequence[str] | None = None,
-        where: str | Expr | None = None,
+        where: Condition | None = None,
     ) -> Changes:
         """The rows that the commits from version `start` to `end` inserted and deleted, both included; lazy.
 
@@ -193,7 +192,7 @@ class Table(Maintenance, Columns, Constraints, Description):
     def overwrite(
         self,
         data: Any,
-        where: str | Expr | None = None,
+        where: Condition | None = None,
         overwrite_schema: bool = False,
         partition_by: str | Sequence[str] | None = None,
         merge_schema: bool = False,
@@ -219,7 +218,7 @@ class Table(Maintenance, Columns, Constraints, Description):
     @located
     def delete(
         self,
-        where: str | Expr | None = None,
+        where: Condition | None = None,
         *,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -241,8 +240,8 @@ class Table(Maintenance, Columns, Constraints, Description):
     @located
     def update(
         self,
-        set: Mapping[str, str | Expr],
-        where: str | Expr | None = None,
+        set: Mapping[str, Condition],
+        where: Condition | None = None,
         *,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -262,7 +261,7 @@ class Table(Maintenance, Columns, Constraints, Description):
         return self._run(self._engine(engine_for(None, self._spark)), write, options, True)
 
     def merge(
-        self, source: Any, on: str | Expr, sides: tuple[str, str] = ("target", "source"), merge_schema: bool = False
+        self, source: Any, on: Condition, sides: tuple[str, str] = ("target", "source"), merge_schema: bool = False
     ) -> MergeBuilder:
         """Starts a merge of rows into the table: `t.merge(rows, "target.id = source.id").when_matched_update_all()`.
 
@@ -376,7 +375,7 @@ class Table(Maintenance, Columns, Constraints, Description):
 
 def overwriting(
     source: Source,
-    where: str | Expr | None,
+    where: Condition | None,
     overwrite_schema: bool,
     partition_by: str | Sequence[str] | None,
     merge_schema: bool,

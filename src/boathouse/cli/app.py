@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from boathouse import __version__
-from boathouse.cli import commands, demonstration, inventory, maintenance, variant
+from boathouse.cli import commands, demonstration, inventory, maintenance, queries, variant, verify
 from boathouse.errors import (
     AmbiguousFormatError,
     BoathouseError,
@@ -55,6 +55,8 @@ app = typer.Typer(
 )
 commands.register(app)
 maintenance.register(app)
+queries.register(app)
+verify.register(app)
 inventory.register(app)
 variant.register(app)
 demonstration.register(app)

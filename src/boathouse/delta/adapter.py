@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from boathouse.delta.actions import text_of
 from boathouse.delta.log import Log
@@ -63,6 +63,14 @@ class DeltaTable(DeltaSnapshot):
 
     def check_rewritable(self, operation: str) -> None:
         """No restrictions."""
+
+    def detail(self) -> Mapping[str, Any]:
+        from boathouse.delta import domains, features
+
+        found = dict(super().detail())
+        found["features"] = sorted({*features.writer_features(self.protocol), *self.protocol.reader_features})
+        clustered = domains.clustering(self)
+        return found | {"clusteringColumns": [".".join(path) for path in clustered]} if clustered else found
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
         from boathouse.delta import transaction

@@ -79,7 +79,7 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
             properties = json.dumps(dict(create.properties))
             parameters |= {
                 "partitionBy": partition,
-                "description": None,
+                "description": create.comment,
                 "isManaged": "false",
                 "properties": properties,
             }

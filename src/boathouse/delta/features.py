@@ -94,6 +94,8 @@ _NEEDS: Final = {
     "variantShredding": "variantType",
 }
 """The feature that another one needs."""
+_MADE_BY: Final = {"delta.generationExpression": "generatedColumns", "CURRENT_DEFAULT": "allowColumnDefaults"}
+"""The key of a column's metadata that needs a feature."""
 _ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz"}
 
 
@@ -188,7 +190,11 @@ def without_names(properties: Mapping[str, V]) -> dict[str, V]:
 def lowest_protocol(schema: Schema, properties: Mapping[str, object] = {}) -> dict[str, Any]:
     """The lowest protocol action that supports a new table with this schema and these properties."""
     of_types = (type_feature(f.type) for _, f in schema.walk())
-    asked = [*asked_by_name(properties), *_asked_for({k: text_of(v) for k, v in properties.items()})]
+    asked = [
+        *asked_by_name(properties),
+        *of_columns(schema),
+        *_asked_for({k: text_of(v) for k, v in properties.items()}),
+    ]
     lowest = Protocol(1, 2)
     needed = [n for n in _closed([*(n for n in of_types if n), *asked]) if not supports(lowest, n)]
     return _raised(lowest, needed) if needed else {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -238,6 +244,11 @@ def _closed(names: Iterable[str]) -> list[str]:
 
 def _stable(name: str) -> str:
     return name.removesuffix("-preview")
+
+
+def of_columns(schema: Schema) -> list[str]:
+    """The features that columns need for how their values are made."""
+    return [name for key, name in _MADE_BY.items() if any(key in f.metadata for f in schema)]
 
 
 def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:

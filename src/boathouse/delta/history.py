@@ -68,6 +68,7 @@ def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
         metadata if isinstance(metadata, dict) else {},
         version - 1 if version else None,
         operation not in _REWRITES,
+        info,
     )
 
 

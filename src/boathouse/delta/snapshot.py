@@ -159,7 +159,7 @@ class DeltaSnapshot:
             "checkpoint": checkpoint,
             "engineInfo": engine,
         }
-        texts = {key: self.metadata.raw.get(key) for key in ("name", "description")}
+        texts = {key: self.metadata.raw.get(key) for key in ("name", "description", "createdTime")}
         return {k: v for k, v in texts.items() if v is not None} | found
 
 

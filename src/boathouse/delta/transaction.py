@@ -21,7 +21,15 @@ from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit_times import next_time, records_times, with_enablement
 from boathouse.delta.domains import check_clustering, preserved, with_row_ids
 from boathouse.delta.entries import read_entry
-from boathouse.delta.features import CONSTRAINT, asked_by_name, lowest_protocol, supports, upgraded, without_names
+from boathouse.delta.features import (
+    CONSTRAINT,
+    asked_by_name,
+    lowest_protocol,
+    of_columns,
+    supports,
+    upgraded,
+    without_names,
+)
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
 from boathouse.delta.names import check_characters, check_names
@@ -178,7 +186,8 @@ def _created(change: Change, now: int) -> list[Action]:
     id = str(entropy.current().uuid4())
     plain, names = without_mapping(schema), [f.name for f in spec]
     metadata = new_metadata(id, plain, names, create.properties, change.location.uri, create.adopts)
-    return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": {**metadata, "createdTime": now}}]
+    about = {"createdTime": now} | ({} if create.comment is None else {"description": create.comment})
+    return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": metadata | about}]
 
 
 def _recorded_time(actions: Sequence[Action], newest: DeltaSnapshot | None, now: int) -> Action:
@@ -206,6 +215,7 @@ def _metadata_actions(change: Change, newest: DeltaSnapshot, now: int) -> list[A
     stated = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri, mappable)
     if stated.flag(FEED):
         check_feed(stated.schema, newest.location.uri)
+    asked += of_columns(stated.schema) if change.edit(ReplaceSchema) is not None else []
     protocol = upgraded(newest.protocol, stated, target.protocol, asked)
     found: list[Action] = [] if protocol is None else [{"protocol": protocol}]
     return found if metadata is None else [*found, {"metaData": metadata}]

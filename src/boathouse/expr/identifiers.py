@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 _RESERVED = frozenset(
     """all and any as between both case cast date distinct div else end escape exists extract false from if ilike in
     interval is left like not null or right rlike select then timestamp timestamp_ltz timestamp_ntz transform true
@@ -14,3 +16,10 @@ def quote(name: str) -> str:
     """`name` as an identifier: bare if it is a plain word, else in backticks."""
     plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
     return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name, with underscores if one of `taken` (lower case) is the same."""
+    while name.lower() in taken:
+        name += "_"
+    return name

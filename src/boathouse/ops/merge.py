@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.identifiers import quote
+from boathouse.expr.qualify import qualified
 from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.assign import assigned, cast
 from boathouse.ops.computed import defaults, generated, recomputed
@@ -100,8 +101,9 @@ class Merge:
             rows = engine.join(target, source, self.on, "semi", self.sides)
             return engine.project(rows, marked(start.snapshot.schema, DELETE, context))
         pairs = engine.join(target, source, self.on, self._join, self.sides)
-        fires = [self._fires(c, names) for c in self.clauses]
-        values = [self._values(c, start.snapshot.schema, context) for c in self.clauses]
+        clauses = [self._one_sided(c, start.snapshot.schema) for c in self.clauses]
+        fires = [self._fires(c, names) for c in clauses]
+        values = [self._values(c, start.snapshot.schema, context) for c in clauses]
         columns = [(f.name, _case(fires, [v[f.name] for v in values])) for f in schema]
         actions = [f"'{ {'update': UPDATE, 'delete': DELETE, 'insert': INSERT}[c.action] }'" for c in self.clauses]
         marks = [(ACTION, _case(fires, actions)), (UNIT, f"{names[0]}.{UNIT}"), (POSITION, f"{names[0]}.{POSITION}")]
@@ -115,6 +117,16 @@ class Merge:
         if inserts:
             return "full" if alone else "right"
         return "left" if alone else "inner"
+
+    def _one_sided(self, clause: Clause, table: Schema) -> Clause:
+        """The clause; where rows have one side only, a name that both have is that side's."""
+        if clause.when == "matched":
+            return clause
+        both = {name.lower() for name in table.names} & {name.lower() for name in self.source.schema.names}
+        side, known = self.sides[clause.when == "not matched"], {s.lower() for s in self.sides}
+        values = clause.values and {n: qualified(sql, side, both, known) for n, sql in clause.values.items()}
+        where = clause.where and qualified(clause.where, side, both, known)
+        return replace(clause, values=values, where=where)
 
     def _fires(self, clause: Clause, names: Sequence[str]) -> str:
         """The condition under which a clause applies; null counts as false."""

@@ -53,6 +53,7 @@ class CreateTable:
     properties: Mapping[str, str] = field(default_factory=dict)
     profile: str | None = None
     adopts: bool = False
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ class HistoryEntry:
     `version` is None for a commit that made no new version of the rows: an Iceberg commit of metadata alone. `commit`
     is its `CommitId.token`, None where the table no longer records it (Iceberg keeps the names of the last metadata
     files only). `parent` is the version that it followed, whether that is retained or not; None for the table's first.
-    `data_change` is false if the commit is known to leave every row as it was.
+    `data_change` is false if the commit is known to leave every row as it was. `native` is what the format records of
+    the commit under its own names.
     """
 
     version: Version | None
@@ -59,6 +60,7 @@ class HistoryEntry:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     parent: Version | None = None
     data_change: bool = True
+    native: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 class Target(Protocol):

@@ -35,8 +35,11 @@ def look_up(spark: Any, name: str) -> Named | None:
         rows = spark.sql(f"show table extended{scope} like '{pattern}'").collect()
     except PySparkException:
         return None
-    # LIKE treats `*` and `|` as patterns, so rows for other names may be included.
-    found = next((r for r in rows if r["tableName"].lower() == table.lower()), None)
+    # LIKE treats `*` and `|` as patterns, so rows for other names may be included. Spark sees temporary views first.
+    named = [r for r in rows if r["tableName"].lower() == table.lower()]
+    found = next((r for r in named if r["isTemporary"] and not database), None) or next(
+        (r for r in named if not r["isTemporary"]), None
+    )
     return None if found is None else _described(found["information"])
 
 

@@ -1,0 +1,40 @@
+"""Operations on Spark with the results of Delta's commands: DataFrames instead of `WriteResult`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from boathouse.api.frames import history_frame, optimize_frame, paths_frame, restore_frame
+from boathouse.api.table import Table
+from boathouse.ops.result import WriteResult
+from boathouse.storage import join
+
+_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+def history(spark: Any, table: Table, limit: int | None) -> Any:
+    return history_frame(spark, table.refresh().history(limit))
+
+
+def optimize(spark: Any, table: Table, where: str | None) -> Any:
+    """One row: the path, and figures."""
+    before = table.refresh().detail()["files"]
+    result = table.optimize(where)
+    entries = table.history(len(result.versions)) if result.versions else []
+    return optimize_frame(spark, table.uri, result, entries, before)
+
+
+def restored(spark: Any, table: Table, result: WriteResult) -> Any:
+    """The figures of a restore that has just been made."""
+    entry = table.history(1)[0] if result.commit is not None else None
+    detail = table.detail()
+    return restore_frame(spark, entry, detail["files"], detail["bytes"])
+
+
+def vacuum(spark: Any, table: Table, hours: float | None = None, mode: Any = "full", dry_run: bool = False) -> Any:
+    """The files that a dry run would remove, else the path of the table. A retention below the table's needs the
+    setting `spark.databricks.delta.retentionDurationCheck.enabled=false`, as in delta-spark."""
+    enforce = str(spark.conf.get(_CHECK, "true")).lower() == "true"
+    result = table.vacuum(hours, mode=mode, enforce_retention_duration=enforce, dry_run=dry_run)
+    paths = [join(table.uri, path) for path in result.paths] if dry_run else [table.uri]
+    return paths_frame(spark, paths)

@@ -1,0 +1,111 @@
+"""sql: statements on tables, where Spark alone knows no Delta, Iceberg and Lance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from boathouse.api import commands
+from boathouse.api.arguments import errors_at
+from boathouse.api.engines import session
+from boathouse.api.frames import counts_frame, detail_frame
+from boathouse.api.sql_insert import insert
+from boathouse.api.sql_merge import merge
+from boathouse.api.sql_tables import Tables
+from boathouse.bits.names import steps
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.qualify import requalified
+from boathouse.expr.sql_tokens import joined
+from boathouse.expr.statement_tree import (
+    Delete,
+    Detail,
+    History,
+    Insert,
+    Merge,
+    Optimize,
+    Restore,
+    TableName,
+    Tokens,
+    Update,
+    Vacuum,
+)
+from boathouse.expr.statements import parse_statement, single
+
+_QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+
+
+def sql(spark: Any, text: str) -> Any:
+    """Runs one statement on a Spark session, and returns a DataFrame.
+
+    Tables are named as in Spark's metastore, or by path: ``delta.`/path` ``, ``iceberg.`/path` ``, ``lance.`/path` ``,
+    or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`,
+    `TIMESTAMP AS OF '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, VACUUM,
+    DESCRIBE HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations; a statement that names none of its
+    tables is Spark's. Raises ExpressionError that names the line and column, what the operations raise, and Spark's own
+    errors.
+    """
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"{text!r} is no SQL text", advice="pass the session and a text: sql(spark, text)")
+    if spark is None or isinstance(spark, str):
+        raise InvalidArgumentError(
+            "sql() needs a Spark session: there is no SQL in process",
+            advice="pass one, sql(spark, text), or use t.scan(where=...), t.update(), t.delete() and t.merge(); "
+            "duckdb and polars query what t.to_arrow() returns",
+        )
+    found = session(spark)
+    tokens = single(text)
+    with Tables(found, text) as tables:
+        statement = parse_statement(text, tokens, lambda table: tables.find(table) is not None)
+        if statement is None:
+            tables.keep = not tokens[0].is_word(*_QUERY) and tokens[0].text != "("
+            return found.sql(tables.with_views(tokens))
+        with errors_at(str(statement.table)):
+            return _READERS[type(statement)](tables, statement)
+
+
+def _own(tables: Tables, sql: Tokens, name: TableName, alias: str | None) -> str:
+    """An expression over the table alone, its columns unqualified, with views for the tables of its queries."""
+    text = tables.with_views(sql)
+    for qualifier in [(alias,)] if alias is not None else [name.parts, name.parts[-1:]]:
+        text = requalified(text, qualifier, None)
+    return text
+
+
+def _delete(tables: Tables, s: Delete) -> Any:
+    where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
+    return counts_frame(tables.spark, tables.table(s.table).delete(where))
+
+
+def _update(tables: Tables, s: Update) -> Any:
+    table = tables.table(s.table)
+    where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
+    set = {steps(_own(tables, c, s.table, s.alias)): _own(tables, v, s.table, s.alias) for c, v in s.values}
+    return counts_frame(tables.spark, table.update({".".join(c): v for c, v in set.items()}, where))
+
+
+def _optimize(tables: Tables, s: Optimize) -> Any:
+    where = None if s.where is None else _own(tables, s.where, s.table, None)
+    return commands.optimize(tables.spark, tables.table(s.table), where)
+
+
+def _vacuum(tables: Tables, s: Vacuum) -> Any:
+    return commands.vacuum(tables.spark, tables.table(s.table), s.hours, s.mode, s.dry_run)
+
+
+def _restore(tables: Tables, s: Restore) -> Any:
+    table = tables.table(s.table)
+    result = table.restore(s.at.version, None if s.at.timestamp is None else tables.time(joined(s.at.timestamp)))
+    return commands.restored(tables.spark, table, result)
+
+
+_READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
+    Delete: _delete,
+    Update: _update,
+    Merge: merge,
+    Insert: insert,
+    Optimize: _optimize,
+    Vacuum: _vacuum,
+    History: lambda t, s: commands.history(t.spark, t.table(s.table), s.limit),
+    Detail: lambda t, s: detail_frame(t.spark, t.table(s.table).detail()),
+    Restore: _restore,
+}

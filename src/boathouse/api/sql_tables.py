@@ -1,0 +1,113 @@
+"""The tables that a statement names: which are this library's, and views of their rows for Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Final
+
+from boathouse import registry
+from boathouse.api.detection import formats_at, locate
+from boathouse.api.opening import open_handle
+from boathouse.api.table import Table
+from boathouse.errors import ExpressionError
+from boathouse.expr.sql_tokens import Token, joined
+from boathouse.expr.statement_tree import TableName, TimeTravel
+from boathouse.expr.table_refs import Reference, references, replaced
+from boathouse.storage import Stores
+
+_ANY: Final = "boathouse"
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is; `format` None: what is found there."""
+
+    uri: str
+    format: str | None
+
+
+class Tables:
+    """The tables of one statement. A context: its views are dropped at the end, unless `keep`.
+
+    A view has the rows of one version, and a name made from it. On Connect a query refers to views until it runs, so
+    they stay.
+    """
+
+    def __init__(self, spark: Any, sql: str) -> None:
+        self.spark, self.keep = spark, False
+        self._sql = sql
+        self._places: dict[tuple[str, ...], Place | None] = {}
+        self._views: list[str] = []
+
+    def __enter__(self) -> Tables:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if not self.keep and not type(self.spark).__module__.startswith("pyspark.sql.connect"):
+            for view in self._views:
+                self.spark.catalog.dropTempView(view)
+
+    def find(self, name: TableName) -> Place | None:
+        """Where this library's table of that name is; None for a table of Spark's, a view, or no table."""
+        key = tuple(part.lower() for part in name.parts[:-1]) + name.parts[-1:]
+        if key not in self._places:
+            self._places[key] = _path(name.parts) or self._named(name)
+        return self._places[key]
+
+    def _named(self, name: TableName) -> Place | None:
+        found = import_module("boathouse.engines.spark.names").look_up(self.spark, joined(name.tokens))
+        if found is None or found.location is None or not formats_at(locate(found.location), Stores()):
+            return None
+        provider = (found.provider or "").lower()
+        return Place(found.location, provider if provider in registry.FORMATS else None)
+
+    def table(self, name: TableName, at: TimeTravel | None = None) -> Table:
+        """The table, at a version if one is given. Raises what `open` raises."""
+        place = self.find(name)
+        assert place is not None
+        version = None if at is None else at.version
+        time = None if at is None or at.timestamp is None else self.time(joined(at.timestamp))
+        return Table(open_handle(place.uri, place.format, version, time), self.spark)
+
+    def time(self, sql: str) -> dt.datetime:
+        """The value of an expression as an instant. Raises ExpressionError for null."""
+        rows = self.spark.range(1).selectExpr(f"unix_micros(CAST(({sql}) AS TIMESTAMP)) AS t").collect()
+        if rows[0]["t"] is None:
+            raise ExpressionError(f"the time {sql} is null", advice="write it as TIMESTAMP AS OF '2026-11-20 10:00:00'")
+        return _EPOCH + dt.timedelta(microseconds=rows[0]["t"])
+
+    def with_views(self, tokens: Sequence[Token], relation: bool = False) -> str:
+        """The text with views instead of this library's tables. `relation`: it is what follows FROM."""
+        return replaced(tokens, self._view, references(self._sql, tokens, relation))
+
+    def frame(self, tokens: Sequence[Token], relation: bool = False) -> Any:
+        """The rows of a query, or of what follows FROM."""
+        text = self.with_views(tokens, relation)
+        return self.spark.sql(f"SELECT * FROM {text}" if relation else text)
+
+    def _view(self, reference: Reference) -> str | None:
+        if self.find(reference.table) is None:
+            return None
+        table = self.table(reference.table, reference.at)
+        key = "\n".join((table.uri, table.format, str(table.version)))
+        view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        if view not in self._views:
+            table.to_spark(self.spark).createOrReplaceTempView(view)
+            self._views.append(view)
+        return view
+
+
+def _path(parts: tuple[str, ...]) -> Place | None:
+    """The place of a table that is named by its path."""
+    if len(parts) != 2 or "/" not in parts[1]:
+        return None
+    format = parts[0].lower()
+    if format not in (*registry.FORMATS, _ANY):
+        return None
+    return Place(parts[1], None if format == _ANY else format)

@@ -1,0 +1,192 @@
+"""The builder of new tables, as in `delta.tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from boathouse.api.arguments import errors_at
+from boathouse.api.create import create_table
+from boathouse.api.detection import formats_at, locate
+from boathouse.api.engines import LOCAL
+from boathouse.api.metastore import location_of
+from boathouse.api.opening import open_handle, path_text
+from boathouse.api.partition_by import partition_fields
+from boathouse.bits.names import steps
+from boathouse.compat.arguments import column_names, not_offered
+from boathouse.engines.spark.schema import from_spark
+from boathouse.errors import ArgumentTypeError, InvalidArgumentError
+from boathouse.expr.parse import parse
+from boathouse.ops.create import already_there
+from boathouse.ops.handle import Handle
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.replace_table import TableReplaced
+from boathouse.ops.run import run
+from boathouse.storage import Stores
+from boathouse.table.change import CreateTable
+from boathouse.types import DataType as OurType
+from boathouse.types import Field, Schema
+from boathouse.types.text import parse_type
+
+T = TypeVar("T")
+
+
+@dataclass
+class IdentityGenerator:
+    """The values of an identity column; tables with one are not written by this library."""
+
+    start: int = 1
+    step: int = 1
+
+
+@dataclass
+class _Described:
+    """What the builder was told."""
+
+    name: str | None = None
+    location: str | None = None
+    comment: str | None = None
+    columns: list[Field] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def table(self) -> CreateTable:
+        schema = Schema(tuple(self.columns))
+        partitions = partition_fields(self.partitions, schema) if self.partitions else ()
+        return CreateTable(schema, partitions, dict(self.properties), comment=self.comment)
+
+
+class DeltaTableBuilder(Generic[T]):
+    """A table that is being described; nothing happens before `execute`."""
+
+    def __init__(self, spark: SparkSession, mode: str, opened: Callable[[Handle, Sequence[str]], T]) -> None:
+        """`opened` makes the result of a handle and the parts of the table's name."""
+        self._spark, self._mode, self._opened = spark, mode, opened
+        self._asked = _Described()
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder[T]:
+        """The name of an existing table in Spark's metastore, or ``delta.`/path` ``."""
+        self._asked.name = _text(identifier, "Identifier")
+        return self
+
+    def location(self, location: str) -> DeltaTableBuilder[T]:
+        """The folder of the table."""
+        self._asked.location = _text(location, "Location")
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder[T]:
+        """The table's description."""
+        self._asked.comment = _text(comment, "Table comment")
+        return self
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,
+        generatedByDefaultAs: IdentityGenerator | None = None,
+        comment: str | None = None,
+    ) -> DeltaTableBuilder[T]:
+        """One column; `generatedAlwaysAs` is an expression over the others. Identity columns are refused by name."""
+        name = _text(colName, "Column name")
+        if not isinstance(dataType, str | DataType):
+            raise ArgumentTypeError(f"Column data type must be str or DataType, found {dataType!r}")
+        if not isinstance(nullable, bool):
+            raise ArgumentTypeError(f"Column nullable must be bool, found {nullable!r}")
+        if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
+            raise InvalidArgumentError("generatedByDefaultAs cannot be set with generatedAlwaysAs")
+        if isinstance(generatedAlwaysAs, IdentityGenerator) or generatedByDefaultAs is not None:
+            raise not_offered(f"an identity column (`{name}`)", "fill the column with values of your own")
+        metadata = {}
+        if generatedAlwaysAs is not None:
+            parse(_text(generatedAlwaysAs, "Column generation expression"))
+            metadata["delta.generationExpression"] = generatedAlwaysAs
+        if comment is not None:
+            metadata["comment"] = _text(comment, "Column comment")
+        type = parse_type(dataType) if isinstance(dataType, str) else _type_of(dataType)
+        self._asked.columns.append(Field(name, type, nullable, doc=comment, metadata=metadata))
+        return self
+
+    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder[T]:
+        """The columns of a schema."""
+        if not isinstance(cols, StructType | list) or not all(isinstance(c, StructField) for c in cols):
+            raise ArgumentTypeError(f"Schema must be StructType or a list of StructField, found {cols!r}")
+        for f in cols:
+            self.addColumn(f.name, f.dataType, f.nullable, comment=(f.metadata or {}).get("comment"))
+        return self
+
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[T]:
+        """The partition columns."""
+        self._asked.partitions = list(column_names(cols, "Partitioning"))
+        return self
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[T]:
+        """Refused by name."""
+        columns = column_names(cols, "Clustering")
+        raise not_offered(f"clusterBy{columns!r}", "partition the table, or leave it out")
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder[T]:
+        """A table property."""
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ArgumentTypeError(f"Key and value of property must be string, found {key!r}: {value!r}")
+        self._asked.properties[key] = value
+        return self
+
+    def execute(self) -> T:
+        """Creates or replaces the table, in one commit.
+
+        Raises AlreadyExistsError (create), TableNotFoundError (replace), UnsupportedFeatureError for a name that the
+        metastore does not have, SchemaError, UnsupportedTypeError.
+        """
+        path, name = self._place()
+        with errors_at(path):
+            return self._opened(self._made(path), name)
+
+    def _made(self, path: str) -> Handle:
+        exists = bool(formats_at(locate(path), Stores()))
+        if not exists and self._mode != "replace":
+            return create_table(path, "delta", self._asked.table())
+        if self._mode == "create":
+            raise already_there(locate(path))
+        handle = open_handle(path, "delta")
+        if self._mode == "createIfNotExists":
+            return handle
+        table = self._asked.table()
+        write = TableReplaced(table.schema, table.partition_by, table.properties, table.comment)
+        return Handle(run(handle, LOCAL, write, WriteOptions())[0])
+
+    def _place(self) -> tuple[str, tuple[str, ...]]:
+        """The path, and the parts of the table's name."""
+        name, location = self._asked.name, self._asked.location
+        if name is None or (path := path_of(name)) is not None:
+            if name is None and location is None:
+                raise InvalidArgumentError("neither tableName() nor location() is given", advice="call location()")
+            return path_text(location if name is None else path), ()
+        found = location_of(name, self._spark)
+        if found is None or (location is not None and locate(location) != locate(found)):
+            what = "is not in Spark's metastore" if found is None else f"lies at {found}"
+            raise not_offered(
+                f"creating the name {name!r}, which {what},", "leave out tableName(), and use the table by its path"
+            )
+        return found, steps(name)
+
+
+def path_of(name: str) -> str | None:
+    """The path of ``delta.`/path` ``, None for another name."""
+    parts = steps(name.strip())
+    return parts[1] if len(parts) == 2 and parts[0].lower() == "delta" and "/" in parts[1] else None
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{what} must be str, found {value!r}")
+    return value
+
+
+def _type_of(type: DataType) -> OurType:
+    return from_spark(StructType([StructField("c", type)])).fields[0].type

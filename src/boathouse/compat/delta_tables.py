@@ -1,0 +1,289 @@
+"""`delta.tables` of delta-spark over this library: the same names, arguments and results, without a JAR.
+
+    from boathouse.compat.delta_tables import DeltaTable  # instead of: from delta.tables import DeltaTable
+
+What the library does not offer is refused by name with UnsupportedFeatureError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from boathouse.api import commands
+from boathouse.api.convert import convert
+from boathouse.api.detection import formats_at, locate
+from boathouse.api.engines import is_dataframe, session
+from boathouse.api.frames import detail_frame
+from boathouse.api.metastore import location_of
+from boathouse.api.opening import open_handle, path_text
+from boathouse.api.table import Table
+from boathouse.bits.names import steps
+from boathouse.compat.arguments import (
+    ColumnMapping,
+    ExpressionOrColumn,
+    assignments,
+    column_names,
+    expression,
+    not_offered,
+    of_type,
+    unqualified,
+)
+from boathouse.compat.delta_builder import DeltaTableBuilder, IdentityGenerator, path_of
+from boathouse.compat.delta_merge import DeltaMergeBuilder, sides_of
+from boathouse.errors import ArgumentTypeError, InvalidArgumentError, TableNotFoundError
+from boathouse.expr.qualify import requalified
+from boathouse.storage import Stores
+
+__all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
+
+_EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
+
+
+class DeltaTable:
+    """A Delta table on Spark. Made by `forPath`, `forName`, and the builders of `create` and its sisters."""
+
+    def __init__(self, spark: SparkSession, table: Table, name: Sequence[str] = ()) -> None:
+        """`name`: the parts of the name or alias by which conditions qualify the table's columns."""
+        self._spark = spark
+        self._table = table
+        self._name = tuple(name)
+
+    @classmethod
+    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: dict[str, str] | None = None) -> DeltaTable:
+        """The table at a path; `hadoopConf` are options of its store, as Spark names them.
+
+        Raises TableNotFoundError, naming what is there.
+        """
+        return cls(sparkSession, _opened(sparkSession, path, hadoopConf))
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """The table with this name in Spark's metastore, or at the path of ``delta.`/path` ``.
+
+        Raises TableNotFoundError, UnsupportedFeatureError for a view.
+        """
+        path = path_of(tableOrViewName)
+        if path is not None:
+            return cls(sparkSession, _opened(sparkSession, path))
+        location = location_of(tableOrViewName, sparkSession)
+        if location is None:
+            raise TableNotFoundError(f"there is no table {tableOrViewName!r} in Spark's metastore")
+        return cls(sparkSession, _opened(sparkSession, location), steps(tableOrViewName))
+
+    @classmethod
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
+        """Whether this path is the root of a Delta table."""
+        return "delta" in formats_at(locate(path_text(identifier)), Stores())
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Describes a new table; it must not exist."""
+        return cls._builder(sparkSession, "create")
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Describes a new table; an existing one stays as it is."""
+        return cls._builder(sparkSession, "createIfNotExists")
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Describes what an existing table becomes, without rows."""
+        return cls._builder(sparkSession, "replace")
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Describes a new table, or what an existing one becomes, without rows."""
+        return cls._builder(sparkSession, "createOrReplace")
+
+    @classmethod
+    def _builder(cls, spark: SparkSession | None, mode: str) -> DeltaTableBuilder[DeltaTable]:
+        found = session(spark)
+        return DeltaTableBuilder(found, mode, lambda handle, name: cls(found, Table(handle, found), name))
+
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+        collectStatistics: bool = True,
+    ) -> DeltaTable:
+        """Makes a Delta table of a folder of Parquet files, in place, and returns it: ``parquet.`/path` ``, with the types
+        of the columns that the names of folders give."""
+        parts = steps(of_type(identifier, str, "identifier"))
+        if len(parts) != 2 or parts[0].lower() != "parquet":
+            raise InvalidArgumentError(f"{identifier!r} names no Parquet files", advice="write parquet.`/path`")
+        convert(parts[1], partition_by=partitionSchema, spark=sparkSession)
+        return cls.forPath(sparkSession, parts[1])
+
+    def toDF(self) -> DataFrame:
+        """The rows of the newest version."""
+        rows = self._table.refresh().to_spark(self._spark)
+        return rows.alias(self._name[-1]) if self._name else rows
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table, whose columns conditions qualify by this name."""
+        return DeltaTable(self._spark, self._table, (of_type(aliasName, str, "aliasName"),))
+
+    def delete(self, condition: ExpressionOrColumn | None = None) -> None:
+        """Deletes the rows for which the condition is true; without one all."""
+        self._table.delete(self._own(expression(condition)))
+
+    def update(self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None) -> None:
+        """Sets columns to values in the rows for which the condition is true; without one in all."""
+        values = assignments(set, "'set'")
+        where = self._own(expression(condition))
+        qualifiers = self._qualifiers()
+        columns = self._table.schema.names
+        own = {unqualified(c, columns, qualifiers): self._own(v) or v for c, v in values.items()}
+        self._table.update(own, where)
+
+    def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
+        """Starts a merge of a DataFrame into the table; columns are qualified by the aliases of the two."""
+        if source is None:
+            raise InvalidArgumentError("'source' in merge cannot be None")
+        if not is_dataframe(source):
+            raise ArgumentTypeError(f"Type of 'source' in merge must be DataFrame, found {source!r}")
+        on = expression(condition)
+        if on is None:
+            raise InvalidArgumentError("'condition' in merge cannot be None")
+        sides = sides_of(self._table.refresh().schema.names, self._name, source)
+        evolve = str(self._spark.conf.get(_EVOLVES, "false")).lower() == "true"
+        return DeltaMergeBuilder(self._spark, self._table, source, on, sides, self._qualifiers(), evolve)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The latest commits, newest first."""
+        return commands.history(self._spark, self._table, limit)
+
+    def detail(self) -> DataFrame:
+        """One row: format, id, location, times, partitioning, files, size, properties, protocol."""
+        return detail_frame(self._spark, self._table.refresh().detail())
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Removes files that no version of the last hours needs; an empty DataFrame. A shorter retention than the
+        table's needs the setting `spark.databricks.delta.retentionDurationCheck.enabled=false`, as in delta-spark."""
+        commands.vacuum(self._spark, self._table, retentionHours)
+        return self._spark.createDataFrame([], StructType([]))
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Starts a compaction."""
+        return DeltaOptimizeBuilder(self._spark, self._table)
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Makes the table what it was at a version, as a new one; one row of figures."""
+        return self._restored(version=of_type(version, int, "version"))
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """As `restoreToVersion`, with the newest version not after a time: `2026-11-20`, `2026-11-20 10:00:00`."""
+        return self._restored(timestamp=of_type(timestamp, str, "timestamp"))
+
+    def _restored(self, **at: Any) -> DataFrame:
+        return commands.restored(self._spark, self._table, self._table.restore(**at))
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Refused by name, unless the table has these versions already."""
+        wanted = (of_type(readerVersion, int, "readerVersion"), of_type(writerVersion, int, "writerVersion"))
+        detail = self._table.refresh().detail()
+        if wanted != (detail["minReaderVersion"], detail["minWriterVersion"]):
+            raise not_offered("upgradeTableProtocol", "set the property that needs the feature: t.set_properties(...)")
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Adds a feature to the table's protocol, by the property `delta.feature.NAME`."""
+        name = of_type(featureName, str, "featureName")
+        if name not in self._table.refresh().detail()["features"]:
+            self._table.set_properties({f"delta.feature.{name}": "supported"})
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Refused by name."""
+        of_type(featureName, str, "featureName")
+        raise not_offered(f"dropFeatureSupport({featureName!r})", "use the engine that added the feature")
+
+    def clone(
+        self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None
+    ) -> DeltaTable:
+        """Makes a shallow clone at a path, and returns it. A deep one, and one that replaces a table, are refused."""
+        return self._cloned(self._table.refresh(), target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of a version."""
+        at = open_handle(self._table.uri, "delta", version=of_type(version, int, "version"))
+        return self._cloned(Table(at, self._spark), target, isShallow, replace, properties)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of the newest version not after a time."""
+        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
+        at = open_handle(self._table.uri, "delta", timestamp=of_type(timestamp, str, "timestamp"), zone=zone)
+        return self._cloned(Table(at, self._spark), target, isShallow, replace, properties)
+
+    def _cloned(
+        self, table: Table, target: str, shallow: bool, replace: bool, properties: dict[str, str] | None
+    ) -> DeltaTable:
+        for name, value in (("isShallow", shallow), ("replace", replace)):
+            of_type(value, bool, name)
+        if not shallow:
+            raise not_offered("a deep clone", "pass isShallow=True, or copy the rows: bh.write(t.toDF(), target)")
+        if replace or properties:
+            raise not_offered("a clone with replace or properties", "clone to a new path, then set properties")
+        path = path_of(of_type(target, str, "target")) or target
+        table.clone(path)
+        return DeltaTable.forPath(self._spark, path)
+
+    def generate(self, mode: str) -> None:
+        """Refused by name."""
+        raise not_offered(f"generate({mode!r})", "let the reader open the Delta table itself")
+
+    def _qualifiers(self) -> tuple[tuple[str, ...], ...]:
+        """What may stand before a column's name: the whole name of the table, or its last part."""
+        return tuple({self._name, self._name[-1:]}) if self._name else ()
+
+    def _own(self, sql: str | None) -> str | None:
+        """An expression over the table alone, with its columns unqualified."""
+        for qualifier in self._qualifiers() if sql is not None else ():
+            sql = requalified(sql or "", qualifier, None)
+        return sql
+
+
+class DeltaOptimizeBuilder:
+    """A compaction that is being described; nothing happens before `executeCompaction`."""
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        self._spark = spark
+        self._table = table
+        self._filters: list[str] = []
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
+        """Only partitions for which this is true; several filters must all be."""
+        self._filters.append(of_type(partitionFilter, str, "partitionFilter"))
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Rewrites small files as larger ones; one row: the path, and figures."""
+        where = " AND ".join(f"({text})" for text in self._filters) or None
+        return commands.optimize(self._spark, self._table, where)
+
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Refused by name."""
+        columns = column_names(cols, "Z-order")
+        raise not_offered(f"executeZOrderBy{columns!r}", "use executeCompaction()")
+
+
+def _opened(spark: SparkSession, path: str, options: dict[str, str] | None = None) -> Table:
+    return Table(open_handle(path, "delta", storage_options=options), spark)

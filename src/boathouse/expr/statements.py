@@ -1,0 +1,318 @@
+"""Statements on tables, parsed: MERGE, UPDATE, DELETE, INSERT, OPTIMIZE, VACUUM, DESCRIBE HISTORY and DETAIL, RESTORE.
+
+Conditions, values and queries in them are not parsed but passed on as tokens. Any other statement is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.expr.sql_tokens import Token, joined, place, tokenize
+from boathouse.expr.statement_tree import (
+    Delete,
+    Detail,
+    History,
+    Insert,
+    Merge,
+    MergeClause,
+    Optimize,
+    Restore,
+    Statement,
+    TableName,
+    TimeTravel,
+    Tokens,
+    Update,
+    Vacuum,
+)
+
+
+def parse_statement(sql: str, tokens: Sequence[Token], ours: Callable[[TableName], bool]) -> Statement | None:
+    """The statement; None if it is of another kind, or not about a table for which `ours` is true.
+
+    Raises ExpressionError that names the place, UnsupportedFeatureError.
+    """
+    return _Parser(sql, tokens).statement(ours)
+
+
+def single(sql: str) -> list[Token]:
+    """The tokens of one statement, without the semicolon at its end. Raises ExpressionError for none, or several."""
+    tokens = tokenize(sql)
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
+    for token in tokens:
+        if token.text == ";" and token.kind == "symbol":
+            raise ExpressionError(
+                f"{place(sql, token.end)}: a second statement", advice="call sql() once for each statement"
+            )
+    if not tokens:
+        raise ExpressionError("the text has no statement", advice="pass a statement, such as SELECT * FROM t")
+    return tokens
+
+
+class _Parser:
+    """Reads tokens from left to right."""
+
+    def __init__(self, sql: str, tokens: Sequence[Token]) -> None:
+        self._sql, self._tokens, self._at = sql, tokens, 0
+
+    def statement(self, ours: Callable[[TableName], bool]) -> Statement | None:
+        """The whole statement."""
+        for words, reader in _STATEMENTS.items():
+            self._at = 0
+            if self.take(*words.split()) and self._at < len(self._tokens):
+                self.take("TABLE")
+                table = self.table()
+                if not ours(table):
+                    return None
+                found = reader(self, table)
+                if self._at < len(self._tokens):
+                    raise self.expected("the end")
+                return found
+        return None
+
+    # ---- tokens
+
+    def sees(self, *words: str) -> bool:
+        """Whether these words (or symbols) follow."""
+        ahead = self._tokens[self._at : self._at + len(words)]
+        return len(ahead) == len(words) and all(
+            t.is_word(w) or (t.kind == "symbol" and t.text == w) for t, w in zip(ahead, words, strict=True)
+        )
+
+    def take(self, *words: str) -> bool:
+        """Passes over these words if they follow."""
+        if not self.sees(*words):
+            return False
+        self._at += len(words)
+        return True
+
+    def need(self, *words: str) -> None:
+        for word in words:
+            if not self.take(word):
+                raise self.expected(word)
+
+    def expected(self, what: str) -> ExpressionError:
+        if self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            return ExpressionError(f"{place(self._sql, token.start)}: expected {what}, found {token.text}", advice=_SEE)
+        return ExpressionError(f"{place(self._sql, len(self._sql))}: expected {what}, found the end", advice=_SEE)
+
+    def refuse(self, what: str, advice: str) -> UnsupportedFeatureError:
+        start = self._tokens[self._at].start
+        return UnsupportedFeatureError(f"{place(self._sql, start)}: {what} is not offered", advice=advice)
+
+    def until(self, what: str, *stops: str) -> Tokens:
+        """The tokens of an expression, up to one of these words outside of parentheses and CASE, or the end."""
+        start, depth = self._at, 0
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            if depth == 0 and any(self.sees(*stop.split()) for stop in stops):
+                break
+            if token.text in ("(", "[") or token.is_word("CASE"):
+                depth += 1
+            elif token.text in (")", "]") or (token.is_word("END") and depth):
+                if depth == 0:
+                    break
+                depth -= 1
+            self._at += 1
+        if start == self._at:
+            raise self.expected(what)
+        return tuple(self._tokens[start : self._at])
+
+    def number(self, what: str) -> float:
+        token = self._tokens[self._at] if self._at < len(self._tokens) else None
+        if token is None or token.kind != "number" or not token.text.replace(".", "", 1).isdigit():
+            raise self.expected(what)
+        self._at += 1
+        return float(token.text)
+
+    def whole(self, what: str) -> int:
+        number = self.number(what)
+        if number != int(number):
+            self._at -= 1
+            raise self.expected(what)
+        return int(number)
+
+    # ---- parts of statements
+
+    def identifier(self, what: str) -> str:
+        name = self._tokens[self._at].name if self._at < len(self._tokens) else None
+        if name is None:
+            raise self.expected(what)
+        self._at += 1
+        return name
+
+    def table(self) -> TableName:
+        """A name of one to three parts, or a path as a string."""
+        start = self._at
+        if self._at < len(self._tokens) and self._tokens[self._at].kind == "string":
+            self._at += 1
+            token = self._tokens[start]
+            return TableName(("delta", token.text[1:-1]), (token,))
+        parts = [self.identifier("a table")]
+        while self.take("."):
+            parts.append(self.identifier("a name"))
+        return TableName(tuple(parts), tuple(self._tokens[start : self._at]))
+
+    def alias(self, *keywords: str) -> str | None:
+        if self.take("AS"):
+            return self.identifier("an alias")
+        more = self._at < len(self._tokens) and self._tokens[self._at].name is not None
+        return self.identifier("an alias") if more and not any(self.sees(k) for k in keywords) else None
+
+    def where(self) -> Tokens | None:
+        return self.until("a condition") if self.take("WHERE") else None
+
+    def at(self) -> TimeTravel:
+        """VERSION AS OF n, TIMESTAMP AS OF expression."""
+        if self.take("VERSION"):
+            self.need("AS", "OF")
+            return TimeTravel(version=self.whole("a version"))
+        self.need("TIMESTAMP")
+        self.need("AS", "OF")
+        return TimeTravel(timestamp=self.until("a time"))
+
+    def assignments(self, *stops: str) -> tuple[tuple[Tokens, Tokens], ...]:
+        """`a = x, t.b = y`."""
+        found = []
+        while True:
+            column = self.until("a column", "=")
+            self.need("=")
+            found.append((column, self.until("a value", ",", *stops)))
+            if not self.take(","):
+                return tuple(found)
+
+    def listed(self, what: str) -> tuple[Tokens, ...]:
+        """`(a, b)`."""
+        self.need("(")
+        found = [self.until(what, ",")]
+        while self.take(","):
+            found.append(self.until(what, ","))
+        self.need(")")
+        return tuple(found)
+
+    # ---- statements
+
+    def delete(self, table: TableName) -> Delete:
+        return Delete(table, self.alias("WHERE"), self.where())
+
+    def update(self, table: TableName) -> Update:
+        alias = self.alias("SET")
+        self.need("SET")
+        return Update(table, alias, self.assignments("WHERE"), self.where())
+
+    def merge(self, table: TableName, evolve: bool = False) -> Merge:
+        alias = self.alias("USING")
+        self.need("USING")
+        source = self.until("a source", "ON")
+        self.need("ON")
+        on = self.until("a condition", "WHEN MATCHED", "WHEN NOT MATCHED")
+        clauses = []
+        while self.take("WHEN"):
+            clauses.append(self.clause())
+        if not clauses:
+            raise self.expected("WHEN MATCHED or WHEN NOT MATCHED")
+        return Merge(table, alias, source, on, tuple(clauses), evolve)
+
+    def clause(self) -> MergeClause:
+        kind = "not_matched" if self.take("NOT") else "matched"
+        self.need("MATCHED")
+        if kind == "not_matched" and self.take("BY"):
+            kind += "_by_source" if self.take("SOURCE") else ""
+            if kind == "not_matched":
+                self.need("TARGET")
+        where = self.until("a condition", "THEN") if self.take("AND") else None
+        self.need("THEN")
+        if kind != "not_matched" and self.take("DELETE"):
+            return MergeClause(f"when_{kind}_delete", None, where)
+        if kind == "not_matched":
+            self.need("INSERT")
+            return self.insertion(where)
+        self.need("UPDATE")
+        self.need("SET")
+        if kind == "matched" and self.take("*"):
+            return MergeClause("when_matched_update_all", None, where)
+        return MergeClause(f"when_{kind}_update", self.assignments("WHEN MATCHED", "WHEN NOT"), where)
+
+    def insertion(self, where: Tokens | None) -> MergeClause:
+        """What follows INSERT in a merge."""
+        if self.take("*"):
+            return MergeClause("when_not_matched_insert_all", None, where)
+        columns = self.listed("a column")
+        self.need("VALUES")
+        values = self.listed("a value")
+        if len(columns) != len(values):
+            self._at -= 1
+            raise self.expected(f"{len(columns)} values")
+        return MergeClause("when_not_matched_insert", tuple(zip(columns, values, strict=True)), where)
+
+    def insert(self, table: TableName, overwrite: bool = False) -> Insert:
+        if self.sees("PARTITION"):
+            raise self.refuse("INSERT with PARTITION (...)", "write INSERT INTO t REPLACE WHERE p = 1 SELECT ...")
+        columns = tuple(joined(c) for c in self.listed("a column")) if self._column_list() else None
+        by_name = self.take("BY", "NAME")
+        where = None
+        if not overwrite and self.take("REPLACE", "WHERE"):
+            overwrite, where = True, self.until("a condition", "SELECT", "WITH", "VALUES", "TABLE", "FROM")
+        query = tuple(self._tokens[self._at :])
+        if not query:
+            raise self.expected("a query")
+        self._at = len(self._tokens)
+        return Insert(table, columns, by_name, overwrite, where, query)
+
+    def _column_list(self) -> bool:
+        """Whether names in parentheses follow, not a query."""
+        return self.sees("(") and not any(self.sees("(", w) for w in ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "("))
+
+    def optimize(self, table: TableName) -> Optimize:
+        if self.sees("FULL"):
+            raise self.refuse("OPTIMIZE ... FULL", "leave out FULL")
+        where = self.until("a condition", "ZORDER") if self.take("WHERE") else None
+        if self.sees("ZORDER"):
+            raise self.refuse("ZORDER BY", "leave it out")
+        return Optimize(table, where)
+
+    def vacuum(self, table: TableName) -> Vacuum:
+        mode, hours, dry_run = "full", None, False
+        while self._at < len(self._tokens):
+            if self.take("FULL") or self.take("LITE"):
+                mode = self._tokens[self._at - 1].text.lower()
+            elif self.take("RETAIN"):
+                hours = self.number("a number of hours")
+                self.need("HOURS")
+            elif self.take("DRY"):
+                self.need("RUN")
+                dry_run = True
+            else:
+                raise self.expected("RETAIN, DRY RUN, FULL, LITE or the end")
+        return Vacuum(table, mode, hours, dry_run)
+
+    def history(self, table: TableName) -> History:
+        return History(table, self.whole("a number of commits") if self.take("LIMIT") else None)
+
+    def detail(self, table: TableName) -> Detail:
+        return Detail(table)
+
+    def restore(self, table: TableName) -> Restore:
+        self.take("TO")
+        return Restore(table, self.at())
+
+
+_SEE: Final = "docs/sql.md has the statements"
+_STATEMENTS: Final[dict[str, Callable[[_Parser, TableName], Statement]]] = {
+    "MERGE INTO": _Parser.merge,
+    "MERGE WITH SCHEMA EVOLUTION INTO": lambda p, table: p.merge(table, evolve=True),
+    "UPDATE": _Parser.update,
+    "DELETE FROM": _Parser.delete,
+    "INSERT INTO": _Parser.insert,
+    "INSERT OVERWRITE": lambda p, table: p.insert(table, overwrite=True),
+    "OPTIMIZE": _Parser.optimize,
+    "VACUUM": _Parser.vacuum,
+    "DESCRIBE HISTORY": _Parser.history,
+    "DESC HISTORY": _Parser.history,
+    "DESCRIBE DETAIL": _Parser.detail,
+    "DESC DETAIL": _Parser.detail,
+    "RESTORE": _Parser.restore,
+}

@@ -1,0 +1,269 @@
+"""bh.sql: statements on tables of every format, by name, by path and by version."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+import boathouse as bh
+from boathouse import errors
+
+pytestmark = pytest.mark.spark
+
+FORMATS = ["delta", "iceberg", "lance"]
+ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
+
+
+@pytest.fixture(params=FORMATS)
+def format(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def path(tmp_path, format) -> str:
+    uri = str(tmp_path / "a täble")
+    bh.write(ROWS, uri, format=format)
+    return uri
+
+
+@pytest.fixture
+def run(spark):
+    def rows(text: str) -> list:
+        return sorted(tuple(r) for r in bh.sql(spark, text).collect())
+
+    return rows
+
+
+@pytest.fixture
+def delta(tmp_path) -> str:
+    """A Delta table by its path, as SQL."""
+    bh.write(ROWS, str(tmp_path / "d"))
+    return f"delta.`{tmp_path / 'd'}`"
+
+
+def views(spark) -> set[str]:
+    return {t.name for t in spark.catalog.listTables() if t.isTemporary}
+
+
+def test_rows_are_changed_and_queried_in_every_format(spark, run, path, format):
+    t = f"{format}.`{path}`"
+    before = views(spark)
+    assert run(f"SELECT * FROM {t}") == [(1, "a"), (2, "b"), (3, "c")]
+    assert run(f"UPDATE {t} AS x SET name = upper(x.name), x.id = id * 10 WHERE x.id < 3 -- two") == [(2,)]
+    assert run(f"INSERT INTO {t} VALUES (4, 'd'), (5, 'e')") == [(2, 2)]
+    assert run(f"DELETE FROM boathouse.`{path}` WHERE id IN (SELECT max(id) + 0 FROM {t} WHERE id < 5)") == [(1,)]
+    merged = run(f"""
+        MERGE INTO {t} t USING (VALUES (3, 'drei'), (5, NULL), (6, 'f')) AS s (id, word) ON t.id = s.id
+        WHEN MATCHED AND s.word IS NULL THEN DELETE
+        WHEN MATCHED THEN UPDATE SET t.name = s.word
+        WHEN NOT MATCHED THEN INSERT (id, name) VALUES (id, word)
+        WHEN NOT MATCHED BY SOURCE AND id = 10 THEN UPDATE SET name = concat(name, '!')
+    """)
+    assert merged == [(4, 2, 1, 1)]
+    wanted = [(3, "drei"), (6, "f"), (10, "A!"), (20, "B")]
+    assert run(f"SELECT * FROM {t}") == wanted
+    assert sorted(tuple(r.values()) for r in bh.open(path).to_arrow().to_pylist()) == wanted
+    last = bh.sql(spark, f"DESCRIBE HISTORY {t} LIMIT 2").first()
+    assert last["operation"].upper() in ("MERGE", "OVERWRITE", "UPDATE") and last["version"] == bh.open(path).version
+    (detail,) = bh.sql(spark, f"DESC DETAIL {t}").collect()
+    assert detail["format"] == format and detail["numFiles"] >= 1 and detail["sizeInBytes"] > 0
+    assert views(spark) == before
+
+
+def test_versions_in_every_format(run, path, format):
+    first = bh.open(path).version
+    bh.open(path).append(pa.table({"id": [4], "name": ["d"]}))
+    t = f"{format}.`{path}`"
+    assert run(f"SELECT count(*) FROM {t} VERSION AS OF {first} UNION ALL SELECT count(*) FROM {t}") == [(3,), (4,)]
+    joined = f"SELECT n.id FROM {t} n LEFT ANTI JOIN {t} FOR VERSION AS OF {first} o ON n.id = o.id"
+    assert run(joined) == [(4,)]
+    soon = "TIMESTAMP AS OF current_timestamp() + INTERVAL 1 DAY"
+    assert run(f"SELECT count(*) FROM {t} {soon} AS k WHERE k.id > 1") == [(3,)]
+    with pytest.raises(errors.VersionNotFoundError):
+        run(f"SELECT * FROM {t} TIMESTAMP AS OF '2001-01-01'")
+    with pytest.raises(errors.ExpressionError, match="null"):
+        run(f"SELECT * FROM {t} TIMESTAMP AS OF (NULL)")
+
+
+@pytest.fixture
+def orders(spark, tmp_path):
+    """A table with a name in the metastore."""
+    bh.write(ROWS, str(tmp_path / "o"))
+    spark.sql("create database if not exists sales")
+    spark.sql(f"create table sales.orders (id bigint, name string) using parquet location '{tmp_path / 'o'}'")
+    yield "sales.orders"
+    spark.sql("drop database sales cascade")
+
+
+def test_tables_by_name(spark, run, orders):
+    assert run("SELECT orders.id, name FROM sales.orders WHERE orders.id > 1") == [(2, "b"), (3, "c")]
+    assert run("DELETE FROM sales.orders WHERE sales.orders.id = 1 OR orders.id = 2") == [(2,)]
+    spark.createDataFrame([(3, "z"), (9, "y")], "id bigint, name string").createOrReplaceTempView("updates")
+    merge = """MERGE INTO sales.orders USING updates ON orders.id = updates.id
+        WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
+    assert run(merge) == [(2, 1, 0, 1)]
+    query = "WITH orders AS (SELECT 7 AS id) SELECT * FROM orders UNION ALL SELECT id FROM sales.orders"
+    assert run(query) == [(3,), (7,), (9,)]
+    spark.sql("use sales")
+    try:
+        assert run("SELECT name FROM orders") == [("y",), ("z",)]
+        spark.range(1).createOrReplaceTempView("orders")  # a view comes first, as in Spark
+        assert run("SELECT id FROM orders") == [(0,)]
+    finally:
+        spark.catalog.dropTempView("orders")
+        spark.sql("use default")
+    spark.catalog.dropTempView("updates")
+
+
+def test_what_names_no_table_of_ours_is_sparks(spark, run):
+    assert run("SELECT id FROM range(2) WHERE id IN (SELECT 1)") == [(1,)]
+    assert run("VALUES (1), (2);") == [(1,), (2,)]
+    spark.range(3).createOrReplaceTempView("numbers")
+    assert run("SELECT count(*) FROM numbers") == [(3,)]
+    for text in ("DELETE FROM numbers WHERE id = 1", "SELECT * FROM no_such_table", "UPDATE no_such_table SET a = 1"):
+        with pytest.raises(Exception) as found:
+            bh.sql(spark, text)
+        assert not isinstance(found.value, errors.BoathouseError)
+    spark.catalog.dropTempView("numbers")
+
+
+def test_other_statements_read_our_tables(spark, run, delta):
+    bh.sql(spark, f"CREATE OR REPLACE TEMP VIEW ours AS SELECT id FROM {delta} WHERE id > 1")
+    assert run("SELECT * FROM ours") == [(2,), (3,)]
+    assert run(f"EXPLAIN SELECT * FROM {delta}")
+    bh.sql(spark, f"CREATE TABLE copied USING parquet AS SELECT * FROM {delta}")
+    try:
+        bh.sql(spark, f"INSERT INTO copied SELECT * FROM {delta}")
+        assert run("SELECT count(*) FROM copied") == [(6,)]
+        assert run(f"INSERT INTO {delta} SELECT id + 100, name FROM copied WHERE id = 1") == [(2, 2)]
+    finally:
+        spark.sql("drop table copied")
+        for name in views(spark):
+            spark.catalog.dropTempView(name)
+
+
+# ---- insert
+
+
+def test_insert_by_position_by_columns_and_by_name(run, tmp_path):
+    uri = str(tmp_path / "t")
+    bh.create(uri, "id bigint, price decimal(6,2), `odd name` string, day timestamp")
+    t = f"delta.`{uri}`"
+    run(f"INSERT INTO {t} VALUES (1, 2.5, 'x', DATE'2026-01-01'), (2, 3, NULL, NULL)")
+    run(f"INSERT INTO {t} (`odd name`, id) SELECT 7, 3")
+    run(f"INSERT INTO {t} BY NAME SELECT 1 AS price, 4 AS id")
+    run(f"INSERT INTO TABLE {t} (SELECT 5, 6.125, 'y', NULL)")
+    found = run(f"SELECT id, CAST(price AS string), `odd name`, CAST(day AS string) FROM {t}")
+    assert [tuple(map(str, r)) for r in found] == [
+        ("1", "2.50", "x", "2026-01-01 00:00:00"), ("2", "3.00", "None", "None"), ("3", "None", "7", "None"),
+        ("4", "1.00", "None", "None"), ("5", "6.13", "y", "None"),
+    ]  # fmt: skip
+    with pytest.raises(errors.SchemaMismatchError, match="2 columns, and 4 are inserted"):
+        run(f"INSERT INTO {t} VALUES (1, 2)")
+    with pytest.raises(errors.SchemaMismatchError):
+        run(f"INSERT INTO {t} (id) VALUES ('one')")
+    with pytest.raises(errors.ColumnNotFoundError, match="nope"):
+        run(f"INSERT INTO {t} (nope) VALUES (1)")
+
+
+def test_overwrite_of_all_rows_and_of_some(spark, run, delta):
+    run(f"INSERT INTO {delta} REPLACE WHERE id >= 3 SELECT id + 3, 'new' FROM {delta} WHERE id < 3")
+    assert run(f"SELECT id FROM {delta}") == [(1,), (2,), (4,), (5,)]
+    with pytest.raises(errors.ConstraintViolationError):
+        run(f"INSERT INTO {delta} REPLACE WHERE id >= 3 VALUES (1, 'x')")
+    assert run(f"INSERT OVERWRITE {delta} SELECT * FROM {delta} WHERE id = 5")[0][1] == 1
+    assert run(f"SELECT * FROM {delta}") == [(5, "new")]
+    assert bh.open(delta[7:-1]).history(1)[0].operation == "WRITE"
+    with pytest.raises(errors.UnsupportedFeatureError, match="PARTITION"):
+        run(f"INSERT OVERWRITE {delta} PARTITION (id = 1) SELECT 'x'")
+
+
+def test_overwrite_of_dynamic_partitions_is_refused(spark, run, tmp_path):
+    bh.write(ROWS, str(tmp_path / "p"), partition_by=["name"])
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        with pytest.raises(errors.UnsupportedFeatureError, match="partitionOverwriteMode"):
+            run(f"INSERT OVERWRITE delta.`{tmp_path / 'p'}` VALUES (1, 'a')")
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+# ---- merge
+
+
+def test_merge_with_schema_evolution_and_a_version_as_source(run, delta):
+    done = run(f"""
+        MERGE WITH SCHEMA EVOLUTION INTO {delta} USING (SELECT 3 AS id, 'x' AS name, 1.5D AS more) ON false
+        WHEN NOT MATCHED THEN INSERT *""")
+    assert done == [(1, 0, 0, 1)]
+    run(f"DELETE FROM {delta}")
+    run(f"""MERGE INTO {delta} t USING {delta} VERSION AS OF 0 AS s ON t.id = s.id
+        WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, DEFAULT)""")
+    assert run(f"SELECT * FROM {delta}") == [(1, None, None), (2, None, None), (3, None, None)]
+
+
+def test_merge_of_a_source_without_alias(spark, run, delta):
+    spark.createDataFrame([(3, "z")], "id bigint, name string").createOrReplaceTempView("`up dates`")
+    run(f"MERGE INTO {delta} AS t USING `up dates` ON t.id = `up dates`.id WHEN MATCHED THEN UPDATE SET name = 'hit'")
+    assert run(f"SELECT name FROM {delta} WHERE id = 3") == [("hit",)]
+    run(f"MERGE INTO {delta} t USING (SELECT 1 AS k) ON id = k WHEN MATCHED THEN DELETE")
+    assert run(f"SELECT id FROM {delta}") == [(2,), (3,)]
+    spark.catalog.dropTempView("`up dates`")
+    with pytest.raises(errors.ConstraintViolationError, match="more than one source row"):
+        run(f"MERGE INTO {delta} t USING (VALUES (2), (2)) s (k) ON id = k WHEN MATCHED THEN UPDATE SET name = 'x'")
+
+
+# ---- maintenance
+
+
+def test_maintenance(spark, run, tmp_path):
+    uri = str(tmp_path / "t")
+    for i in range(3):
+        bh.write(pa.table({"id": [i], "p": [0]}), uri, mode="append", partition_by=["p"])
+    t = f"delta.`{uri}`"
+    time = bh.open(uri).history()[0].timestamp_ms
+    (done,) = bh.sql(spark, f"OPTIMIZE {t} WHERE p = 0").collect()
+    assert (done["metrics"]["numFilesAdded"], done["metrics"]["numFilesRemoved"]) == (1, 3)
+    with pytest.raises(errors.InvalidArgumentError, match="retention"):
+        run(f"VACUUM {t} RETAIN 0 HOURS")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        assert run(f"VACUUM {t} DRY RUN") == []
+        doomed = run(f"VACUUM {t} RETAIN 0 HOURS DRY RUN")
+        assert len(doomed) == 3 and all(p.startswith("file:///") and p.endswith(".parquet") for (p,) in doomed)
+        restored = run(f"RESTORE TABLE {t} TO VERSION AS OF 1")
+        assert restored[0][1:4] == (2, 1, 2)
+        after = dt.datetime.fromtimestamp(time / 1000 + 0.001, dt.UTC).isoformat()
+        assert run(f"RESTORE {t} TIMESTAMP AS OF '{after}'")[0][1] == 3
+        ((root,),) = run(f"VACUUM '{uri}' LITE RETAIN 0 HOURS")
+        assert root.endswith("/t") and run(f"SELECT count(*) FROM {t}") == [(3,)]
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    with pytest.raises(errors.UnsupportedFeatureError, match="ZORDER"):
+        run(f"OPTIMIZE {t} ZORDER BY (id)")
+
+
+# ---- errors
+
+
+def test_errors_name_the_place_or_the_table(spark, run, delta, tmp_path):
+    with pytest.raises(errors.ExpressionError, match=r"line 2, column 3: expected SET"):
+        run(f"UPDATE {delta} t\n  WHERE id = 1")
+    with pytest.raises(errors.ColumnNotFoundError, match="nope"):
+        run(f"UPDATE {delta} SET nope = 1")
+    with pytest.raises(errors.ExpressionError, match="nope"):
+        run(f"DELETE FROM {delta} WHERE nope = 1")
+    with pytest.raises(errors.TableNotFoundError):
+        run(f"SELECT * FROM delta.`{tmp_path / 'nothing'}`")
+    with pytest.raises(errors.TableNotFoundError, match="Delta"):
+        run(f"SELECT * FROM iceberg.{delta[6:]}")
+    with pytest.raises(errors.ExpressionError, match="second statement"):
+        run(f"SELECT 1 FROM {delta}; SELECT 2")
+
+
+def test_in_process_it_is_refused_with_advice():
+    for arguments in ((None, "SELECT 1"), ("SELECT 1", "SELECT 1"), (object(), "SELECT 1"), (None, 1)):
+        with pytest.raises(errors.InvalidArgumentError, match=r"(?i)session"):
+            bh.sql(*arguments)
