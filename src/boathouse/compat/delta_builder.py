@@ -53,11 +53,13 @@ class _Described:
     columns: list[Field] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
+    generated: dict[str, str] = field(default_factory=dict)
 
     def table(self) -> CreateTable:
         schema = Schema(tuple(self.columns))
         partitions = partition_fields(self.partitions, schema) if self.partitions else ()
-        return CreateTable(schema, partitions, dict(self.properties), comment=self.comment)
+        properties, generated = dict(self.properties), dict(self.generated)
+        return CreateTable(schema, partitions, properties, comment=self.comment, generated=generated)
 
 
 class DeltaTableBuilder(Generic[T]):
@@ -105,7 +107,7 @@ class DeltaTableBuilder(Generic[T]):
         metadata = {}
         if generatedAlwaysAs is not None:
             parse(_text(generatedAlwaysAs, "Column generation expression"))
-            metadata["delta.generationExpression"] = generatedAlwaysAs
+            self._asked.generated[name] = generatedAlwaysAs
         if comment is not None:
             metadata["comment"] = _text(comment, "Column comment")
         type = parse_type(dataType) if isinstance(dataType, str) else _type_of(dataType)
@@ -156,9 +158,7 @@ class DeltaTableBuilder(Generic[T]):
         handle = open_handle(path, "delta")
         if self._mode == "createIfNotExists":
             return handle
-        table = self._asked.table()
-        write = TableReplaced(table.schema, table.partition_by, table.properties, table.comment)
-        return Handle(run(handle, LOCAL, write, WriteOptions())[0])
+        return Handle(run(handle, LOCAL, TableReplaced(self._asked.table()), WriteOptions())[0])
 
     def _place(self) -> tuple[str, tuple[str, ...]]:
         """The path, and the parts of the table's name."""

@@ -112,8 +112,8 @@ class DeltaTable:
         partitionSchema: str | StructType | None = None,
         collectStatistics: bool = True,
     ) -> DeltaTable:
-        """Makes a Delta table of a folder of Parquet files, in place, and returns it: ``parquet.`/path` ``, with the types
-        of the columns that the names of folders give."""
+        """Makes a Delta table of a folder of Parquet files, ``parquet.`/path` ``, in place, and returns it;
+        `partitionSchema` is of the columns that the names of folders give."""
         parts = steps(of_type(identifier, str, "identifier"))
         if len(parts) != 2 or parts[0].lower() != "parquet":
             raise InvalidArgumentError(f"{identifier!r} names no Parquet files", advice="write parquet.`/path`")

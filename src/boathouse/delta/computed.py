@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from boathouse.delta.actions import Metadata
@@ -11,6 +12,7 @@ from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError
 from boathouse.expr.identifiers import quote
 from boathouse.table.tasks import ComputedColumn, RowCondition
+from boathouse.types import Schema
 
 GENERATION: Final = "delta.generationExpression"
 DEFAULT: Final = "CURRENT_DEFAULT"
@@ -24,6 +26,14 @@ def computed(snapshot: DeltaSnapshot) -> tuple[ComputedColumn, ...]:
         if supports(snapshot.protocol, feature):
             found += [ComputedColumn(n, sql, key == GENERATION) for n, sql in _expressions(snapshot.metadata, key)]
     return tuple(found)
+
+
+def with_generation(schema: Schema, generated: Mapping[str, str]) -> Schema:
+    """The schema with the expressions of its generated columns."""
+    fields = (
+        replace(f, metadata={**f.metadata, GENERATION: generated[f.name]}) if f.name in generated else f for f in schema
+    )
+    return replace(schema, fields=tuple(fields)) if generated else schema
 
 
 def generation(metadata: Metadata) -> Iterator[RowCondition]:

@@ -19,6 +19,7 @@ from boathouse.delta.clone import clone_adds, table_actions
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit_times import next_time, records_times, with_enablement
+from boathouse.delta.computed import with_generation
 from boathouse.delta.domains import check_clustering, preserved, with_row_ids
 from boathouse.delta.entries import read_entry
 from boathouse.delta.features import (
@@ -232,8 +233,8 @@ def _edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] |
 
 def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Mapping[str, Any]:
     match edit:
-        case ReplaceSchema(schema, partition_by):
-            return _replaced(raw, schema, partition_by, newest)
+        case ReplaceSchema(schema, partition_by, generated):
+            return _replaced(raw, with_generation(schema, generated), partition_by, newest)
         case AddColumn():
             return _with_column(raw, edit, newest)
         case RenameColumn():

@@ -13,7 +13,7 @@ from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.column_mapping import MAX_ID, completed, enabled, mode_of
-from boathouse.delta.computed import generation
+from boathouse.delta.computed import generation, with_generation
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
 from boathouse.delta.durations import DAY_MS
@@ -92,7 +92,8 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
         check_characters(table.schema.fields, where)
     if text_of(table.properties.get(FEED, "")).lower() == "true":
         check_feed(table.schema, where)
-    schema = parse_schema(schema_json(without_keys(table.schema, OF_FILES)), where)
+    plain = with_generation(without_keys(table.schema, OF_FILES), table.generated)
+    schema = parse_schema(schema_json(plain), where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
     _check_stored(schema, spec, where)
     if snapshot is not None:
@@ -128,7 +129,8 @@ def _check_stored(schema: Schema, spec: PartitionSpec, where: str) -> None:
 def check_replaced(snapshot: DeltaSnapshot, edit: ReplaceSchema) -> None:
     """Raises what `create` raises for the schema and partitioning of an overwrite."""
     fields = snapshot.partitioning.current.fields if edit.partition_by is None else edit.partition_by
-    create(snapshot.location.uri, CreateTable(edit.schema, tuple(fields), dict(snapshot.properties)), snapshot)
+    table = CreateTable(edit.schema, tuple(fields), dict(snapshot.properties), generated=edit.generated)
+    create(snapshot.location.uri, table, snapshot)
 
 
 def new_metadata(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from boathouse.table.change import (
     SetProperties,
 )
 from boathouse.table.snapshot import Snapshot
-from boathouse.types import PartitionField, Schema
 
 _KEPT = "delta.columnMapping."
 """Properties of how the table's files are read, old versions included."""
@@ -32,21 +31,15 @@ _KEPT = "delta.columnMapping."
 class TableReplaced:
     """The versions before stay. Raises UnsupportedFeatureError, and what creating such a table raises."""
 
-    schema: Schema
-    partition_by: tuple[PartitionField, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    comment: str | None = None
+    table: CreateTable
     operation: ClassVar[Operation] = "overwrite"
 
     def plan(self, start: Start) -> WritePlan:
         def evolved(table: CreateTable) -> Snapshot:
-            return start.evolved((ReplaceSchema(table.schema, table.partition_by), SetComment((), table.comment)))
+            return start.evolved(_described(table))
 
         properties = self._properties(start.snapshot)
-        asked = CreateTable(self.schema, self.partition_by, dict(self.properties), comment=self.comment)
-        table = held(evolved, asked)
-        described: tuple[SchemaEdit, ...] = (ReplaceSchema(table.schema, table.partition_by),)
-        described += (SetComment((), self.comment),)
+        described = _described(held(evolved, self.table))
         files = sum(batch.num_rows for batch in start.snapshot.files())
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
@@ -58,6 +51,10 @@ class TableReplaced:
 
     def _properties(self, snapshot: Snapshot) -> dict[str, str | None]:
         """What must be set, and None for what the new table does not have."""
-        before = snapshot.properties
-        gone = [k for k in before if k not in self.properties and not k.startswith(_KEPT)]
-        return dict.fromkeys(gone) | {k: v for k, v in self.properties.items() if before.get(k) != v}
+        before, asked = snapshot.properties, self.table.properties
+        gone = [k for k in before if k not in asked and not k.startswith(_KEPT)]
+        return dict.fromkeys(gone) | {k: v for k, v in asked.items() if before.get(k) != v}
+
+
+def _described(table: CreateTable) -> tuple[SchemaEdit, ...]:
+    return (ReplaceSchema(table.schema, table.partition_by, table.generated), SetComment((), table.comment))

@@ -45,7 +45,8 @@ to files that no version needs, and what did: they have no edits."""
 class CreateTable:
     """The first commit of a table. Field ids, if any, are assigned in `prepare`.
 
-    `adopts`: its files are there already, and have the columns' own names.
+    `adopts`: its files are there already, and have the columns' own names. `generated` is the expression of each
+    generated column; it and `comment` are Delta's.
     """
 
     schema: Schema
@@ -54,6 +55,7 @@ class CreateTable:
     profile: str | None = None
     adopts: bool = False
     comment: str | None = None
+    generated: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +145,11 @@ class SetTransaction:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceSchema:
-    """An overwrite with a new schema and partitioning (None: the current one)."""
+    """An overwrite with a new schema and partitioning (None: the current one). `generated` as in CreateTable."""
 
     schema: Schema
     partition_by: tuple[PartitionField, ...] | None = None
+    generated: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
