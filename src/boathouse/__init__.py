@@ -55,9 +55,8 @@ _HOMES = {
 _MODULES = ("errors", "variant")
 
 __all__ = [
-    "BoathouseError", "Catalog", "Expr", "Field", "Schema", "Table", "VacuumResult", "WriteResult", "catalog", "col",
-    "convert", "create", "detect", "errors", "lit", "open", "read_parquet", "sql", "variant", "write",
-    "write_parquet",
+    "BoathouseError", "Catalog", "Expr", "Field", "Schema", "Table", "WriteResult", "catalog", "col",
+    "convert", "create", "detect", "errors", "lit", "open", "read_parquet", "sql", "variant", "write", "write_parquet",
 ]  # fmt: skip
 
 
