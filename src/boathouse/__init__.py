@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from boathouse.api.write import write
     from boathouse.errors import BoathouseError
     from boathouse.expr.tree import Expr, col, lit
-    from boathouse.ops.result import VacuumResult, WriteResult
+    from boathouse.ops.result import VacuumResult as VacuumResult
+    from boathouse.ops.result import WriteResult
     from boathouse.parquet_files.read import read_parquet
     from boathouse.parquet_files.write import write_parquet
     from boathouse.types import Field, Schema
