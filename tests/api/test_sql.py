@@ -149,13 +149,13 @@ def test_other_statements_read_our_tables(spark, run, delta):
 
 def test_insert_by_position_by_columns_and_by_name(run, tmp_path):
     uri = str(tmp_path / "t")
-    bh.create(uri, "id bigint, price decimal(6,2), `odd name` string, day timestamp")
+    bh.create(uri, "id bigint, price decimal(6,2), `odd-name` string, day timestamp")
     t = f"delta.`{uri}`"
     run(f"INSERT INTO {t} VALUES (1, 2.5, 'x', DATE'2026-01-01'), (2, 3, NULL, NULL)")
-    run(f"INSERT INTO {t} (`odd name`, id) SELECT 7, 3")
+    run(f"INSERT INTO {t} (`odd-name`, id) SELECT 7, 3")
     run(f"INSERT INTO {t} BY NAME SELECT 1 AS price, 4 AS id")
     run(f"INSERT INTO TABLE {t} (SELECT 5, 6.125, 'y', NULL)")
-    found = run(f"SELECT id, CAST(price AS string), `odd name`, CAST(day AS string) FROM {t}")
+    found = run(f"SELECT id, CAST(price AS string), `odd-name`, CAST(day AS string) FROM {t}")
     assert [tuple(map(str, r)) for r in found] == [
         ("1", "2.50", "x", "2026-01-01 00:00:00"), ("2", "3.00", "None", "None"), ("3", "None", "7", "None"),
         ("4", "1.00", "None", "None"), ("5", "6.13", "y", "None"),
