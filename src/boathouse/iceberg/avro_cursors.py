@@ -61,6 +61,11 @@ class Buffer:
             return (value >> 1) ^ -(value & 1), at + 1
         return self._wide(first, at)
 
+    def after_long(self, at: Longs) -> Longs:
+        """The places after the varints at `at`."""
+        first = self.numbers[at]
+        return at + 1 if len(at) == 0 or first.max() < 128 else self._wide(first, at)[1]
+
     def _wide(self, first: npt.NDArray[np.uint8], at: Longs) -> tuple[Longs, Longs]:
         value = (first & 127).astype(np.uint64)
         after = at + 1
@@ -180,10 +185,13 @@ def _marked(step: Step, path: Path) -> Step:
 def _union(branches: Sequence[Step], paths: Sequence[Path]) -> Step:
     def union(buffer: Buffer, at: Longs, marks: Marks) -> Longs:
         tag, at = buffer.longs(at)
-        if len(tag) and (tag.min() < 0 or tag.max() >= len(branches)):
+        low, high = (int(tag.min()), int(tag.max())) if len(tag) else (0, 0)
+        if low < 0 or high >= len(branches):
             raise DamagedError("a value is of a type that its union does not have")
         if paths:
             marks.update({path: np.full(len(at), ABSENT, np.int64) for path in paths})
+        if low == high:
+            return branches[low](buffer, at, marks)
         for i, step in enumerate(branches):
             rows = np.flatnonzero(tag == i)
             if len(rows) == len(at):
@@ -216,7 +224,7 @@ def _step_null(buffer: Buffer, at: Longs, marks: Marks) -> Longs:
 
 
 def _step_long(buffer: Buffer, at: Longs, marks: Marks) -> Longs:
-    return buffer.longs(at)[1]
+    return buffer.after_long(at)
 
 
 def _step_bytes(buffer: Buffer, at: Longs, marks: Marks) -> Longs:

@@ -208,28 +208,40 @@ class Opened:
         rows = [row for block in avro.records(self.container, self.schema) for row in block]
         return Entries(FewColumns(rows, self.schema, size * _SWELL, self.where), self.source, self.where)
 
-    def payloads(self) -> list[tuple[int, bytes]]:
-        return list(avro.payloads(self.container, self.schema))
+    def many(self) -> Many:
+        return Many(list(avro.payloads(self.container, self.schema)), self.schema, self.source, self.where)
 
 
-def whole(manifests: Sequence[tuple[Opened, Sequence[tuple[int, bytes]]]]) -> list[Entries]:
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The decompressed blocks of a manifest."""
+
+    blocks: Sequence[tuple[int, bytes]]
+    schema: Schema
+    source: ManifestFile
+    where: str
+
+    @property
+    def size(self) -> int:
+        return sum(len(data) for _, data in self.blocks)
+
+
+def whole(manifests: Sequence[Many]) -> list[Entries]:
     """Manifests of one schema with their payloads, decoded together, with the places of all fields: a step over
     many blocks costs little more than one over a few. Raises CorruptTableError."""
-    schema = manifests[0][0].schema
+    schema = manifests[0].schema
     try:
-        where = manifests[0][0].where
-        found = avro_columns.decoded(
-            [p for _, blocks in manifests for p in blocks], schema, _wanted(schema, True), where
-        )
+        blocks = [block for m in manifests for block in m.blocks]
+        found = avro_columns.decoded(blocks, schema, _wanted(schema, True), manifests[0].where)
     except CorruptTableError:
         if len(manifests) == 1:
             raise
-        return [entries for one in manifests for entries in whole([one])]
-    ends = np.cumsum([sum(count for count, _ in blocks) for _, blocks in manifests])
+        return [entries for m in manifests for entries in whole([m])]
+    ends = np.cumsum([sum(count for count, _ in m.blocks) for m in manifests])
     done = []
-    for (opened, _), begin, end in zip(manifests, (0, *ends[:-1].tolist()), ends.tolist()):
-        columns = replace(found.take(np.arange(begin, end)), where=opened.where)
-        done.append(Entries(columns, opened.source, opened.where))
+    for m, begin, end in zip(manifests, (0, *ends[:-1].tolist()), ends.tolist()):
+        columns = replace(found.take(np.arange(begin, end)), where=m.where)
+        done.append(Entries(columns, m.source, m.where))
     return done
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.iceberg import manifests
 from boathouse.iceberg.avro_few import FewColumns
-from boathouse.iceberg.entries import FEW, Entries, Opened, whole
+from boathouse.iceberg.entries import FEW, Entries, Many, Opened, whole
 from boathouse.iceberg.manifests import ManifestFile
 
 if TYPE_CHECKING:
@@ -86,24 +86,22 @@ class ManifestReader:
     def whole(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool) -> Iterator[Entries]:
         """Manifests with every field of their entries, in their order; what is decoded by columns is not remembered.
         Raises what `entries` raises."""
-        together: list[tuple[Opened, list[tuple[int, bytes]]]] = []
-        size = 0
+        together: list[Many] = []
         for source, uri in sources:
-            found = self._few(source, uri)
-            blocks = found.payloads() if isinstance(found, Opened) else []
-            if together and (isinstance(found, Entries) or size > TOGETHER or found.schema != together[0][0].schema):
-                decoded, together, size = whole(together), [], 0
+            found = self._opened(source, uri)
+            full = sum(m.size for m in together) > TOGETHER
+            if together and (full or isinstance(found, Entries) or found.schema != together[0].schema):
+                decoded, together = whole(together), []
                 yield from _verified(decoded, verify)
             if isinstance(found, Entries):
                 yield from _verified([found], verify)
             else:
-                together.append((found, blocks))
-                size += sum(len(data) for _, data in blocks)
+                together.append(found)
         if together:
             decoded, together = whole(together), []
             yield from _verified(decoded, verify)
 
-    def _few(self, source: ManifestFile, uri: str) -> Entries | Opened:
+    def _opened(self, source: ManifestFile, uri: str) -> Entries | Many:
         """A manifest, whose entries are decoded if they are few."""
         kept = self._kept.get(uri)
         if kept is not None and isinstance(kept.columns, FewColumns):
@@ -111,7 +109,7 @@ class ManifestReader:
         data = self._bytes(uri)
         opened = Opened.of(data, source, uri)
         if opened.count > FEW:
-            return opened
+            return opened.many()
         found = opened.few(len(data))
         self._keep(uri, found)
         return found

@@ -12,9 +12,10 @@ import struct
 import uuid
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -129,26 +130,34 @@ def _texts(found: pa.Array, type: DataType) -> pa.Array | None:
         return None
 
 
-def _numbers(found: pa.Array, type: DataType) -> pa.Array | None:
-    """Bounds that are all numbers of the type's own width; None if they are not."""
+def number_kind(type: DataType) -> str | None:
+    """The numbers that bounds of this type are, as numpy names them; None if they are none."""
     match type:
         case IntegerType(bits) | FloatType(bits):
-            kind = f"<{'f' if isinstance(type, FloatType) else 'i'}{bits // 8}"
+            return f"<{'f' if isinstance(type, FloatType) else 'i'}{bits // 8}"
         case DateType():
-            kind = "<i4"
+            return "<i4"
         case TimeType() | TimestampType():
-            kind = "<i8"
-        case _:
-            return None
-    width = np.dtype(kind).itemsize
-    if pc.any(pc.not_equal(pc.binary_length(found), width)).as_py():
+            return "<i8"
+    return None
+
+
+def number_array(numbers: npt.NDArray[Any], valid: npt.NDArray[np.bool_], type: DataType) -> pa.Array:
+    """Decoded bounds as an Arrow array of the column's type; NaN is null."""
+    if isinstance(type, FloatType):
+        valid = valid & ~np.isnan(numbers)
+    return pa.array(numbers, mask=None if valid.all() else ~valid).view(to_arrow_type(type))
+
+
+def _numbers(found: pa.Array, type: DataType) -> pa.Array | None:
+    """Bounds that are all numbers of the type's own width; None if they are not."""
+    kind = number_kind(type)
+    if kind is None or pc.any(pc.not_equal(pc.binary_length(found), np.dtype(kind).itemsize)).as_py():
         return None
     valid = found.is_valid().to_numpy(zero_copy_only=False)
     numbers = np.zeros(len(found), kind)
     numbers[valid] = np.frombuffer(_content(found.drop_null().cast(pa.binary())), kind)
-    if isinstance(type, FloatType):
-        valid &= ~np.isnan(numbers)
-    return pa.array(numbers, mask=~valid).view(to_arrow_type(type))
+    return number_array(numbers, valid, type)
 
 
 def _content(found: pa.Array) -> pa.Buffer:

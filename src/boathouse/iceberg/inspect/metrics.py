@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,8 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.iceberg.inspect.columns import MAPS, Leaf, leaf_type
-from boathouse.iceberg.values import bounds_array
+from boathouse.iceberg.values import bounds_array, number_array, number_kind
+from boathouse.types import DataType
 
 Rows = npt.NDArray[np.int64]
 
@@ -45,12 +47,8 @@ def _of_leaf(metrics: Mapping[str, _ByColumn], leaf: Leaf, nothing: _Nothing) ->
     type = leaf_type(leaf)
     values = []
     for (name, found), field in zip(metrics.items(), type):
-        array = found.values(leaf.id)
-        if array is None or array.null_count == len(array):
-            array = nothing.of(field.type)
-        elif name.endswith("_bounds"):
-            array = bounds_array(array, leaf.type)
-        values.append(array)
+        array = found.bounds(leaf.id, leaf.type) if name.endswith("_bounds") else found.values(leaf.id)
+        values.append(nothing.of(field.type) if array is None else array)
     return pa.StructArray.from_arrays(values, fields=list(type))
 
 
@@ -101,3 +99,27 @@ class _ByColumn:
         places = np.full(n, -1, np.int64)
         places[np.searchsorted(self._offsets, pairs, "right") - 1] = pairs
         return self.map.items.take(longs(np.maximum(places, 0), places >= 0))
+
+    def bounds(self, key: int, type: DataType) -> pa.Array | None:
+        """The values as bounds of a column of this type."""
+        kind = number_kind(type)
+        numbers = None if kind is None else self._fixed(key, np.dtype(kind))
+        if numbers is not None:
+            return number_array(numbers, np.ones(len(numbers), np.bool_), type)
+        found = self.values(key)
+        return None if found is None else bounds_array(found, type)
+
+    def _fixed(self, key: int, kind: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """The values of all rows, taken from the bytes of the map; None if they are not all numbers of this kind."""
+        at = np.flatnonzero(self._keys[: self._width] == key)
+        items = self.map.items
+        if not len(at) or items.null_count:
+            return None
+        first, n = int(at[0]), len(self.map)
+        _, offsets, data = items.buffers()
+        places = np.frombuffer(offsets, np.int32)[items.offset : items.offset + len(items) + 1]
+        begin, end = places[first :: self._width][:n], places[first + 1 :: self._width]
+        if (end - begin != kind.itemsize).any():
+            return None
+        windows = np.ndarray((len(data) - kind.itemsize + 1, kind.itemsize), np.uint8, data, strides=(1, 1))
+        return windows[begin].view(kind).ravel()
