@@ -25,9 +25,9 @@ OPERATIONS = {
     "upsert": "upsert", "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
     "optimize": "compaction", "vacuum": "vacuum", "restore": "restore", "widen_column": "widen columns",
     "set_name": "name the table", "set_comment": "comments", "convert": "convert a folder of Parquet files in place",
-    "clone": "shallow clone",
+    "clone": "shallow clone", "drop_feature": "drop features",
 }  # fmt: skip
-_OF_DELTA = ("vacuum", "restore", "clone", "convert", "set_name", "set_comment")
+_OF_DELTA = ("vacuum", "restore", "drop_feature", "clone", "convert", "set_name", "set_comment")
 _WIDENED = "widen_column"
 _MAPPED = ("rename_column", "drop_column")
 _DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}

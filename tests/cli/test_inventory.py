@@ -33,14 +33,14 @@ def test_tables_that_cannot_be_written_or_read_say_why(asjson, run, lake, tmp_pa
     log.write_text('{"protocol":{"minReaderVersion":9,"minWriterVersion":9}}\n')
     shutil.copytree(lake / "deep/er/delta", tmp_path / "refused")
     log = tmp_path / "refused" / "_delta_log" / "00000000000000000002.json"
-    features = '"readerFeatures":[],"writerFeatures":["icebergCompatV1"]'
+    features = '"readerFeatures":[],"writerFeatures":["someFeature"]'
     log.write_text(f'{{"protocol":{{"minReaderVersion":3,"minWriterVersion":7,{features}}}}}\n')
     rows = {r["path"].rsplit("/", 1)[1]: r for r in asjson("inventory", tmp_path)}
     assert (rows["new"]["readable"], rows["new"]["writable"]) == (False, False)
     assert "9" in rows["new"]["why"]
     assert (rows["refused"]["readable"], rows["refused"]["writable"]) == (True, False)
-    assert "icebergCompatV1" in rows["refused"]["why"]
-    assert rows["refused"]["features"] == ["icebergCompatV1"]
+    assert "someFeature" in rows["refused"]["why"]
+    assert rows["refused"]["features"] == ["someFeature"]
     code, out = run("inventory", tmp_path)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[2:4]] == ["new", "refused"]

@@ -215,14 +215,11 @@ def test_features_by_name(raw, delta):
     ):
         with pytest.raises(UnsupportedFeatureError, match=name):
             opened([name], [name])
-    for name in ("icebergCompatV1", "icebergCompatV2"):
-        table = opened([], [name])
-        assert table.count() == 2
-        with pytest.raises(UnsupportedFeatureError, match=name):
-            table.append(ROWS)
     for name in ("vacuumProtocolCheck", "timestampNtz", "v2Checkpoint", "columnMapping", "deletionVectors"):
         opened([name], [name]).append(ROWS)
     for name in ("domainMetadata", "rowTracking", "clustering", "inCommitTimestamp", "allowColumnDefaults"):
+        opened([], [name]).append(ROWS)
+    for name in ("icebergCompatV1", "icebergCompatV2", "identityColumns", "checkpointProtection"):
         opened([], [name]).append(ROWS)
 
 

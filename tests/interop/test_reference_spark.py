@@ -12,6 +12,7 @@ from reference_spark import Release, started
 import boathouse as bh
 from boathouse import variant
 from boathouse.errors import UnsupportedFeatureError
+from boathouse.types import Identity
 
 pytestmark = pytest.mark.slow
 RELEASE = Release(
@@ -397,3 +398,63 @@ def test_delta_spark_refuses_the_names_that_we_refuse(reference, place):
         assert said is not None and "INVALID_CHARACTERS" in said, character
         said = reference.error(f"CREATE TABLE {t} (s struct<`a{character}b`: int>) USING delta")
         assert said is not None and "INVALID_CHARACTERS" in said, character
+
+
+def test_delta_spark_goes_on_with_our_identity_columns(reference, place):
+    """And we after it: no value twice, none that the other would not have given."""
+    _, path = place
+    t = f"delta.`{path}`"
+    bh.create(path, "id bigint not null, down bigint, x bigint", identity={
+        "id": Identity(10, 5), "down": Identity(0, -1, allow_explicit_insert=True),
+    })  # fmt: skip
+    bh.open(path).append(pa.table({"x": [1, 2, 3]}))
+    reference.sql(f"INSERT INTO {t} (x) VALUES (4), (5)")
+    bh.open(path, allow_mixed_writers=True).upsert(pa.table({"x": [5, 6]}), on="x")
+    reference.sql(
+        f"INSERT INTO {t} (down, x) VALUES (100, 7)",
+        f"MERGE INTO {t} t USING (SELECT 8L AS x) s ON t.x = s.x WHEN NOT MATCHED THEN INSERT (x) VALUES (s.x)",
+    )
+    bh.open(path, allow_mixed_writers=True).append(pa.table({"x": [9]}))
+    rows = bh.open(path).to_arrow().to_pylist()
+    assert sorted(map(str, rows)) == sorted(map(str, reference.rows(f"SELECT * FROM {t}").to_pylist()))
+    by_x = {r["x"]: r for r in rows}
+    assert [by_x[x]["id"] for x in (1, 2, 3)] == [10, 15, 20] and by_x[7]["down"] == 100
+    for name, step, start in (("id", 5, 10), ("down", -1, 0)):
+        values = [r[name] for r in rows if r[name] != 100]
+        assert len(set(values)) == len(values) and all((v - start) % step == 0 for v in values)
+        later = [by_x[x][name] * step for x in (1, 4, 6, 8, 9)]
+        assert later == sorted(later)
+    assert "IDENTITY" in reference.error(f"INSERT INTO {t} (id, x) VALUES (1, 1)").upper()
+
+
+@pytest.mark.parametrize("version", ["V1", "V2"])
+def test_delta_spark_goes_on_under_iceberg_compatibility(reference, place, version):
+    """It checks the rules at every commit of its own."""
+    _, path = place
+    t = f"delta.`{path}`"
+    rows = pa.table({"p": ["a", "b"], "x": pa.array([1, 2], pa.int64())})
+    if version == "V2":
+        rows = rows.append_column("l", pa.array([[1], None], pa.list_(pa.int32())))
+        rows = rows.append_column("m", pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int32())))
+    bh.write(rows, path, format="delta", partition_by="p", properties={f"delta.enableIcebergCompat{version}": "true"})
+    bh.open(path).append(rows)
+    reference.sql(f"INSERT INTO {t} SELECT * FROM {t} WHERE x = 1", f"UPDATE {t} SET x = 9 WHERE x = 2")
+    bh.open(path, allow_mixed_writers=True).append(rows)
+    mine = bh.open(path).to_arrow().to_pylist()
+    assert sorted(map(str, mine)) == sorted(map(str, reference.rows(f"SELECT * FROM {t}").to_pylist()))
+    assert sorted(r["x"] for r in mine) == [1, 1, 1, 1, 1, 2, 9, 9]
+
+
+def test_delta_spark_after_we_dropped_features(reference, place):
+    """It reads the table as one that never had vectors, older versions too, and drops what we leave it."""
+    _, path = place
+    t = f"delta.`{path}`"
+    bh.write(pa.table({"x": range(10)}), path, format="delta", properties={"delta.enableDeletionVectors": "true"})
+    bh.open(path).delete("x < 3")
+    bh.open(path).set_properties({"delta.checkpointPolicy": "v2"})
+    for name in ("v2Checkpoint", "deletionVectors"):
+        bh.open(path).drop_feature(name)
+    assert reference.rows(f"SELECT count(*) AS n FROM {t}").to_pylist() == [{"n": 7}]
+    assert reference.rows(f"SELECT count(*) AS n FROM {t} VERSION AS OF 1").to_pylist() == [{"n": 7}]
+    reference.sql(f"DELETE FROM {t} WHERE x = 9", f"ALTER TABLE {t} DROP FEATURE checkConstraints")
+    assert sorted(bh.open(path).to_arrow()["x"].to_pylist()) == [3, 4, 5, 6, 7, 8]

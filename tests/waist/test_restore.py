@@ -336,15 +336,12 @@ def test_an_append_only_table_is_not_restored(delta, make_people):
 
 def test_a_feature_that_cannot_be_written_is_refused(delta):
     log = folder(delta) / "_delta_log"
-    metadata = next(a for a in map(json.loads, (log / f"{0:020}.json").read_text().splitlines()) if "metaData" in a)
-    schema = json.loads(metadata["metaData"]["schemaString"])
-    schema["fields"][1]["metadata"]["delta.identity.start"] = 1
-    tracked = {**metadata["metaData"], "schemaString": json.dumps(schema)}
-    protocol = {"minReaderVersion": 1, "minWriterVersion": 6}
-    for version, lines in ((2, [{"protocol": protocol}, {"metaData": tracked}]), (3, [metadata])):
-        (log / f"{version:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    strange = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["someFeature"]}
+    plain = {"minReaderVersion": 1, "minWriterVersion": 2}
+    for version, protocol in ((2, strange), (3, plain)):
+        (log / f"{version:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
     t = bh.open(delta.uri)
-    with pytest.raises(errors.UnsupportedFeatureError, match="identityColumns"):
+    with pytest.raises(errors.UnsupportedFeatureError, match="someFeature"):
         t.restore(2)
     assert t.refresh().version == 3 and t.restore(1).version is None
 

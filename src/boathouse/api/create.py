@@ -23,7 +23,7 @@ from boathouse.ops.options import WriteOptions
 from boathouse.storage import Stores
 from boathouse.table.change import CreateTable
 from boathouse.table.context import TableContext
-from boathouse.types import Field, Schema
+from boathouse.types import Field, Identity, Schema
 from boathouse.types.text import parse_schema
 
 
@@ -37,6 +37,7 @@ def create(
     spark: Any = None,
     profile: str | None = None,
     timezone: str | None = None,
+    identity: Mapping[str, Identity] | None = None,
     *,
     message: str | None = None,
     metadata: Mapping[str, str] | None = None,
@@ -44,7 +45,9 @@ def create(
     """Creates an empty table.
 
     `schema` is a boathouse Schema, an Arrow schema, a Spark StructType or DDL text (`id bigint, day date`).
-    The table gets the lowest protocol that supports it. `timezone` is the zone of conditions on it, as in `open`.
+    The table gets the lowest protocol that supports it. `identity` names bigint columns whose values the table gives,
+    in Delta: `{"id": Identity(start=1, step=1)}`, from `boathouse.types`. `timezone` is the zone of conditions on the
+    table, as in `open`.
     Raises AlreadyExistsError, UnsupportedTypeError, UnsupportedFeatureError.
     """
     with errors_at(path_text(uri)):
@@ -53,7 +56,8 @@ def create(
         if profile is not None and not isinstance(profile, str):
             raise InvalidArgumentError(f"profile={profile!r} is not a name", advice="leave it out")
         partitions = partition_fields(partition_by, logical)
-        table = CreateTable(logical, partitions, texts("properties", properties), profile)
+        identities = _identities(identity)
+        table = CreateTable(logical, partitions, texts("properties", properties), profile, identities)
         given = WriteOptions.of(message, metadata)
         return Table(create_table(path_text(uri), format, table, storage_options, given), spark, zone)
 
@@ -72,6 +76,16 @@ def create_table(
     check_free(context)
     made, _ = _create.create(table_format, context, table, options)
     return Handle(made or _create.opened(table_format, context))
+
+
+def _identities(given: object) -> Mapping[str, Identity]:
+    found = {} if given is None else given
+    if not isinstance(found, Mapping) or not all(isinstance(v, Identity) for v in found.values()):
+        raise InvalidArgumentError(
+            f"identity={given!r} does not name identity columns",
+            advice='pass {"id": Identity(start=1, step=1)}, with Identity of boathouse.types',
+        )
+    return found
 
 
 def as_schema(schema: Any) -> Schema:

@@ -18,6 +18,7 @@ from boathouse.api.constraints import Constraints
 from boathouse.api.description import Description
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
+from boathouse.api.features import Features
 from boathouse.api.inspect import Inspect
 from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder
@@ -47,7 +48,7 @@ from boathouse.types import Partitioning, Schema
 History = list[HistoryEntry]
 
 
-class Table(Maintenance, Columns, Constraints, Description):
+class Table(Maintenance, Columns, Constraints, Features, Description):
     """One table of any format. Opened by `boathouse.open` or created by `boathouse.create`.
 
     Writes accept `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always start from the newest

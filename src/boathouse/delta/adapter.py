@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from boathouse.delta.actions import text_of
+from boathouse.delta.features import ICEBERG_COMPAT
 from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, Target
+from boathouse.table.snapshot import Capabilities, FeatureDrop, HistoryEntry, MapFunction, Target
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
@@ -78,13 +79,15 @@ class DeltaTable(DeltaSnapshot):
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
-        from boathouse.delta import change_data, computed, domains, write
+        from boathouse.delta import change_data, computed, domains, iceberg_compat, identity, write
 
         spec, conditions = self.partitioning.current, write.conditions(self)
         context = write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
         shred = write.shreds_variants(self)
         options = {**context.options, "clustered": domains.clustering(self), "shred": shred}
         context = replace(context, options=options, computed=computed.computed(self))
+        materialized = iceberg_compat.is_active(self)
+        context = replace(context, identities=identity.identities(self), materialized=materialized)
         return change_data.recording(context) if change_data.is_recorded(self) else context
 
     def newest(self) -> DeltaTable:
@@ -166,6 +169,11 @@ class DeltaTable(DeltaSnapshot):
         table = CreateTable(self.schema, spec.fields, self.properties)
         return NewDelta(context, self.schema, spec, table), clone.cloning(self, context.location.uri)
 
+    def feature_drop(self, name: str) -> FeatureDrop:
+        from boathouse.delta import feature_drop
+
+        return feature_drop.feature_drop(self, name)
+
     def retention(self) -> DeltaRetention:
         from boathouse.delta import maintain
 
@@ -194,7 +202,9 @@ class NewDelta:
     def write_context(self, write_id: str) -> WriteContext:
         from boathouse.delta import write
 
-        return write.write_context(self.context, self.schema, self.spec, self.create.properties, write_id)
+        context = write.write_context(self.context, self.schema, self.spec, self.create.properties, write_id)
+        asked = any(self.properties.get(key, "").lower() == "true" for key in ICEBERG_COMPAT)
+        return replace(context, materialized=asked)
 
     def newest(self) -> DeltaTable:
         return FORMAT.open(self.context)

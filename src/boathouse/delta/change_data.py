@@ -40,7 +40,8 @@ def recording(context: WriteContext) -> WriteContext:
         "stats_columns": None,
         "clustered": (),
     }
-    changes = replace(context, schema=Schema(fields), conditions=(), rules=(), computed=(), options=options)
+    plain = replace(context, conditions=(), rules=(), computed=(), identities=())
+    changes = replace(plain, schema=Schema(fields), options=options)
     return replace(context, changes=changes)
 
 

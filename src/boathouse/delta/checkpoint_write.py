@@ -34,7 +34,7 @@ from boathouse.delta.checkpoint_sidecars import (
 from boathouse.delta.commits import ADD, REMOVE, TEXT_MAP
 from boathouse.delta.domains import domains
 from boathouse.delta.durations import DAY_MS, duration_ms
-from boathouse.delta.features import supports
+from boathouse.delta.features import V2_POLICY, supports
 from boathouse.delta.files import map_columns
 from boathouse.delta.log import HINT, Log
 from boathouse.delta.log_cleanup import clean_log
@@ -201,10 +201,9 @@ class _Form:
             found = found_in(live_actions(snapshot, "add", ADD))
             layout = ParsedLayout(columns, frozenset(found))
         partition = tuple(snapshot.schema.field(n) for n in metadata.partition_columns) if layout else ()
-        columns_of = {
-            "domainMetadata": ("domainMetadata", _DOMAIN),
-            "v2Checkpoint": ("checkpointMetadata", _CHECKPOINT),
-        }
+        columns_of = {"domainMetadata": ("domainMetadata", _DOMAIN)}
+        if metadata.configuration.get(V2_POLICY, "").lower() != "classic":
+            columns_of["v2Checkpoint"] = ("checkpointMetadata", _CHECKPOINT)
         more = tuple(pa.field(*f) for name, f in columns_of.items() if supports(snapshot.protocol, name))
         as_json = metadata.flag("delta.checkpoint.writeStatsAsJson", True)
         return cls(columns, partition, as_json, layout, more, is_divided(snapshot))

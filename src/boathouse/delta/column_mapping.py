@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from boathouse.delta.actions import MAPPING_MODE, Metadata, text_of
+from boathouse.delta.features import ICEBERG_COMPAT
 from boathouse.delta.schema import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 
 MAX_ID: Final = "delta.columnMapping.maxColumnId"
 """The property with the highest id that a column ever had; it never falls."""
 _KEYS: Final = (PHYSICAL_NAME, FIELD_ID, NESTED_IDS)
+_NESTED_BY: Final = "delta.enableIcebergCompatV2"
+"""The property under which elements of lists, and keys and values of maps, have ids too."""
 _NAMES: Final = uuid.UUID("5f0e1e5c-3a56-5d5e-9a51-9f8c4a0d6b1e")
 
 Raw = Mapping[str, Any]
@@ -26,14 +29,23 @@ Document = dict[str, Any]
 
 
 def mode_of(properties: Mapping[str, object], where: str) -> str:
-    """The mode that the properties of a new table, or an edit, ask for. Raises InvalidArgumentError."""
+    """The mode that the properties of a new table, or an edit, ask for: compatibility with Iceberg needs one.
+
+    Raises InvalidArgumentError.
+    """
     asked = properties.get(MAPPING_MODE)
+    if asked is None and any(_is_true(properties, key) for key in ICEBERG_COMPAT):
+        return "name"
     mode = "none" if asked is None else text_of(asked).strip().lower()
     if mode not in ("none", "name", "id"):
         raise InvalidArgumentError(
             f"{MAPPING_MODE} is {asked!r}", where=where, advice="pass none or name, or for a new table also id"
         )
     return mode
+
+
+def _is_true(properties: Mapping[str, object], key: str) -> bool:
+    return text_of(properties.get(key, "")).strip().lower() == "true"
 
 
 def walk(type: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Document]]:
@@ -84,7 +96,7 @@ def replaced(raw: Raw, before: Raw) -> Document:
     for path, f in walk(document):
         found = known.get(_folded(path))
         if found is not None and _same(found["type"], f["type"]):
-            kept = {k: v for k, v in (found.get("metadata") or {}).items() if k in (PHYSICAL_NAME, FIELD_ID)}
+            kept = {k: v for k, v in (found.get("metadata") or {}).items() if k in _KEYS}
             f["metadata"] = {**f["metadata"], **kept}
     return completed({**raw, "schemaString": _text(document)}, before)
 
@@ -112,7 +124,8 @@ def with_properties(raw: Raw, properties: Mapping[str, str | None], head: Metada
     kept = {**(raw.get("configuration") or {}), **{k: text_of(v) for k, v in properties.items()}}
     found = {**raw, "configuration": {k: v for k, v in kept.items() if properties.get(k, v) is not None}}
     if MAPPING_MODE not in properties:
-        return found
+        numbered = head.column_mapping != "none" and properties.get(_NESTED_BY) is not None
+        return completed(found, raw) if numbered else found
     mode = mode_of(properties, head.where)
     if mode == head.column_mapping:
         spelled = {} if properties[MAPPING_MODE] is None else {MAPPING_MODE: mode}
@@ -131,7 +144,35 @@ def _assigned(raw: Raw, name: Callable[[Document, int], str]) -> Document:
             metadata[FIELD_ID] = last
         if PHYSICAL_NAME not in metadata:
             metadata[PHYSICAL_NAME] = name(f, metadata[FIELD_ID])
+    if _is_true(raw.get("configuration") or {}, _NESTED_BY):
+        last = _numbered(document, last)
     return _with_max({**raw, "schemaString": _text(document)}, last)
+
+
+def _numbered(document: Document, last: int) -> int:
+    """Gives elements, keys and values an id, kept by the field that has them; the highest id."""
+    for _, f in walk(document):
+        metadata = f["metadata"]
+        before = metadata.pop(NESTED_IDS, None) or {}
+        ids = {}
+        for path in nested_paths(f["type"], metadata[PHYSICAL_NAME]):
+            last = last if path in before else last + 1
+            ids[path] = before.get(path, last)
+        if ids:
+            metadata[NESTED_IDS] = ids
+    return last
+
+
+def nested_paths(type: Any, above: str) -> Iterator[str]:
+    """The paths of the elements, keys and values in a type, down to its structs, below the field's physical name."""
+    match type:
+        case {"type": "array", "elementType": element}:
+            yield f"{above}.element"
+            yield from nested_paths(element, f"{above}.element")
+        case {"type": "map", "keyType": key, "valueType": value}:
+            for name, below in (("key", key), ("value", value)):
+                yield f"{above}.{name}"
+                yield from nested_paths(below, f"{above}.{name}")
 
 
 def _highest(raw: Raw) -> int:

@@ -53,7 +53,7 @@ def commit_info(
         "operation": operation,
         "operationParameters": parameters,
         "isolationLevel": "SnapshotIsolation" if snapshot_isolation else "Serializable",
-        "isBlindAppend": bool(added) and not removed and change.reads.blind,
+        "isBlindAppend": bool(added) and change.added is not None and not removed and change.reads.blind,
         "operationMetrics": _metrics(change, operation, added, removed),
         "engineInfo": engine_info(),
         "txnId": str(entropy.current().uuid4()),
@@ -109,6 +109,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
             return _altered(change, parameters)
         case "add-constraint" | "drop-constraint":
             return change.operation.upper().replace("-", " "), parameters
+        case "drop-feature":
+            return "DROP FEATURE", {"featureName": parameters["name"], "truncateHistory": False}
         case "replace":
             predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
             return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}

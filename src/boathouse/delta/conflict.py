@@ -11,11 +11,12 @@ import pyarrow as pa
 from boathouse.delta import paths
 from boathouse.delta.commits import ADD, Entry, actions_table
 from boathouse.delta.files import Lister
+from boathouse.delta.identity import without_marks
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.tree import Expr
 from boathouse.table.attempt import Winner
-from boathouse.table.change import Change, RemoveAll, RemoveFiles, RestoreTo, SetDeletes
+from boathouse.table.change import AdvanceIdentity, Change, RemoveAll, RemoveFiles, RestoreTo, SetDeletes
 from boathouse.table.tally import Tally
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 
@@ -32,7 +33,7 @@ def check(change: Change, winners: Sequence[Winner], head: DeltaSnapshot) -> Ver
     replan: list[Conflict] = []
     for winner in winners:
         stop += _identity(change, winner)
-        replan += _metadata(winner)
+        replan += _metadata(change, winner)
         replan += _files(change, winner, head)
     if stop:
         return Stop(tuple(stop))
@@ -54,10 +55,19 @@ def _identity(change: Change, winner: Winner) -> list[Conflict]:
     return found
 
 
-def _metadata(winner: Winner) -> list[Conflict]:
-    """Never rebased: what was computed under the old schema, partitioning or properties is computed again."""
+def _metadata(change: Change, winner: Winner) -> list[Conflict]:
+    """Never rebased: what was computed under the old schema, partitioning or properties is computed again.
+
+    But for marks of identity columns, which concern only those who give values, too, and those whose files have
+    physical names that follow from the schema.
+    """
     entry: Entry = winner.document
-    if entry.last("metaData") is None:
+    stated, planned = entry.last("metaData"), change.planned
+    if stated is None:
+        return []
+    assert isinstance(planned, DeltaSnapshot)
+    concerned = change.edit(AdvanceIdentity) is not None or change.schema_edits
+    if not concerned and without_marks(stated) == without_marks(planned.metadata.raw):
         return []
     text = "the table's schema, partitioning or properties were changed"
     return [Conflict("metadata-changed", winner.version, text)]

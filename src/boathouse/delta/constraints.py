@@ -12,7 +12,7 @@ from boathouse.delta.features import CONSTRAINT
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.table.tasks import RowCondition
 
-_INVARIANT: Final = "delta.invariants"
+INVARIANT: Final = "delta.invariants"
 
 
 def constraints(metadata: Metadata) -> Iterator[RowCondition]:
@@ -25,9 +25,9 @@ def constraints(metadata: Metadata) -> Iterator[RowCondition]:
 def invariants(metadata: Metadata) -> Iterator[RowCondition]:
     """Raises UnsupportedFeatureError for one that is not an expression."""
     for path, field in metadata.schema.walk():
-        if _INVARIANT in field.metadata:
+        if INVARIANT in field.metadata:
             name = ".".join(path)
-            sql = _expression(field.metadata[_INVARIANT], name, metadata.where)
+            sql = _expression(field.metadata[INVARIANT], name, metadata.where)
             yield RowCondition(f"the invariant of {name}", sql)
 
 

@@ -69,7 +69,7 @@ class _Closed:
 
 
 class DeltaFiles:
-    """The data files of one write, without the partition columns."""
+    """The data files of one write, without the partition columns; `materialized` ones are at the end."""
 
     def __init__(self, context: WriteContext) -> None:
         self.context = context
@@ -78,12 +78,15 @@ class DeltaFiles:
         self.keys = tuple(physical_name(context.schema.field(name)) for name in self.names)
         self.mapped = is_mapped(context.schema)
         self.data = data_schema(context.schema, context.spec)
-        self.indices = [i for i, f in enumerate(context.schema) if f.name not in self.names]
+        stored = self.data
+        if context.materialized:
+            stored = Schema((*stored, *(f for f in context.schema if f.name in self.names)))
+        self.indices = [context.schema.names.index(f.name) for f in stored]
         self.codec = str(context.options.get("codec", CODEC))
         self.options = ParquetOptions(compression=self.codec)
-        self._plain = Layout.of(to_parquet_schema(self.data, _DIALECT))
+        self._plain = Layout.of(to_parquet_schema(stored, _DIALECT))
         self._layout: Layout | None = None
-        self.leaves = FileLeaves(self.data)
+        self.leaves = FileLeaves(stored)
         self._variants = [leaf for leaf in self.leaves.leaves if isinstance(leaf.field.type, VariantType)]
         self._texts = StatsTexts(self.data, context.options)
         self._schema = outcomes(context)

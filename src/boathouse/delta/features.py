@@ -17,6 +17,7 @@ from boathouse.types.data_types import TIMESTAMP_NTZ
 CONSTRAINT: Final = "delta.constraints."
 """What the properties that are CHECK constraints begin with."""
 V2_POLICY: Final = "delta.checkpointPolicy"
+"""The property that says which checkpoints are written: `classic`, or `v2`."""
 
 V = TypeVar("V")
 Active = Callable[[Metadata], bool]
@@ -58,7 +59,7 @@ _TABLE: Final = (
     Feature("changeDataFeed", False, True, True, (1, 4), _is_true("delta.enableChangeDataFeed")),
     Feature("generatedColumns", False, True, True, (1, 4)),
     Feature("columnMapping", True, True, True, (2, 5)),
-    Feature("identityColumns", False, True, False, (1, 6), _has_field_key("delta.identity.start")),
+    Feature("identityColumns", False, True, True, (1, 6)),
     Feature("deletionVectors", True, True, True),
     Feature("timestampNtz", True, True, True),
     Feature("vacuumProtocolCheck", True, True, True),
@@ -68,8 +69,8 @@ _TABLE: Final = (
     Feature("domainMetadata", False, True, True),
     Feature("clustering", False, True, True),
     Feature("inCommitTimestamp", False, True, True),
-    Feature("icebergCompatV1", False, True, False),
-    Feature("icebergCompatV2", False, True, False),
+    Feature("icebergCompatV1", False, True, True),
+    Feature("icebergCompatV2", False, True, True),
     Feature("checkpointProtection", False, True, True),
     Feature("catalogManaged", True, False, False),
     Feature("typeWidening", True, True, True),
@@ -80,7 +81,12 @@ _TABLE: Final = (
     Feature("variantShredding-preview", True, True, True),
 )
 FEATURES: Final[Mapping[str, Feature]] = {f.name: f for f in _TABLE}
+ICEBERG_COMPAT: Final = {
+    "delta.enableIcebergCompatV1": "icebergCompatV1",
+    "delta.enableIcebergCompatV2": "icebergCompatV2",
+}
 _TURNED_ON_BY: Final = {
+    **ICEBERG_COMPAT,
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.enableChangeDataFeed": "changeDataFeed",
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
@@ -92,11 +98,17 @@ _NEEDS: Final = {
     "rowTracking": "domainMetadata",
     "clustering": "domainMetadata",
     "variantShredding": "variantType",
+    "icebergCompatV1": "columnMapping",
+    "icebergCompatV2": "columnMapping",
 }
 """The feature that another one needs."""
-_MADE_BY: Final = {"delta.generationExpression": "generatedColumns", "CURRENT_DEFAULT": "allowColumnDefaults"}
-"""The key of a column's metadata that needs a feature."""
-_ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz"}
+_MADE_BY: Final = {
+    "delta.generationExpression": "generatedColumns",
+    "CURRENT_DEFAULT": "allowColumnDefaults",
+    "delta.identity.start": "identityColumns",
+}
+"""The key in the metadata of a column that needs a feature."""
+_ALIASES: Final = {"timestampWithoutTimezone": "timestampNtz", "columnInvariants": "invariants"}
 
 
 ASKED: Final = "delta.feature."
@@ -274,6 +286,20 @@ def _with_features(protocol: Protocol, needed: Iterable[str]) -> dict[str, Any]:
         "readerFeatures": list(dict.fromkeys(readers)),
         "writerFeatures": list(dict.fromkeys(writers)),
     }
+
+
+def dropped(protocol: Protocol, name: str, more: Sequence[str] = ()) -> dict[str, Any]:
+    """The protocol without the feature, with `more`: an older version if that implies just what is left."""
+    listed = _with_features(protocol, more)
+    writers = [n for n in listed["writerFeatures"] if _ALIASES.get(n, n) != name]
+    readers = [n for n in writers if (f := known(n)) is not None and f.reader]
+    for reader, writer in ((r, w) for w in range(1, MAX_WRITER) for r in (1, 2)):
+        implied = {f.name for f in _TABLE if f.legacy and _implied(f, f.legacy, Protocol(reader, writer))}
+        if implied == {_ALIASES.get(n, n) for n in writers}:
+            return {"minReaderVersion": reader, "minWriterVersion": writer}
+    version = max((f.legacy[0] if f.legacy else MAX_READER for n in readers if (f := known(n))), default=1)
+    found = {"minReaderVersion": version, "minWriterVersion": MAX_WRITER, "writerFeatures": writers}
+    return found | ({"readerFeatures": readers} if version == MAX_READER else {})
 
 
 def _too_new(kind: str, found: int, ours: int, names: tuple[str, ...], where: str) -> UnsupportedFeatureError:

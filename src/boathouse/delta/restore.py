@@ -14,6 +14,7 @@ from boathouse.delta.column_mapping import restored
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.features import check_write
 from boathouse.delta.files import list_files, schema_of
+from boathouse.delta.identity import kept
 from boathouse.delta.known_files import vector_of
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.tail import file_keys
@@ -29,9 +30,9 @@ def restoration(head: DeltaSnapshot, target: DeltaSnapshot) -> RestoreTo | None:
     for protocol in (head.protocol, target.protocol):
         check_write(protocol, target.metadata, where)
     before, after = _units(head), _units(target)
-    kept, back = _keys(before, where), _keys(after, where)
-    added = after.filter(pc.invert(pc.is_in(back, kept)))
-    removed = before.filter(pc.invert(pc.is_in(kept, back)))
+    there, back = _keys(before, where), _keys(after, where)
+    added = after.filter(pc.invert(pc.is_in(back, there)))
+    removed = before.filter(pc.invert(pc.is_in(there, back)))
     if not added.num_rows and not removed.num_rows and restored_metadata(head, target) is None:
         return None
     size = pc.sum(after.column("size")).as_py() or 0
@@ -43,7 +44,7 @@ def restored_metadata(head: DeltaSnapshot, target: DeltaSnapshot) -> Mapping[str
 
     Raises UnsupportedFeatureError if the table's files would be read in another way than those of the target.
     """
-    found = restored({**target.metadata.raw, "id": head.metadata.id}, head.metadata)
+    found = kept(restored({**target.metadata.raw, "id": head.metadata.id}, head.metadata), head.metadata)
     return None if _stated(Metadata.parse(found, head.location.uri)) == _stated(head.metadata) else found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from boathouse.bits.text import json_value
@@ -141,14 +142,33 @@ def _field(document: Mapping[str, Any], where: str, depth: int) -> Field:
         raise CorruptTableError(f"a field of the schema is called {name!r}, which is not a name", where=where)
     if not isinstance(nullable, bool):
         raise CorruptTableError(f"`nullable` of the field {name!r} is {nullable!r}", where=where)
+    type = parse_type(document["type"], where, depth)
+    if isinstance(nested := metadata.get(NESTED_IDS), dict):
+        type = _with_ids(type, str(metadata.get(PHYSICAL_NAME, name)), nested)
     return Field(
         name,
-        parse_type(document["type"], where, depth),
+        type,
         nullable,
         id if isinstance(id, int) and not isinstance(id, bool) else None,
         metadata.get("comment") if isinstance(metadata.get("comment"), str) else None,
         metadata,
     )
+
+
+def _with_ids(type: DataType, above: str, ids: Mapping[str, Any]) -> DataType:
+    """The type with the ids of its elements, keys and values, down to its structs: files have them too."""
+
+    def inside(f: Field) -> Field:
+        path, id = f"{above}.{f.name}", ids.get(f"{above}.{f.name}")
+        found = id if isinstance(id, int) and not isinstance(id, bool) else None
+        return replace(f, type=_with_ids(f.type, path, ids), id=found)
+
+    match type:
+        case ListType(element):
+            return ListType(inside(element))
+        case MapType(key, value):
+            return MapType(inside(key), inside(value))
+    return type
 
 
 def parse_type(document: Any, where: str, depth: int = 1) -> DataType:

@@ -11,10 +11,10 @@ import orjson
 import pyarrow as pa
 
 from boathouse.bits import entropy
-from boathouse.delta.actions import MAPPING_MODE, Metadata
+from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
-from boathouse.delta.checkpoint_write import checkpoint_if_due
+from boathouse.delta.checkpoint_write import checkpoint_if_due, write_checkpoint
 from boathouse.delta.clone import clone_adds, table_actions
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
@@ -22,22 +22,27 @@ from boathouse.delta.commit_times import next_time, records_times, with_enableme
 from boathouse.delta.computed import with_generation
 from boathouse.delta.domains import check_clustering, preserved, with_row_ids
 from boathouse.delta.entries import read_entry
+from boathouse.delta.feature_drop import drops_history, protected, protocol_without, traces, untracked
 from boathouse.delta.features import (
     CONSTRAINT,
     asked_by_name,
     lowest_protocol,
+    maps_columns,
     of_columns,
     supports,
     upgraded,
     without_names,
 )
+from boathouse.delta.iceberg_compat import check_added
+from boathouse.delta.iceberg_compat import check_change as check_compat
+from boathouse.delta.identity import advanced, check_type_kept, kept
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
 from boathouse.delta.names import check_characters, check_names
 from boathouse.delta.restore import restored_metadata
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.schema_edits import commented, dropped, renamed, with_column, with_text
-from boathouse.delta.snapshot import DeltaSnapshot, S
+from boathouse.delta.snapshot import DeltaSnapshot, S, load
 from boathouse.delta.vector_write import marked
 from boathouse.delta.version_checksum import after, checksum_of, first_checksum
 from boathouse.delta.version_checksum import write as write_checksum
@@ -65,6 +70,7 @@ from boathouse.table.change import (
     AddChangeFiles,
     AddColumn,
     AddFiles,
+    AdvanceIdentity,
     Change,
     CloneTable,
     CreateTable,
@@ -79,6 +85,7 @@ from boathouse.table.change import (
     SetComment,
     SetConstraint,
     SetDeletes,
+    SetFeature,
     SetName,
     SetProperties,
     SetTransaction,
@@ -86,6 +93,7 @@ from boathouse.table.change import (
     words_of,
 )
 from boathouse.table.context import TableContext
+from boathouse.table.location import At
 from boathouse.table.version import TableVersion
 from boathouse.types import Field, PartitionField, Schema
 
@@ -107,6 +115,8 @@ _EDITS: Final = (
     SetName,
     SetProperties,
     SetConstraint,
+    AdvanceIdentity,
+    SetFeature,
     RestoreTo,
     SetTransaction,
 )
@@ -149,8 +159,12 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
             advice="append, or set delta.appendOnly to false",
         )
     number = 0 if newest is None else newest.version + 1
-    files, domain = with_row_ids(tuple(_adds(change)), newest, number)
+    if newest is not None and (dropped_name := _dropped(change)) is not None:
+        actions += traces(newest, dropped_name)
+    files, domain = _files(change, newest, number)
     actions += [domain] if domain else []
+    if newest is not None:
+        check_added(*_stated(actions, newest), files, change.location.uri)
     # Nothing is refused any more: a file of vectors would remain.
     marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
     added = [{"add": a} for a in (*marks, *files)]
@@ -159,6 +173,8 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     info |= _recorded_time(actions, newest, now)
     recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in _change_files(e)]
     updates = ({"commitInfo": info}, *actions, *removed, *added, *recorded)
+    # Files that are added again for what is said of them are no more than before.
+    counted = [u for u in updates if "add" not in u] if _dropped(change) is not None else updates
     body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
     return Attempt(
         Log(context.location.uri, context.stores).commit_uri(number),
@@ -168,8 +184,20 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         replaces=None if newest is None else newest.token,
         updates=updates,
         requirements=Follows.of(newest),
-        state=after(first_checksum() if newest is None else checksum_of(newest), updates),
+        state=after(first_checksum() if newest is None else checksum_of(newest), counted),
     )
+
+
+def _dropped(change: Change) -> str | None:
+    """The feature that the change drops."""
+    return next((e.name for e in change.all(SetFeature) if not e.enabled), None)
+
+
+def _files(change: Change, newest: DeltaSnapshot | None, number: int) -> tuple[list[Action], Action]:
+    """The add actions, and the configuration that goes with the ids of their rows."""
+    if newest is not None and _dropped(change) == "rowTracking":
+        return list(untracked(newest)), {}
+    return with_row_ids(tuple(_adds(change)), newest, number)
 
 
 def _append_only(newest: DeltaSnapshot) -> bool:
@@ -191,6 +219,14 @@ def _created(change: Change, now: int) -> list[Action]:
     return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": metadata | about}]
 
 
+def _stated(actions: Sequence[Action], newest: DeltaSnapshot) -> tuple[Protocol, Metadata]:
+    """Protocol and metadata after these actions."""
+    where = newest.location.uri
+    found = next((Protocol.parse(a["protocol"], where) for a in actions if "protocol" in a), newest.protocol)
+    raw = next((a["metaData"] for a in actions if "metaData" in a), None)
+    return found, newest.metadata if raw is None else Metadata.parse(raw, where, maps_columns(found))
+
+
 def _recorded_time(actions: Sequence[Action], newest: DeltaSnapshot | None, now: int) -> Action:
     """What commitInfo, the first action, has in tables whose commits record their time."""
     stated = next((a["metaData"] for a in actions if "metaData" in a), newest.metadata.raw if newest else {})
@@ -207,7 +243,8 @@ def _metadata_actions(change: Change, newest: DeltaSnapshot, now: int) -> list[A
         time = next_time(now, newest.timestamp_ms)
         metadata = with_enablement(metadata, newest.metadata, newest.version + 1, time)
     restored = change.edit(RestoreTo)
-    if metadata is None and restored is None and not asked and not newest.protocol.has_no_lists:
+    unchanged = metadata is None and restored is None and not asked and _dropped(change) is None
+    if unchanged and not newest.protocol.has_no_lists:
         return []
     target = restored.target if restored is not None else newest
     assert isinstance(target, DeltaSnapshot)
@@ -217,7 +254,13 @@ def _metadata_actions(change: Change, newest: DeltaSnapshot, now: int) -> list[A
     if stated.flag(FEED):
         check_feed(stated.schema, newest.location.uri)
     asked += of_columns(stated.schema) if change.edit(ReplaceSchema) is not None else []
-    protocol = upgraded(newest.protocol, stated, target.protocol, asked)
+    name = _dropped(change)
+    if name is None:
+        protocol = upgraded(newest.protocol, stated, target.protocol, asked)
+    else:
+        protocol = protocol_without(newest, name)
+    future = newest.protocol if protocol is None else Protocol.parse(protocol, newest.location.uri)
+    check_compat(newest, future, stated, change.edit(ReplaceSchema) is not None, restored is not None)
     found: list[Action] = [] if protocol is None else [{"protocol": protocol}]
     return found if metadata is None else [*found, {"metaData": metadata}]
 
@@ -244,10 +287,17 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
         case DropColumn():
             check_clustering(newest, edit.path)
             return dropped(newest.metadata, raw, edit)
-        case SetType():
+        case SetType(path):
+            check_type_kept(newest.metadata, path)
             found = widened(newest.protocol, newest.metadata, raw, edit, newest.version + 1)
             check_types(parse_schema(found["schemaString"], newest.location.uri), newest)
             return found
+        case AdvanceIdentity():
+            return advanced(raw, edit)
+        case SetFeature(name, enabled):
+            if enabled:
+                raise UnsupportedFeatureError(f"adding the feature {name} is not offered", where=newest.location.uri)
+            return protected(raw, newest, name)
         case SetConstraint():
             return _with_constraint(raw, edit, newest)
         case RestoreTo(target):
@@ -270,7 +320,7 @@ def _replaced(
     found = {**raw, "schemaString": schema_json(schema)}
     if partition_by is not None:
         found["partitionColumns"] = [schema.field(f.source[0]).name for f in partition_by]
-    return replaced(found, raw) if newest.metadata.column_mapping != "none" else found
+    return kept(replaced(found, raw) if newest.metadata.column_mapping != "none" else found, newest.metadata)
 
 
 def _with_constraint(raw: Mapping[str, Any], edit: SetConstraint, newest: DeltaSnapshot) -> Mapping[str, Any]:
@@ -354,9 +404,13 @@ def _adds(change: Change) -> Iterator[Action]:
 def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:
     """Writes the version's checksum, and a checkpoint if one is due; a failure only costs the next reader time."""
     try:
-        if attempt.version is not None:
-            if attempt.state is not None:
-                write_checksum(Log(context.location.uri, context.stores), attempt.version, attempt.state)
+        if attempt.version is None:
+            return
+        if attempt.state is not None:
+            write_checksum(Log(context.location.uri, context.stores), attempt.version, attempt.state)
+        if drops_history(attempt.updates, attempt.version):
+            write_checkpoint(load(context, At(version=attempt.version)))
+        else:
             checkpoint_if_due(context, attempt.version, planned)
     except (BoathouseError, OSError, pa.ArrowException):
         return

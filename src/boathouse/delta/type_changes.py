@@ -41,7 +41,7 @@ def check_changes(protocol: Protocol, metadata: Metadata) -> None:
     if CHANGES not in str(metadata.raw["schemaString"]) or not records(protocol):
         return
     for path, f in metadata.schema.walk():
-        for change in _recorded(f, path, metadata.where):
+        for change in recorded(f, path, metadata.where):
             name = ".".join((*path, *([change["fieldPath"]] if "fieldPath" in change else ())))
             words = f"column `{name}` was {change['fromType']} and became {change['toType']}"
             try:
@@ -56,7 +56,7 @@ def check_changes(protocol: Protocol, metadata: Metadata) -> None:
                 )
 
 
-def _recorded(f: Field, path: Sequence[str], where: str) -> Iterable[Mapping[str, Any]]:
+def recorded(f: Field, path: Sequence[str], where: str) -> Iterable[Mapping[str, Any]]:
     found = f.metadata.get(CHANGES, ())
     if not isinstance(found, list | tuple) or not all(
         isinstance(c, Mapping) and "fromType" in c and "toType" in c and isinstance(c.get("fieldPath", ""), str)

@@ -28,6 +28,8 @@ from boathouse.delta.features import (
     type_feature,
     without_names,
 )
+from boathouse.delta.iceberg_compat import check as check_compat
+from boathouse.delta.identity import check_partitioning, declared
 from boathouse.delta.log import LOG
 from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
 from boathouse.delta.schema import parse_schema, schema_json, without_keys
@@ -54,7 +56,8 @@ _PROPERTIES: Final = frozenset(
     delta.checkpointPolicy
     delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.columnMapping.mode
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
-    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.enableInCommitTimestamps
+    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup
+    delta.enableIcebergCompatV1 delta.enableIcebergCompatV2 delta.enableInCommitTimestamps
     delta.enableTypeWidening delta.enableVariantShredding
     delta.isolationLevel delta.logRetentionDuration
     delta.parquet.compression.codec delta.parquet.format.version delta.sampleRetentionDuration
@@ -62,13 +65,12 @@ _PROPERTIES: Final = frozenset(
     delta.targetFileSize delta.tuneFileSizesForRewrites""".split()  # noqa: SIM905
 )
 _OFF: Final = frozenset(
-    """delta.enableRowTracking
-    delta.enableIcebergCompatV1 delta.enableIcebergCompatV2""".split()  # noqa: SIM905
+    "delta.enableRowTracking".split()  # noqa: SIM905
 )
 _FLAGS: Final = frozenset(
     """delta.appendOnly delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
-    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableInCommitTimestamps
-    delta.enableTypeWidening delta.enableVariantShredding""".split()  # noqa: SIM905
+    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableIcebergCompatV1 delta.enableIcebergCompatV2
+    delta.enableInCommitTimestamps delta.enableTypeWidening delta.enableVariantShredding""".split()  # noqa: SIM905
 )
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
 SHREDDING: Final = "delta.enableVariantShredding"
@@ -93,15 +95,20 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
     if text_of(table.properties.get(FEED, "")).lower() == "true":
         check_feed(table.schema, where)
     plain = with_generation(without_keys(table.schema, OF_FILES), table.generated)
+    if snapshot is None:
+        plain = declared(plain, table.identities, where)
     schema = parse_schema(schema_json(plain), where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
+    check_partitioning(schema, [f.name for f in spec], where)
     _check_stored(schema, spec, where)
     if snapshot is not None:
         check_types(schema, snapshot)
         return schema, spec
     check_properties(table.properties, where)
     metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where, table.adopts), where)
-    check_write(Protocol.parse(lowest_protocol(schema, table.properties), where), metadata, where)
+    protocol = Protocol.parse(lowest_protocol(schema, table.properties), where)
+    check_write(protocol, metadata, where)
+    check_compat(protocol, metadata, where, table.adopts)
     return metadata.schema, partition_spec(metadata.schema, [f.name for f in spec])
 
 

@@ -25,6 +25,7 @@ from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import settle
+from boathouse.ops.tasks.numbering import Lane
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.engine import Agg, JoinType, Spread, Sql
@@ -117,8 +118,12 @@ class LocalEngine:
                     raise source.error from None
                 raise
         size = -(-whole.num_rows // sinks)
-        parts = [whole.slice(i * size, size) for i in range(sinks)]
-        return settle(self.map(lambda part: sink_batches(part.to_batches(), context), parts), schema, context)
+        starts = range(0, whole.num_rows, size)
+
+        def written(start: int) -> Iterator[pa.RecordBatch]:
+            return sink_batches(whole.slice(start, size).to_batches(), context, lane=Lane(start))
+
+        return settle(self.map(written, starts), schema, context)
 
     def map(
         self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None

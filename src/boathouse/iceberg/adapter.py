@@ -153,6 +153,11 @@ class IcebergTable(IcebergSnapshot):
 
         raise not_offered("clone", self)
 
+    def feature_drop(self, name: str) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("drop_feature", self)
+
     def retention(self) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

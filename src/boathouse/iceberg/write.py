@@ -35,6 +35,7 @@ def create(context: TableContext, create: CreateTable) -> tuple[Schema, Partitio
 
     Raises UnsupportedTypeError naming the column, UnsupportedFeatureError for another format version.
     """
+    create.require_no_identities("Iceberg", str(context))
     if create.profile == "modern" or create.properties.get("format-version", "2") != "2":
         raise UnsupportedFeatureError(
             f"writing Iceberg format version {create.properties.get('format-version', '3')} is not offered",

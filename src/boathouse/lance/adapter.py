@@ -149,6 +149,11 @@ class LanceTable(LanceSnapshot):
 
         raise not_offered("clone", self)
 
+    def feature_drop(self, name: str) -> NoReturn:
+        from boathouse.table.maintenance import not_offered
+
+        raise not_offered("drop_feature", self)
+
     def retention(self) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

@@ -25,6 +25,7 @@ def created(context: TableContext, create: CreateTable) -> tuple[Field, ...]:
     where = context.location.uri
     if create.partition_by:
         raise no_partitions(where)
+    create.require_no_identities("Lance", where)
     if create.profile not in PROFILES:
         raise UnsupportedFeatureError(f"Lance tables have no profile {create.profile!r}", where=where)
     return from_schema(create.schema)

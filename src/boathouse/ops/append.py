@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from boathouse.ops.computed import completed
 from boathouse.ops.evolve import evolution
+from boathouse.ops.identity import advanced, numbered
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import AddFiles, Operation
@@ -29,10 +30,12 @@ class Append:
 
     def plan(self, start: Start) -> WritePlan:
         edits = evolution(start.snapshot.schema, self.source.schema) if self.merge_schema else ()
-        context = start.context(edits)
+        context = numbered(start.context(edits), self.source)
         rows = row_work(completed(start.engine, self.source, context), context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            return Planned(start.change("append", (*edits, AddFiles(data_files(outcomes[0])))))
+            return Planned(
+                start.change("append", (*edits, AddFiles(data_files(outcomes[0])), *advanced(context, outcomes)))
+            )
 
         return WritePlan((rows,), finish, dry=Planned(None))

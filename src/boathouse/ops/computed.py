@@ -31,7 +31,8 @@ def completed(engine: Engine, source: Source, context: WriteContext) -> Source:
         )
     given = [(f.name, quote(f.name)) for f in source.schema]
     computed = {c.name for c in absent}
-    missing = [f for f in context.schema if f.name not in computed and not source.schema.places.at(f.name)]
+    later = computed | {c.name for c in context.identities}
+    missing = [f for f in context.schema if f.name not in later and not source.schema.places.at(f.name)]
     rel = source.rel
     if missing:
         rel = engine.project(rel, [*given, *((f.name, cast("NULL", f.type)) for f in missing)])

@@ -15,6 +15,7 @@ from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.assign import assigned, cast
 from boathouse.ops.computed import defaults, generated, recomputed
 from boathouse.ops.evolve import evolution
+from boathouse.ops.identity import advanced, check_kept, filled
 from boathouse.ops.merge_bounds import target_predicate
 from boathouse.ops.row_changes import RowChanges, before, marked, target_rows
 from boathouse.ops.tasks.sink import ACTION, DELETE, INSERT, UPDATE
@@ -72,13 +73,29 @@ class Merge:
             schemas = (snapshot.schema, self.source.schema)
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
         plan = target_rows(start, bound, "merge", self._marks)
-        context = start.context(edits, changes=True)
+        context = self._numbered(start.context(edits, changes=True))
         changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context), context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            return changes.planned("merge", outcomes, bound, {"predicate": self.on}, edits)
+            added = (*edits, *advanced(context, outcomes))
+            return changes.planned("merge", outcomes, bound, {"predicate": self.on}, added)
 
         return WritePlan((changes.rows(), changes.copies), finish)
+
+    def _numbered(self, context: WriteContext) -> WriteContext:
+        """The context with the identity columns that an insert leaves out; no update may assign one."""
+        for clause in self.clauses:
+            if clause.action == "update":
+                check_kept(context, self._given(clause, context.schema))
+        return filled(context, [self._given(c, context.schema) for c in self.clauses if c.action == "insert"])
+
+    def _given(self, clause: Clause, schema: Schema) -> dict[str, str]:
+        """The columns that a clause assigns, and their values."""
+        given = dict(clause.values or {})
+        if clause.values is None and clause.action != "delete":
+            source = quote(self.sides[1])
+            given = {f.name: f"{source}.{quote(s.name)}" for f in schema if (s := _same(self.source.schema, f.name))}
+        return assigned(given, schema)
 
     @property
     def _marks(self) -> bool:
@@ -141,12 +158,7 @@ class Merge:
     def _values(self, clause: Clause, table: Schema, context: WriteContext) -> dict[str, str]:
         """The value of every column of the new row; those of a deleted row are not written."""
         schema, follow, otherwise = context.schema, generated(context), defaults(context)
-        target, source = map(quote, self.sides)
-        if clause.values is None and clause.action != "delete":
-            given = {f.name: f"{source}.{quote(s.name)}" for f in schema if (s := _same(self.source.schema, f.name))}
-        else:
-            given = dict(clause.values or {})
-        values = assigned(given, schema)
+        target, values = quote(self.sides[0]), self._given(clause, schema)
         for f in schema:
             if f.name not in values:
                 kept = clause.action != "insert" and f.name not in follow and _same(table, f.name)

@@ -15,6 +15,7 @@ from boathouse.expr.tree import Expr
 from boathouse.ops.computed import completed
 from boathouse.ops.evolve import evolution
 from boathouse.ops.held import held
+from boathouse.ops.identity import advanced, numbered
 from boathouse.ops.outcomes import change_files, data_files
 from boathouse.ops.rewrite import removal
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
@@ -58,13 +59,14 @@ class Overwrite:
             edits = (self._schema(snapshot),)
         elif self.merge_schema:
             edits = evolution(snapshot.schema, self.source.schema)
-        context = start.context(edits)
+        context = numbered(start.context(edits), self.source)
         rows = row_work(completed(start.engine, self.source, context), context)
         live = partial(_live, start.engine)
         removed = live(snapshot)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            all_edits: tuple[Edit, ...] = (RemoveAll(), *edits, AddFiles(data_files(outcomes[0])))
+            marks = advanced(context, outcomes)
+            all_edits: tuple[Edit, ...] = (RemoveAll(), *edits, AddFiles(data_files(outcomes[0])), *marks)
             return Planned(start.change("overwrite", all_edits, ReadSet(whole=True)), *removed, recount=live)
 
         return WritePlan((rows,), finish, dry=Planned(None, *removed))
@@ -96,7 +98,7 @@ class OverwriteWhere:
     def plan(self, start: Start) -> WritePlan:
         bound = bind_predicate(self.where, start.snapshot.schema, start.zone)
         added = evolution(start.snapshot.schema, self.source.schema) if self.merge_schema else ()
-        context = start.context(added, changes=True)
+        context = numbered(start.context(added, changes=True), self.source)
         rule = Rule("the overwrite condition", bound, "widen the condition, or filter the data")
         source = completed(start.engine, self.source, context)
         rows = row_work(source, replace(context, rules=(*context.rules, rule)))
@@ -111,7 +113,7 @@ class OverwriteWhere:
             files, changes = data_files(outcomes[0]), change_files(outcomes[0])
             edits: tuple[Edit, ...] = (*added, *taken.edits())
             if files.num_rows:
-                edits = (*edits, AddFiles(files))
+                edits = (*edits, AddFiles(files), *advanced(context, outcomes[:1]))
             if changes.num_rows:
                 edits = (*edits, AddChangeFiles(changes))
             if not edits and start.options.txn is None:

@@ -28,7 +28,6 @@ from boathouse.table.change import (
     Operation,
     ReadSet,
     RemoveFiles,
-    SchemaEdit,
     SetDeletes,
 )
 from boathouse.table.engine import Rel, Sql
@@ -87,13 +86,14 @@ class RowChanges:
         outcomes: Sequence[pa.Table],
         bound: Expr | None,
         parameters: Mapping[str, str],
-        schema: Sequence[SchemaEdit] = (),
+        further: Sequence[Edit] = (),
     ) -> Planned:
-        """The change, with the edits of the schema that its rows need; nothing to commit if there are no edits.
+        """The change, with the edits of the schema that its rows need, and of marks; nothing to commit if there are no
+        edits.
 
         `bound` is what every changed row satisfies, None if only the engine knows.
         """
-        edits = (*schema, *self.edits(outcomes))
+        edits = (*further, *self.edits(outcomes))
         if not edits:
             return Planned(None)
         reads = ReadSet(predicates=(TRUE if bound is None else bound,), units=self.paths(outcomes))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from boathouse.expr.tree import TRUE
 from boathouse.ops.assign import assigned, cast
 from boathouse.ops.computed import generated, recomputed
+from boathouse.ops.identity import check_kept
 from boathouse.ops.predicate import bound_or_none
 from boathouse.ops.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import UPDATE
@@ -37,7 +38,9 @@ class Update:
         where = self.where if bound is None else None
         context = start.context(changes=True)
         left = {name: cast("NULL", snapshot.schema.field(name).type) for name in generated(context)}
-        values = left | assigned(self.values, snapshot.schema)
+        given = assigned(self.values, snapshot.schema)
+        check_kept(context, given)
+        values = left | given
         rel = engine.project(engine.scan(plan), marked(snapshot.schema, UPDATE, context, values), where)
         rel = recomputed(engine, rel, snapshot.schema, context)
         changes = RowChanges(start, plan, rel, context)

@@ -100,7 +100,8 @@ class Done:
 
 def _layout(context: WriteContext) -> tuple[object, ...]:
     """The properties of a context that decide whether files written under it are valid under another."""
-    return (context.format, context.schema, context.spec, context.directory, context.rules)
+    place = (context.format, context.schema, context.spec, context.directory, context.materialized)
+    return (*place, context.rules, context.identities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,10 @@ def new_change(
 
 def row_work(source: Source, context: WriteContext, fixed: bool = True) -> RowWork:
     """Work for these rows. Raises SchemaMismatchError if they cannot fit the table."""
-    conform(to_arrow(source.schema).empty_table(), context.schema, context.directory)
+    empty = to_arrow(source.schema).empty_table()
+    for column in context.identities:
+        empty = empty.append_column(column.name, pa.array([], pa.int64()))
+    conform(empty, context.schema, context.directory)
     return RowWork(source, context, spread_of(context), fixed)
 
 

@@ -12,7 +12,7 @@ from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.table.location import Location, Version
 from boathouse.table.version import TableVersion
-from boathouse.types import DataType, PartitionField, Schema
+from boathouse.types import DataType, Identity, PartitionField, Schema
 
 Isolation = Literal["serializable", "snapshot"]
 """`serializable`: a concurrent commit that adds rows which the change would have read is a conflict; `snapshot`: only
@@ -32,6 +32,7 @@ Operation = Literal[
     "set-properties",
     "add-constraint",
     "drop-constraint",
+    "drop-feature",
     "restore",
     "vacuum-start",
     "vacuum-end",
@@ -43,7 +44,8 @@ to files that no version needs, and what did: they have no edits."""
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """The first commit of a table. Field ids, if any, are assigned in `prepare`.
+    """The first commit of a table. Field ids, if any, are assigned in `prepare`. `identities` declare columns of
+    `schema`.
 
     `adopts`: its files are there already, and have the columns' own names. `generated` is the expression of each
     generated column; it and `comment` are Delta's.
@@ -53,9 +55,19 @@ class CreateTable:
     partition_by: tuple[PartitionField, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     profile: str | None = None
+    identities: Mapping[str, Identity] = field(default_factory=dict)
     adopts: bool = False
     comment: str | None = None
     generated: Mapping[str, str] = field(default_factory=dict)
+
+    def require_no_identities(self, format: str, where: str) -> None:
+        """Raises UnsupportedFeatureError if identity columns are declared."""
+        for name in self.identities:
+            raise UnsupportedFeatureError(
+                f"{format} tables have no identity columns: `{name}` would have to be filled by whoever writes",
+                where=where,
+                advice="leave identity out, or create a Delta table",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +257,14 @@ class SetProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class AdvanceIdentity:
+    """The identity column `name` has given values up to `mark`, beginning with the planned snapshot's next one."""
+
+    name: str
+    mark: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetConstraint:
     """Every row must satisfy the condition, Spark SQL text; None drops the constraint."""
 
@@ -302,6 +322,7 @@ Edit = (
     | SetTransaction
     | SetName
     | SetProperties
+    | AdvanceIdentity
     | SetConstraint
     | SetFeature
     | RestoreTo

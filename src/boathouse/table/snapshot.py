@@ -38,6 +38,16 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureDrop:
+    """What must be undone before a feature of the format can be dropped: `properties` that turn it off, and, if
+    `purge`, files of which rows are marked as deleted. `separate`: in a commit before."""
+
+    properties: Mapping[str, str | None]
+    purge: bool
+    separate: bool
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """One commit, newest first in a history.
 
@@ -201,6 +211,13 @@ class Snapshot(Target, TableVersion, Protocol):
         """A table at `context` that is not created yet, and the edit that makes it a shallow clone of this version.
 
         Raises UnsupportedFeatureError if that is not offered for this format, or for this table.
+        """
+
+    def feature_drop(self, name: str) -> FeatureDrop:
+        """What must be undone before the feature can be dropped by `SetFeature`.
+
+        Raises InvalidArgumentError if the table lacks it, UnsupportedFeatureError if it is used, never goes, or if that
+        is not offered for this format.
         """
 
     def retention(self) -> Retention:

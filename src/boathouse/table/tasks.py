@@ -15,6 +15,7 @@ from boathouse.expr.tree import Expr
 from boathouse.parquet.matching import Matching
 from boathouse.table.metadata_columns import METADATA_COLUMNS
 from boathouse.types import DataType, PartitionSpec, Schema
+from boathouse.types.identity import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
@@ -132,6 +133,24 @@ class ComputedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class IdentityColumn:
+    """A bigint column whose values the table gives: `next`, `next + step`, ..., which may be beyond bigint.
+
+    `explicit`: rows may bring a value of their own.
+    """
+
+    name: str
+    next: int
+    step: int
+    explicit: bool
+
+    def value(self, ordinal: int) -> int | None:
+        """The value that many steps after the next one; None beyond bigint."""
+        found = self.next + self.step * ordinal
+        return found if INT64_MIN <= found <= INT64_MAX else None
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A bound predicate that every new row must satisfy, and its name for messages."""
 
@@ -147,8 +166,10 @@ class WriteContext:
     `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
     `directory` is the URI below which the format names its files. `conditions` are the table's constraints; `rules`
     are these and the operation's own, bound, and are checked by the sink. `computed` are the columns that operations
-    fill before the sink. `options` are the format's own, plain picklable values. `changes` is how files of changed rows
-    are written, if the table wants them: its schema has `_change_type` as the last column.
+    fill before the sink, `identities` those that the sink fills in inserted rows without a value.
+    `materialized`: files have the partition columns too, in a format that otherwise leaves them out. `options` are the
+    format's own, plain picklable values. `changes` is how files of changed rows are written, if the table wants them:
+    its schema has `_change_type` as the last column.
     """
 
     format: str
@@ -163,6 +184,8 @@ class WriteContext:
     conditions: tuple[RowCondition, ...] = ()
     rules: tuple[Rule, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
+    identities: tuple[IdentityColumn, ...] = ()
+    materialized: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: WriteContext | None = None
 

@@ -39,6 +39,7 @@ from boathouse.types.data_types import (
     UUIDType,
     VariantType,
 )
+from boathouse.types.identity import Identity
 from boathouse.types.partitioning import PartitionField, Partitioning, PartitionSpec, Transform
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "FixedSizeListType",
     "FixedType",
     "FloatType",
+    "Identity",
     "IntegerType",
     "ListType",
     "MapType",

@@ -258,6 +258,9 @@ class ToySnapshot:
     def cloning(self, context: TableContext) -> NoReturn:
         raise not_offered("clone", self)
 
+    def feature_drop(self, name: str) -> NoReturn:
+        raise not_offered("drop_feature", self)
+
     def retention(self) -> ToyRetention:
         return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
 

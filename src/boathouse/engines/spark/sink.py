@@ -11,7 +11,7 @@ from boathouse.bits.names import Names
 from boathouse.engines.spark.artifacts import ship
 from boathouse.engines.spark.errors import typed_errors
 from boathouse.engines.spark.read_schema import quoted
-from boathouse.engines.spark.session import settings
+from boathouse.engines.spark.session import cores, settings
 from boathouse.engines.spark.task_frames import in_order
 from boathouse.engines.spark.worker import RESULT_DDL, SinkRows
 from boathouse.ops.outcomes import settle
@@ -20,7 +20,10 @@ from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionField, StringType
 
 BATCH_ROWS = 1 << 16
-_COLUMN, _KEY = "__column", "__key"
+LANES = 4
+"""Tasks per core, at most, of a write with identity columns: the values of each task are as far apart as there may be
+tasks, a number that Spark tells to none of them."""
+_COLUMN, _KEY, _LANE = "__column", "__key", "__lane"
 
 
 def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
@@ -34,8 +37,12 @@ def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
     names = tuple(frame.columns)
     rows = spread_rows(frame, context, spread)
     schema = registry.tasks(context.format).outcomes_schema(context)
+    lanes = 0
+    if context.identities:
+        lanes = cores(spark) * LANES
+        rows = rows.coalesce(lanes).withColumn(_LANE, F.spark_partition_id())
     with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}), typed_errors():
-        results = rows.mapInArrow(SinkRows(context, names), RESULT_DDL).toArrow()
+        results = rows.mapInArrow(SinkRows(context, names, lanes), RESULT_DDL).toArrow()
     return settle(in_order(results), schema, context)
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from boathouse.engines.spark.exchange import encode, from_spark_batch, to_spark_batch
+from boathouse.ops.tasks.numbering import Lane
 from boathouse.ops.tasks.sink import pickle_error, sink_batches
 from boathouse.registry import tasks
 from boathouse.table.metadata_columns import METADATA_COLUMNS
@@ -92,15 +94,29 @@ class MapBundles:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """Writes the rows of a Spark partition, whose columns have these names; OUTCOMES are returned as rows of RESULT."""
+    """Writes the rows of a Spark partition, whose columns have these names; OUTCOMES are returned as rows of RESULT.
+
+    With `lanes`, the number of the partition, which is below it, is one more column: it is the same when a task runs
+    again, so that identity columns get the same values.
+    """
 
     context: WriteContext
     names: tuple[str, ...]
+    lanes: int = 0
 
     def __call__(self, batches: Batches) -> Batches:
-        rows = (from_spark_batch(batch.rename_columns(list(self.names))) for batch in batches)
-        for part, outcomes in enumerate(sink_batches(rows, self.context)):
+        lane = Lane()
+        if self.lanes:
+            batches = (b for b in batches if b.num_rows)
+            if (first := next(batches, None)) is not None:
+                lane = Lane(first.column(len(self.names))[0].as_py(), self.lanes)
+                batches = chain([first], batches)
+        rows = (self._rows(batch) for batch in batches)
+        for part, outcomes in enumerate(sink_batches(rows, self.context, lane=lane)):
             yield result(0, part, data=encode(outcomes))
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return from_spark_batch(batch.select(range(len(self.names))).rename_columns(list(self.names)))
 
 
 def result(task: int, part: int, data: bytes | None = None, error: bytes | None = None) -> pa.RecordBatch:

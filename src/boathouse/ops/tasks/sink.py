@@ -18,6 +18,7 @@ from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.errors import ConstraintViolationError
 from boathouse.ops.tasks.change_files import AFTER_UPDATE, BEFORE_UPDATE, DELETED, INSERTED, ChangeFiles
+from boathouse.ops.tasks.numbering import Lane, Numbering
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.registry import tasks
 from boathouse.table.metadata_columns import POSITION, UNIT
@@ -87,9 +88,14 @@ class _Rules:
 
 
 def sink_batches(
-    batches: Iterable[pa.RecordBatch], context: WriteContext, gathered_bytes: int = GATHERED_BYTES, threads: int = 1
+    batches: Iterable[pa.RecordBatch],
+    context: WriteContext,
+    gathered_bytes: int = GATHERED_BYTES,
+    threads: int = 1,
+    lane: Lane = Lane(),
 ) -> Iterator[pa.RecordBatch]:
-    """Writes the rows and yields OUTCOMES. For `gathered_bytes` and `threads` see PartitionedWriter.
+    """Writes the rows and yields OUTCOMES. For `gathered_bytes` and `threads` see PartitionedWriter; `lane` has the
+    ordinals of rows with identity columns.
 
     A failure is returned as a row whose `error` is the pickled exception, after rows for the files that were already
     finished, so that the driver can remove them and raise.
@@ -97,14 +103,16 @@ def sink_batches(
     schema = tasks(context.format).outcomes_schema(context)
     writer = PartitionedWriter(context, gathered_bytes, threads)
     deleted, rules, changes = DeletedRows(), _Rules(context), ChangeFiles(context)
+    numbering = Numbering(context.identities, lane)
     counts = dict.fromkeys(_COUNTED.values(), 0)
     try:
-        for batch in batches:
+        for given in batches:
+            batch = numbering.fill(given, _inserted(given)) if context.identities else given
             _route(batch, context, writer, deleted, rules, counts)
             if changes.wanted:
                 _note(batch, context, changes)
         rules.check()
-        metrics = _rows([{"kind": "metrics", **counts}], schema)
+        metrics = _rows([{"kind": "metrics", **counts, "numbered": numbering.used}], schema)
         outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), *changes.finish(schema), metrics]
     except Exception as error:
         writer.abort()
@@ -146,6 +154,11 @@ def _route(
     # Copies of existing rows were checked when they were new.
     if rules.hold(rows.filter(pc.not_equal(kept.column(ACTION), COPY)) if context.rules else rows):
         writer.write(rows)
+
+
+def _inserted(batch: pa.RecordBatch) -> pa.Array | None:
+    """Which rows are inserted; None without ACTION, where all are."""
+    return pc.equal(batch.column(ACTION), INSERT) if ACTION in batch.schema.names else None
 
 
 def _new(batch: pa.RecordBatch) -> list[str]:

@@ -1,0 +1,58 @@
+"""Features of a format that a table no longer needs are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.ops.outcomes import data_files
+from boathouse.ops.tasks.copy import CopyTask, copy_rows
+from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
+from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles, SetFeature, SetProperties
+from boathouse.table.plan import compact, deletes_of
+from boathouse.table.snapshot import FeatureDrop
+from boathouse.table.tasks import ScanTask
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureDropped:
+    """The table no longer has the feature `name`, which is turned off, and its traces removed, if need be in a commit
+    before. Raises InvalidArgumentError, and UnsupportedFeatureError for a feature that is used or never goes."""
+
+    name: str
+    operation: ClassVar[Operation] = "drop-feature"
+
+    def plan(self, start: Start) -> WritePlan:
+        left = start.snapshot.feature_drop(self.name)
+        off: tuple[Edit, ...] = (SetProperties(left.properties),) if left.properties else ()
+        if left.purge or (left.separate and off):
+            return self._undone(start, left, off)
+        change = start.change(self.operation, (*off, SetFeature(self.name, False)), parameters={"name": self.name})
+        return WritePlan((), lambda _: Planned(change))
+
+    def _undone(self, start: Start, left: FeatureDrop, off: tuple[Edit, ...]) -> WritePlan:
+        """Turns the feature off, and rewrites the files of which rows are marked as deleted; the rest follows."""
+        context = start.context()
+        scan = start.snapshot.plan(None, None, (), start.engine.map)
+        marked = pc.greater(pc.fill_null(pc.list_value_length(scan.units.column("deletes")), 0), 0)
+        units = scan.units.filter(marked) if left.purge else scan.units.slice(0, 0)
+        tasks = []
+        for i in range(units.num_rows):
+            unit = compact(units.slice(i, 1))
+            tasks.append(CopyTask(ScanTask(scan.read, unit, deletes_of(unit, scan.deletes)), (None,), context))
+        work = TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], context)
+
+        def finish(outcomes: Sequence[pa.Table]) -> Planned:
+            added = data_files(outcomes[0])
+            files: list[Edit] = [RemoveFiles(units)] if units.num_rows else []
+            files += [AddFiles(added)] if added.num_rows else []
+            reads = ReadSet(units=frozenset(units.column("path").to_pylist()))
+            parameters = {"name": self.name}
+            change = start.change(self.operation, (*off, *files), reads, parameters, data_change=False)
+            return Planned(change, units.num_rows, then=self)
+
+        return WritePlan((work,), finish, dry=Planned(None, files_removed=units.num_rows))
