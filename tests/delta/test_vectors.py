@@ -311,8 +311,8 @@ def test_properties_that_ask_for_features_are_refused(tmp_path):
         with pytest.raises(UnsupportedFeatureError, match=key):
             bh.create(path, pa.schema([("x", pa.int64())]), properties={key: value})
     bh.create(path, pa.schema([("x", pa.int64())]), properties={"delta.enableDeletionVectors": "false", "own": "1"})
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableIcebergCompatV2"):
-        bh.open(path).set_properties({"delta.enableIcebergCompatV2": "true"})
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableRowTracking"):
+        bh.open(path).set_properties({"delta.enableRowTracking": "true"})
     assert bh.open(path).version == 0
 
 
