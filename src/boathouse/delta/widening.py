@@ -13,6 +13,7 @@ from boathouse.delta.schema_edits import nearest
 from boathouse.delta.type_changes import CHANGES, FEATURE, PREVIEW, records, widens
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.table.change import SetType
+from boathouse.types import DataType
 from boathouse.types.data_types import FLOAT
 
 ENABLED: Final = "delta.enableTypeWidening"
@@ -36,27 +37,7 @@ def widened(
         raise InvalidArgumentError(
             f"`{name}` is of the type {old['type']}, which is not changed as a whole", where=where
         )
-    have = parse_type(old, where)
-    if not widens(have, edit.type):
-        raise UnsupportedFeatureError(
-            f"column `{name}` is {have}, which Delta does not widen to {edit.type}",
-            where=where,
-            advice="cast the data to the table's type, or write it into a new table",
-        )
-    if not (records(protocol) and metadata.flag(ENABLED)):
-        raise UnsupportedFeatureError(
-            f"column `{name}` cannot become {edit.type}: type widening is not enabled",
-            where=where,
-            advice=f"cast the data to the table's type, or set the property {ENABLED} to true: readers then need "
-            f"the feature {FEATURE}",
-        )
-    if have == FLOAT and name.lower() in {n.lower() for n in raw["partitionColumns"]}:
-        raise UnsupportedFeatureError(
-            f"the table is partitioned by `{name}`, whose values are stored as text: the text of a float is another "
-            f"number as a {edit.type}",
-            where=where,
-            advice="write the rows into a new table",
-        )
+    _check_allowed(protocol, metadata, edit, parse_type(old, where))
     if any(key.startswith(_IDENTITY) for key in holder.get("metadata") or {}):
         raise UnsupportedFeatureError(
             f"column `{name}` is an identity column, which stays a bigint", where=where, advice="leave its type"
@@ -70,6 +51,32 @@ def widened(
     holder["metadata"] = dict(holder.get("metadata") or {})
     holder["metadata"][CHANGES] = [*(holder["metadata"].get(CHANGES) or ()), change]
     return {**raw, "schemaString": json.dumps(document, ensure_ascii=False)}
+
+
+def _check_allowed(protocol: Protocol, metadata: Metadata, edit: SetType, have: DataType) -> None:
+    """Raises UnsupportedFeatureError unless the column of the type `have` may get the wider one."""
+    name, where = ".".join(edit.path), metadata.where
+    if not widens(have, edit.type):
+        raise UnsupportedFeatureError(
+            f"column `{name}` is {have}, which Delta does not widen to {edit.type}",
+            where=where,
+            advice="cast the data to the table's type, or write it into a new table",
+        )
+    if not (records(protocol) and metadata.flag(ENABLED)):
+        raise UnsupportedFeatureError(
+            f"column `{name}` cannot become {edit.type}: type widening is not enabled",
+            where=where,
+            advice=f"cast the data to the table's type, or set the property {ENABLED} to true: readers then need "
+            f"the feature {FEATURE}",
+        )
+    partition = {(n.lower(),) for n in metadata.partition_columns}
+    if have == FLOAT and tuple(n.lower() for n in edit.path) in partition:
+        raise UnsupportedFeatureError(
+            f"the table is partitioned by `{name}`, whose values are stored as text: the text of a float is another "
+            f"number as a {edit.type}",
+            where=where,
+            advice="write the rows into a new table",
+        )
 
 
 def _inner(holder: Mapping[str, Any], below: Sequence[str]) -> Any:
