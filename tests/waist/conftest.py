@@ -16,7 +16,7 @@ PROPERTIES = {
 }
 """What the tables of these names are created with, beside the format."""
 
-LONG_ON_SPARK = ("test_update.py", "test_merge.py", "test_compact.py", "test_changes.py")
+LONG_ON_SPARK = ("test_update.py", "test_merge.py", "test_compact.py", "test_changes.py", "test_zorder.py")
 
 
 def pytest_collection_modifyitems(items):

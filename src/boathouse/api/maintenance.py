@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from boathouse.api.arguments import flag, located
+from boathouse.api.arguments import flag, located, names
 from boathouse.api.conditions import Condition, condition
 from boathouse.api.detection import locate
 from boathouse.api.engines import LOCAL, engine_for, zone_of
@@ -23,6 +23,7 @@ from boathouse.ops.restore import Restore
 from boathouse.ops.result import VacuumResult, WriteResult
 from boathouse.ops.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.write import Write
+from boathouse.ops.zorder import ClusterRows
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.engine import Engine
@@ -46,6 +47,7 @@ class Maintenance:
         self,
         where: Condition | None = None,
         *,
+        zorder_by: Sequence[str] | None = None,
         target_file_bytes: int | None = None,
         commit_bytes: int | None = None,
         message: str | None = None,
@@ -54,16 +56,24 @@ class Maintenance:
     ) -> WriteResult:
         """Rewrites small files of a partition as larger ones, without their deleted rows; no row changes.
 
-        `where` names partition columns only. More than `commit_bytes` of files are rewritten in several commits, which
+        With `zorder_by` all files are rewritten, in one commit, so that each has a narrow range of these columns, also
+        nested ones (`a.b`), and readers skip more of them. A table that names columns to be clustered by (Delta's
+        liquid clustering) is always rewritten so, once it has a file that is not. `where` names partition columns only.
+        More than `commit_bytes` of files are rewritten in several commits, which
         `WriteResult.versions` lists. Raises InvalidArgumentError for another column, CommitConflictError,
         CommitUnknownError, ReadOnlyError.
         """
         options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
         if commit_bytes is not None and (isinstance(commit_bytes, bool) or not isinstance(commit_bytes, int)):
             raise InvalidArgumentError(f"commit_bytes={commit_bytes!r} is not a number", advice="pass 100 << 30")
+        columns = () if zorder_by is None else tuple(names("zorder_by", zorder_by))
+        if zorder_by is not None and (not columns or commit_bytes is not None):
+            raise InvalidArgumentError("zorder_by needs a column, and is one commit", advice="leave commit_bytes out")
         self._handle.check_open()
         parsed = None if where is None else condition(where)
-        write = Compact(parsed) if commit_bytes is None else Compact(parsed, commit_bytes)
+        write: Write = Compact(parsed) if commit_bytes is None else Compact(parsed, commit_bytes)
+        if columns or self._handle.snapshot.clustering() is not None:
+            write = ClusterRows(columns, parsed)
         return self._run(engine_for(None, self._spark), write, options, where is not None)
 
     @located

@@ -1,4 +1,4 @@
-"""Commands that change a table: convert, vacuum, restore."""
+"""Commands that change a table: convert, optimize, vacuum, restore."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ PartitionBy = Annotated[
     str | None,
     typer.Option("--partition-by", metavar="COLUMNS", help="What the folders are named by: 'year int, month int'."),
 ]
+Where = Annotated[str | None, typer.Option("--where", metavar="CONDITION", help="On partition columns only.")]
+ZOrderBy = Annotated[
+    str | None, typer.Option("--zorder-by", metavar="COLUMNS", help="Columns that files get narrow ranges of: a,b.")
+]
 Lite = Annotated[bool, typer.Option("--lite", help="Remove what the log records; list no folder.")]
 Short = Annotated[
     bool, typer.Option("--allow-short-retention", help="Accept a retention below the table's: nobody reads or writes.")
@@ -28,6 +32,7 @@ Short = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command()(convert)
+    app.command()(optimize)
     app.command()(vacuum)
     app.command()(restore)
 
@@ -41,6 +46,19 @@ def convert(
             path, partition_by=partition_by, storage_options=storage_options(option), dry_run=dry_run
         )
     shown = ("version", "commit", "files_added", "rows_added", "bytes_added", "dry_run")
+    show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)
+
+
+def optimize(
+    path: Path, where: Where = None, zorder_by: ZOrderBy = None, dry_run: DryRun = False, format: Format = None,
+    option: Option = None, json: Json = False,
+) -> None:  # fmt: skip
+    """Rewrites small files as larger ones, or all files in Z-order of some columns; no row changes."""
+    table = boathouse.open(path, format, storage_options=storage_options(option))
+    columns = None if zorder_by is None else [name.strip() for name in zorder_by.split(",")]
+    with spinner("optimizing"):
+        result = table.optimize(where, zorder_by=columns, dry_run=dry_run)
+    shown = ("version", "commit", "versions", "files_added", "files_removed", "rows_copied", "bytes_added", "dry_run")
     show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)
 
 

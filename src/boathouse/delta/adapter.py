@@ -12,7 +12,7 @@ from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, FeatureDrop, HistoryEntry, MapFunction, Target
+from boathouse.table.snapshot import Capabilities, Clustering, FeatureDrop, HistoryEntry, MapFunction, Target
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
@@ -160,6 +160,11 @@ class DeltaTable(DeltaSnapshot):
         from boathouse.delta import log_compaction
 
         return log_compaction.compact_log(self, first, last)
+
+    def clustering(self) -> Clustering | None:
+        from boathouse.delta import domains
+
+        return domains.clustered(self)
 
     def cloning(self, context: TableContext) -> tuple[NewDelta, CloneTable]:
         from boathouse.delta import clone

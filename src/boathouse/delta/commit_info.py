@@ -113,7 +113,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
             return "DROP FEATURE", {"featureName": parameters["name"], "truncateHistory": False}
         case "replace":
             predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
-            return "OPTIMIZE", {"predicate": json.dumps(predicate), "zOrderBy": "[]", "auto": "false", **parameters}
+            ordered = {"zOrderBy": parameters.pop("zorder_by", "[]"), "clusterBy": parameters.pop("cluster_by", "[]")}
+            return "OPTIMIZE", {"predicate": json.dumps(predicate), **ordered, "auto": "false", **parameters}
         case "restore":
             version = parameters.get("version")
             return "RESTORE", {

@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.bits.text import json_value
 from boathouse.delta.features import supports
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, InvalidArgumentError
+from boathouse.table.snapshot import Clustering
 from boathouse.types import Field, StructType
 
 Action = dict[str, Any]
@@ -53,6 +56,16 @@ def clustering(snapshot: DeltaSnapshot) -> tuple[tuple[str, ...], ...]:
     stated = _member(snapshot, CLUSTERING, "clusteringColumns")
     wanted = {(c,) if isinstance(c, str) else tuple(c) for c in stated or () if isinstance(c, str | list)}
     return tuple(name for physical, name in _leaves(snapshot.schema.fields) if physical in wanted)
+
+
+def clustered(snapshot: DeltaSnapshot) -> Clustering | None:
+    """The clustering columns, and which implementation clustered a file; None without such columns."""
+    columns = clustering(snapshot)
+    return Clustering(columns, _providers) if columns else None
+
+
+def _providers(units: pa.Table) -> pa.ChunkedArray:
+    return pc.struct_field(units.column("native"), "clusteringProvider")
 
 
 def check_clustering(snapshot: DeltaSnapshot, path: tuple[str, ...]) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 NATIVE_FIELDS: Final = (
     "path", "partitionValues", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
-    "stats",
+    "clusteringProvider", "stats",
 )  # fmt: skip
 LISTED: Final = pa.schema([f for f in ADD if f.name in (*NATIVE_FIELDS, "size")])
 NATIVE: Final = pa.struct([ADD.field(n) for n in NATIVE_FIELDS])

@@ -40,7 +40,8 @@ def added_again(units: pa.Table, data_change: bool) -> Iterator[Action]:
             "dataChange": data_change,
         }
         stats = {} if native["stats"] is None else {"stats": native["stats"]}
-        yield first | stats | _stated(row)
+        by = native["clusteringProvider"]
+        yield first | stats | _stated(row) | ({} if by is None else {"clusteringProvider": by})
 
 
 def _stated(row: Mapping[str, Any]) -> Action:

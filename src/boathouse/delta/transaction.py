@@ -94,6 +94,7 @@ from boathouse.table.change import (
 )
 from boathouse.table.context import TableContext
 from boathouse.table.location import At
+from boathouse.table.snapshot import PROVIDER
 from boathouse.table.version import TableVersion
 from boathouse.types import Field, PartitionField, Schema
 
@@ -386,18 +387,22 @@ def _adds(change: Change) -> Iterator[Action]:
         yield from added_again(restored.added, change.data_change)
     for cloned in change.all(CloneTable):
         yield from clone_adds(cloned, change.data_change)
-    added = change.added
-    if added is None:
-        return
-    for row in added.select(["size", "native"]).to_pylist():
+    for edit in change.all(AddFiles):
+        yield from _new_files(edit, change.data_change)
+
+
+def _new_files(edit: AddFiles, data_change: bool) -> Iterator[Action]:
+    clustered = {"clusteringProvider": PROVIDER} if edit.clustered else {}
+    for row in edit.outcomes.select(["size", "native"]).to_pylist():
         native = row["native"]
         yield {
             "path": native["path"],
             "partitionValues": dict(native["partitionValues"] or ()),
             "size": row["size"],
             "modificationTime": native["modificationTime"],
-            "dataChange": change.data_change,
+            "dataChange": data_change,
             "stats": native["stats"],
+            **clustered,
         }
 
 

@@ -18,6 +18,7 @@ from boathouse.arrow.rows import subtract
 from boathouse.arrow.schema import from_arrow, to_arrow_field
 from boathouse.compute.evaluate import evaluate, mask
 from boathouse.engines.join import join
+from boathouse.engines.ordered import write_ordered
 from boathouse.engines.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.engines.sources import Batches, bind_all, from_data
 from boathouse.engines.summary import summarize
@@ -106,6 +107,8 @@ class LocalEngine:
         """Rows in memory for a table without partitions are split into contiguous ranges, one sink per thread: files
         keep the order of the rows and their narrow bounds."""
         schema = registry.tasks(context.format).outcomes_schema(context)
+        if spread.order is not None:
+            return write_ordered(rel, spread.order, context, self.map)
         whole = rel.whole
         sinks = 1 if whole is None or context.spec.fields else min(_WORKERS, whole.nbytes // SINK_BYTES)
         if whole is None or sinks < 2:

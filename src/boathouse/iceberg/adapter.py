@@ -148,6 +148,9 @@ class IcebergTable(IcebergSnapshot):
 
         raise not_offered("compact_log", self)
 
+    def clustering(self) -> None:
+        """No table of this format names such columns."""
+
     def cloning(self, context: TableContext) -> NoReturn:
         from boathouse.table.maintenance import not_offered
 

@@ -48,7 +48,7 @@ class Compact:
 
     def plan(self, start: Start) -> WritePlan:
         context = start.context()
-        scan = self._scan(start)
+        scan = chosen_units(start, self.where, self.own)
         groups = _groups(scan.units, context)
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
         tasks = [_task(scan, group, context) for group in chosen]
@@ -61,7 +61,7 @@ class Compact:
             added = data_files(outcomes[0])
             edits: list[Edit] = [RemoveFiles(units)]
             if added.num_rows:
-                edits.append(AddFiles(added, _sequence(units, [t.scan.deletes for t in tasks])))
+                edits.append(AddFiles(added, newest_sequence(units, [t.scan.deletes for t in tasks])))
             reads = ReadSet(units=frozenset(units.column("path").to_pylist()))
             parameters = {} if self.where is None else {"predicate": str(self.where)}
             change = start.change("replace", edits, reads, parameters, data_change=False)
@@ -72,22 +72,24 @@ class Compact:
         dry = Planned(None, files_removed=sum(map(len, groups)))
         return WritePlan((work,), finish, dry)
 
-    def _scan(self, start: Start) -> ScanPlan:
-        """The live rows of the units to choose from."""
-        snapshot = start.snapshot
-        where = None if self.where is None else bind_predicate(self.where, snapshot.schema, start.zone)
-        if where is not None:
-            _check_partition_columns(where, snapshot)
-        plan = snapshot.plan(None, where, (), start.engine.map, classify=where is not None)
-        units, certain = plan.units, plan.certain
-        if where is not None and certain is not None:
-            units = units.filter(certain)
-        if self.own:
-            units = units.filter(pc.invert(pc.is_in(units.column("path"), pa.array(sorted(self.own)))))
-        return plan.narrowed(units, replace(plan.read, where=None))
+
+def chosen_units(start: Start, where: Expr | None, own: frozenset[str] = frozenset()) -> ScanPlan:
+    """The live rows of the units all of whose rows satisfy `where`, which names partition columns, without the files
+    `own`. Raises InvalidArgumentError for another column."""
+    snapshot = start.snapshot
+    bound = None if where is None else bind_predicate(where, snapshot.schema, start.zone)
+    if bound is not None:
+        _check_partition_columns(bound, snapshot)
+    plan = snapshot.plan(None, bound, (), start.engine.map, classify=bound is not None)
+    units, certain = plan.units, plan.certain
+    if bound is not None and certain is not None:
+        units = units.filter(certain)
+    if own:
+        units = units.filter(pc.invert(pc.is_in(units.column("path"), pa.array(sorted(own)))))
+    return plan.narrowed(units, replace(plan.read, where=None))
 
 
-def _sequence(units: pa.Table, deletes: Sequence[pa.Table]) -> int | None:
+def newest_sequence(units: pa.Table, deletes: Sequence[pa.Table]) -> int | None:
     """The newest of the units and of the deletes that were applied to them, which must not be applied again: a key
     column that was dropped is not in the new files."""
     numbers = [table.column("sequence") for table in (units, *deletes)]
@@ -113,7 +115,7 @@ def _groups(units: pa.Table, context: WriteContext) -> list[list[int]]:
     """
     open_groups: dict[object, tuple[list[int], float]] = {}
     found: list[list[int]] = []
-    shares, purge = _shares(units, context), _worth_purging(units)
+    shares, purge = _shares(units, context), worth_purging(units)
     for i, key in enumerate(_partitions(units)):
         if shares[i] >= NEAR and not purge[i]:
             continue
@@ -149,7 +151,8 @@ def _shares(units: pa.Table, context: WriteContext) -> list[float]:
     return found
 
 
-def _worth_purging(units: pa.Table) -> list[bool]:
+def worth_purging(units: pa.Table) -> list[bool]:
+    """Which of the units have so many deleted rows that they are rewritten, whatever their size."""
     counts = zip(units.column("rows").to_pylist(), units.column("deleted").to_pylist(), strict=True)
     return [bool(rows and deleted and deleted / rows > WORTH_PURGING) for rows, deleted in counts]
 

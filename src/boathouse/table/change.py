@@ -84,11 +84,12 @@ class AddFiles:
     """New data files: OUTCOMES rows of kind data.
 
     `sequence` None is inherited from the commit. A compaction keeps the one that it read at: deletes that were
-    committed since must apply to its files.
+    committed since must apply to its files. `clustered`: by the columns that the table names.
     """
 
     outcomes: pa.Table
     sequence: int | None = None
+    clustered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.table.plan import ScanPlan
@@ -19,11 +21,30 @@ JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
 Agg = Literal["count", "count_all", "sum", "min", "max"]
 
 
+class RowOrder(Protocol):
+    """An order of rows by integer keys, picklable. `starts` are the first keys of all files but the first, `steps`, of
+    which they are some, those of the parts that are sorted one at a time; both ascending."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that decide the order."""
+
+    @property
+    def starts(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def steps(self) -> npt.NDArray[np.int64]: ...
+
+    def keys(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """The key of each row of these columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How rows are distributed before the sink: unchanged, or so that one partition's rows meet in one worker."""
+    """How rows are distributed before the sink: unchanged, so that one partition's rows meet in one worker, or sorted
+    by `order`, each worker with the keys of one file."""
 
-    by: Literal["none", "partition"] = "none"
+    by: Literal["none", "partition", "order"] = "none"
+    order: RowOrder | None = None
 
 
 class Engine(Protocol):

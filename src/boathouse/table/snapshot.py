@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
 import pyarrow as pa
 
@@ -35,6 +35,19 @@ class Capabilities:
     deletes: Literal["vectors", "copy-on-write"]
     partitions: bool
     transforms: bool = False
+
+
+PROVIDER: Final = "boathouse"
+"""Our name as what clusters files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """`columns`, paths through structs, are those by which a table wants its rows clustered. `provider` gives for FILES
+    rows the name of the implementation that clustered each file; null: none did."""
+
+    columns: tuple[tuple[str, ...], ...]
+    provider: Callable[[pa.Table], pa.ChunkedArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +219,9 @@ class Snapshot(Target, TableVersion, Protocol):
 
         Raises UnsupportedFeatureError if the format has none, InvalidArgumentError, VersionNotFoundError.
         """
+
+    def clustering(self) -> Clustering | None:
+        """How the table wants its rows to be clustered; None if it does not."""
 
     def cloning(self, context: TableContext) -> tuple[Target, CloneTable]:
         """A table at `context` that is not created yet, and the edit that makes it a shallow clone of this version.

@@ -255,6 +255,8 @@ class ToySnapshot:
     def compact_log(self, first: int | None, last: int | None) -> NoReturn:
         raise not_offered("compact_log", self)
 
+    def clustering(self) -> None: ...
+
     def cloning(self, context: TableContext) -> NoReturn:
         raise not_offered("clone", self)
 

@@ -10,6 +10,8 @@ from boathouse import registry
 from boathouse.bits.names import Names
 from boathouse.engines.spark.artifacts import ship
 from boathouse.engines.spark.errors import typed_errors
+from boathouse.engines.spark.ordered import COLUMN as _COLUMN
+from boathouse.engines.spark.ordered import ordered
 from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.session import cores, settings
 from boathouse.engines.spark.task_frames import in_order
@@ -23,7 +25,7 @@ BATCH_ROWS = 1 << 16
 LANES = 4
 """Tasks per core, at most, of a write with identity columns: the values of each task are as far apart as there may be
 tasks, a number that Spark tells to none of them."""
-_COLUMN, _KEY, _LANE = "__column", "__key", "__lane"
+_KEY, _LANE = "__key", "__lane"
 
 
 def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
@@ -35,7 +37,7 @@ def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
     spark = frame.sparkSession
     ship(spark)
     names = tuple(frame.columns)
-    rows = spread_rows(frame, context, spread)
+    rows = spread_rows(frame, context, spread) if spread.order is None else ordered(frame, spread.order)
     schema = registry.tasks(context.format).outcomes_schema(context)
     lanes = 0
     if context.identities:

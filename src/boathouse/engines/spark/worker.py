@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from boathouse.engines.spark.exchange import encode, from_spark_batch, to_spark_batch
 from boathouse.ops.tasks.numbering import Lane
 from boathouse.ops.tasks.sink import pickle_error, sink_batches
 from boathouse.registry import tasks
+from boathouse.table.engine import RowOrder
 from boathouse.table.metadata_columns import METADATA_COLUMNS
 from boathouse.table.tasks import ReadSpec, ScanTask, WriteContext
 from boathouse.types import DataType
@@ -117,6 +119,27 @@ class SinkRows:
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return from_spark_batch(batch.select(range(len(self.names))).rename_columns(list(self.names)))
+
+
+@dataclass(frozen=True)
+class AddKeys:
+    """Adds to rows, whose columns have these names, the worker that sorts each, and its key. `workers` are by the
+    number of the file."""
+
+    order: RowOrder
+    names: tuple[str, ...]
+    workers: tuple[int, ...]
+    added: tuple[str, str]
+
+    def __call__(self, batches: Batches) -> Batches:
+        at = [self.names.index(name) for name in self.order.names]
+        workers = np.array(self.workers, np.int32)
+        for batch in batches:
+            part = from_spark_batch(batch.select(at).rename_columns(list(self.order.names)))
+            keys = self.order.keys(part)
+            files = np.searchsorted(self.order.starts, keys, side="right")
+            arrays = [*batch.columns, pa.array(workers[files]), pa.array(keys)]
+            yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *self.added])
 
 
 def result(task: int, part: int, data: bytes | None = None, error: bytes | None = None) -> pa.RecordBatch:

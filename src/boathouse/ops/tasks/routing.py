@@ -65,6 +65,15 @@ def split(
             group += at == ends[group]
 
 
+def grouped(rows: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> tuple[list[PartitionKey], np.ndarray]:
+    """The partitions of the rows, and for each row the number of its own."""
+    if not spec.fields or not rows.num_rows:
+        return [()], np.zeros(rows.num_rows, np.int64)
+    encoded = [_encode([column]) for column in partition_arrays(rows, spec, schema)]
+    _, first, inverse = np.unique(_codes(encoded), return_index=True, return_inverse=True)
+    return [tuple(values[indices[at]] for indices, values in encoded) for at in first], inverse
+
+
 def _codes(encoded: Sequence[tuple[np.ndarray, list[object]]]) -> np.ndarray:
     """An integer for each row, equal for rows of one partition."""
     codes, bound = encoded[0][0], len(encoded[0][1])
