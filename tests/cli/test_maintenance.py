@@ -72,3 +72,13 @@ def test_convert(run, asjson, tmp_path):
     code, out = run("convert", tmp_path, "--partition-by", "day date")
     assert code == 0 and "version 0" in out
     assert bh.open(tmp_path).scan(where="day = date'2024-01-02'").to_arrow()["id"].to_pylist() == [1, 2]
+
+
+def test_optimize(run, asjson, table):
+    bh.open(table).append(pa.table({"id": [9, 1]}))
+    code, out = run("optimize", table, "--dry-run")
+    assert code == 0 and "2 files removed" in out
+    done = asjson("optimize", table, "--zorder-by", "id")
+    assert (done["files_removed"], done["files_added"], done["rows_copied"]) == (2, 1, 5)
+    assert sorted(bh.open(table).to_arrow()["id"].to_pylist()) == [1, 3, 4, 5, 9]
+    assert asjson("optimize", table)["version"] is None
