@@ -59,7 +59,8 @@ class ClusterRows:
         order = _order(start, scan, columns, context)
         names = [(f.name, quote(f.name)) for f in context.schema]
         rel = start.engine.project(start.engine.scan(scan), [*names, (ACTION, f"'{COPY}'")])
-        roomy = replace(context, target_bytes=context.target_bytes * _ROOM)
+        # Rows that are copied keep the values of identity columns.
+        roomy = replace(context, target_bytes=context.target_bytes * _ROOM, identities=())
         work = RowWork(Source(context.schema, rel), roomy, Spread("order", order), fixed=False)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
