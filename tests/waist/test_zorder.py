@@ -143,6 +143,7 @@ def test_deleted_rows_are_purged(name, properties_of, tmp_path, session, points)
     assert entry.operation == "OPTIMIZE" and json.loads(entry.parameters["zOrderBy"]) == ["x", names[1]]
 
 
+@pytest.mark.spec("D-307")
 def test_a_clustered_table_is_optimized_by_its_columns(tmp_path, session, points):
     t = made("delta", {}, tmp_path, session, points)
     log = Path(t.uri.removeprefix("file://")) / "_delta_log"
@@ -233,9 +234,7 @@ def test_a_concurrent_delete_is_not_undone(format_name, properties, tmp_path, lo
     ],
     ids=str,
 )
-def test_places_keep_the_order_of_every_type(type, values, local_only, format_name):
-    if format_name != "toy":
-        pytest.skip("no table")
+def test_places_keep_the_order_of_every_type(type, values):
     array = pa.array(values, to_arrow_type(type))
     found, nulls = order.sortable(array, type)
     ranks = order.Ranks.of(found, nulls, 8)
@@ -243,8 +242,6 @@ def test_places_keep_the_order_of_every_type(type, values, local_only, format_na
     assert places == sorted(places) and len(set(places)) == len(values) and places[0] == 0
 
 
-def test_bits_are_interleaved(local_only, format_name):
-    if format_name != "toy":
-        pytest.skip("no table")
+def test_bits_are_interleaved():
     x, y = np.array([0b101, 0b111]), np.array([0b010, 0b000])
     assert order.interleaved([x, y], 3).tolist() == [0b100110, 0b101010]
