@@ -360,6 +360,17 @@ def test_replacing_a_table_by_one_with_generated_columns_raises_its_protocol(spa
     assert rows(t) == [(4, 8)]
 
 
+def test_identity_columns(spark, tmp_path):
+    path = str(tmp_path / "i")
+    b = DeltaTable.create(spark).location(path).addColumn("name", "string")
+    t = b.addColumn("id", "bigint", generatedByDefaultAs=IdentityGenerator(start=10, step=5)).execute()
+    bh.open(path).append(pa.table({"name": ["a", "b"]}))
+    assert rows(t) == [("a", 10), ("b", 15)]
+    again = DeltaTable.replace(spark).location(path).addColumn("id", "bigint", generatedAlwaysAs=IdentityGenerator())
+    with pytest.raises(errors.UnsupportedFeatureError, match="identity columns"):
+        again.execute()
+
+
 def test_wrong_arguments_of_the_builder_are_refused_as_there(spark, tmp_path):
     b = DeltaTable.create(spark)
     for call in (
@@ -381,8 +392,10 @@ def test_wrong_arguments_of_the_builder_are_refused_as_there(spark, tmp_path):
             call()
     with pytest.raises(errors.InvalidArgumentError, match="location"):
         DeltaTable.create(spark).addColumn("a", "int").execute()
-    with pytest.raises(errors.UnsupportedFeatureError, match="identity column"):
-        b.addColumn("a", "bigint", generatedByDefaultAs=IdentityGenerator(step=2))
+    with pytest.raises(TypeError):
+        b.addColumn("a", "bigint", generatedByDefaultAs=1)
+    with pytest.raises(ValueError, match="step"):
+        b.addColumn("a", "bigint", generatedAlwaysAs=IdentityGenerator(step=0))
     with pytest.raises(errors.UnsupportedFeatureError, match="clusterBy"):
         b.clusterBy("a")
     with pytest.raises(errors.UnsupportedFeatureError, match="'no_such_table'"):
@@ -397,7 +410,7 @@ def test_what_is_not_offered_is_refused_by_name(spark, table):
         (lambda: table.clone("/elsewhere"), "deep clone"),
         (lambda: table.clone("/elsewhere", True, True), "replace"),
         (lambda: table.generate("symlink_format_manifest"), "generate"),
-        (lambda: table.dropFeatureSupport("deletionVectors"), "dropFeatureSupport"),
+        (lambda: table.dropFeatureSupport("deletionVectors", True), "truncateHistory"),
         (lambda: table.upgradeTableProtocol(3, 7), "upgradeTableProtocol"),
     ):
         with pytest.raises(errors.UnsupportedFeatureError, match=name):
@@ -413,6 +426,8 @@ def test_features_are_added(table, path):
     table.addFeatureSupport("deletionVectors")
     assert (table.detail().first()["minReaderVersion"], bh.open(path).version) == (3, 1)
     assert "deletionVectors" in table.detail().first()["tableFeatures"] and rows(table) == LETTERS
+    table.dropFeatureSupport("deletionVectors")
+    assert "deletionVectors" not in table.detail().first()["tableFeatures"] and rows(table) == LETTERS
 
 
 def test_shallow_clones(spark, table, tmp_path):

@@ -29,7 +29,7 @@ from boathouse.ops.run import run
 from boathouse.storage import Stores
 from boathouse.table.change import CreateTable
 from boathouse.types import DataType as OurType
-from boathouse.types import Field, Schema
+from boathouse.types import Field, Identity, Schema
 from boathouse.types.text import parse_type
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass
 class IdentityGenerator:
-    """The values of an identity column; tables with one are not written by this library."""
+    """The values of an identity column: `start`, `start + step`, ..."""
 
     start: int = 1
     step: int = 1
@@ -54,12 +54,16 @@ class _Described:
     partitions: list[str] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
     generated: dict[str, str] = field(default_factory=dict)
+    identities: dict[str, Identity] = field(default_factory=dict)
 
     def table(self) -> CreateTable:
         schema = Schema(tuple(self.columns))
         partitions = partition_fields(self.partitions, schema) if self.partitions else ()
         properties, generated = dict(self.properties), dict(self.generated)
-        return CreateTable(schema, partitions, properties, comment=self.comment, generated=generated)
+        identities = dict(self.identities)
+        return CreateTable(
+            schema, partitions, properties, identities=identities, comment=self.comment, generated=generated
+        )
 
 
 class DeltaTableBuilder(Generic[T]):
@@ -94,7 +98,8 @@ class DeltaTableBuilder(Generic[T]):
         generatedByDefaultAs: IdentityGenerator | None = None,
         comment: str | None = None,
     ) -> DeltaTableBuilder[T]:
-        """One column; `generatedAlwaysAs` is an expression over the others. Identity columns are refused by name."""
+        """One column; `generatedAlwaysAs` is an expression over the others, or an IdentityGenerator, as
+        `generatedByDefaultAs`, which lets rows bring values of their own."""
         name = _text(colName, "Column name")
         if not isinstance(dataType, str | DataType):
             raise ArgumentTypeError(f"Column data type must be str or DataType, found {dataType!r}")
@@ -102,10 +107,13 @@ class DeltaTableBuilder(Generic[T]):
             raise ArgumentTypeError(f"Column nullable must be bool, found {nullable!r}")
         if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
             raise InvalidArgumentError("generatedByDefaultAs cannot be set with generatedAlwaysAs")
-        if isinstance(generatedAlwaysAs, IdentityGenerator) or generatedByDefaultAs is not None:
-            raise not_offered(f"an identity column (`{name}`)", "fill the column with values of your own")
         metadata = {}
-        if generatedAlwaysAs is not None:
+        generator = generatedByDefaultAs if generatedAlwaysAs is None else generatedAlwaysAs
+        if isinstance(generator, IdentityGenerator):
+            self._asked.identities[name] = Identity(generator.start, generator.step, generatedAlwaysAs is None)
+        elif generatedByDefaultAs is not None:
+            raise ArgumentTypeError(f"generatedByDefaultAs must be IdentityGenerator, found {generatedByDefaultAs!r}")
+        elif generatedAlwaysAs is not None:
             parse(_text(generatedAlwaysAs, "Column generation expression"))
             self._asked.generated[name] = generatedAlwaysAs
         if comment is not None:
@@ -158,6 +166,8 @@ class DeltaTableBuilder(Generic[T]):
         handle = open_handle(path, "delta")
         if self._mode == "createIfNotExists":
             return handle
+        if self._asked.identities:
+            raise not_offered("replacing a table by one with identity columns", "create it at a new path")
         return Handle(run(handle, LOCAL, TableReplaced(self._asked.table()), WriteOptions())[0])
 
     def _place(self) -> tuple[str, tuple[str, ...]]:

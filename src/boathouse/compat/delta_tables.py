@@ -198,9 +198,10 @@ class DeltaTable:
             self._table.set_properties({f"delta.feature.{name}": "supported"})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Refused by name."""
-        of_type(featureName, str, "featureName")
-        raise not_offered(f"dropFeatureSupport({featureName!r})", "use the engine that added the feature")
+        """Takes a feature out of the table's protocol, see `Table.drop_feature`. History is never truncated."""
+        if truncateHistory is not None and of_type(truncateHistory, bool, "truncateHistory"):
+            raise not_offered("dropFeatureSupport with truncateHistory", "leave it out")
+        self._table.drop_feature(of_type(featureName, str, "featureName"))
 
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None

@@ -1,0 +1,54 @@
+"""SQL and delta.tables on Spark Connect, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.smoke]
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+import pyarrow as pa
+from pyspark.sql import functions as F
+import boathouse as bh
+from boathouse.compat.delta_tables import DeltaTable
+
+path = sys.argv[1]
+bh.write(pa.table({"key": ["a", "b", "c"], "value": [1, 2, 3]}), path)
+t = DeltaTable.forPath(spark, path)
+t.delete(F.col("key") == "a")
+source = spark.createDataFrame([("b", 9), ("z", 8)], "key string, value bigint").alias("s")
+merge = t.alias("t").merge(source, F.col("t.key") == F.col("s.key")).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+assert tuple(merge.execute().first()) == (2, 1, 0, 1)
+assert t.history(1).first()["operation"] == "MERGE" and t.detail().first()["format"] == "delta"
+q = f"delta.`{path}`"
+assert bh.sql(spark, f"SELECT count(*) AS n FROM {q} VERSION AS OF 0 x").first()["n"] == 3
+bh.sql(spark, f"UPDATE {q} SET value = 5 WHERE key IN (SELECT key FROM {q} WHERE value = 9)")
+news = "(SELECT 'q' AS key, 1 AS value)"
+bh.sql(spark, f"MERGE INTO {q} t USING {news} s ON t.key = s.key WHEN NOT MATCHED THEN INSERT *")
+bh.sql(spark, f"INSERT INTO {q} VALUES ('n', 3)")
+found = bh.sql(spark, f"SELECT * FROM {q}")
+assert sorted(map(tuple, found.collect())) == [("b", 5), ("c", 3), ("n", 3), ("q", 1), ("z", 8)]
+print("done")
+"""
+
+
+def test_statements_and_builders_on_connect(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "t")],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.split()[-1] == "done"
