@@ -114,8 +114,9 @@ class DeltaTableBuilder(Generic[T]):
         elif generatedByDefaultAs is not None:
             raise ArgumentTypeError(f"generatedByDefaultAs must be IdentityGenerator, found {generatedByDefaultAs!r}")
         elif generatedAlwaysAs is not None:
-            parse(_text(generatedAlwaysAs, "Column generation expression"))
-            self._asked.generated[name] = generatedAlwaysAs
+            made_by = _text(generatedAlwaysAs, "Column generation expression")
+            parse(made_by)
+            self._asked.generated[name] = made_by
         if comment is not None:
             metadata["comment"] = _text(comment, "Column comment")
         type = parse_type(dataType) if isinstance(dataType, str) else _type_of(dataType)
