@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import VariantVal
 
 from boathouse.variant import Variant
 
@@ -30,6 +31,8 @@ def plain(value: Any) -> Any:
         return value.astimezone(dt.UTC).replace(tzinfo=None)
     if isinstance(value, dict) and value.keys() == {"metadata", "value"}:
         return Variant(value["metadata"], value["value"]).to_json()
+    if isinstance(value, VariantVal):
+        return Variant(value.metadata, value.value).to_json()
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     return [plain(v) for v in value] if isinstance(value, list | tuple) else value
