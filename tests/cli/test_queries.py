@@ -111,7 +111,7 @@ def test_sql_is_described_without_running(asjson, run):
     assert found == {"statement": "SELECT", "changes": None, "reads": ["delta.`/a`", "s.t"]}
     for text, kind, code in (
         ("UPDATE t", ExpressionError, 2),
-        ("OPTIMIZE t ZORDER BY (a)", UnsupportedFeatureError, 4),
+        ("OPTIMIZE t FULL", UnsupportedFeatureError, 4),
     ):
         with pytest.raises(BoathouseError) as found:
             run("sql", text, "--dry-run")

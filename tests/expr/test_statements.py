@@ -70,8 +70,6 @@ def test_errors_say_where(sql, match):
 @pytest.mark.parametrize(
     ("sql", "match"),
     [
-        ("OPTIMIZE t ZORDER BY (a)", "ZORDER BY"),
-        ("OPTIMIZE t WHERE a = 1 ZORDER BY (a)", "ZORDER BY"),
         ("OPTIMIZE t FULL", "FULL"),
         ("INSERT INTO t PARTITION (a = 1) SELECT 1", "PARTITION"),
     ],
@@ -106,6 +104,7 @@ def test_other_statements():
     insert = parsed("INSERT INTO TABLE t (a, `b c`) VALUES (1, 2)")
     assert isinstance(insert, Insert) and insert.columns == ("a", "`b c`") and joined(insert.query) == "VALUES (1, 2)"
     assert parsed("INSERT INTO t (SELECT 1)").columns is None
+    assert parsed("OPTIMIZE t WHERE a = 1 ZORDER BY (b, `c d`)").zorder_by == ("b", "`c d`")
     assert joined(parsed("INSERT INTO t REPLACE WHERE a = 1 FROM x SELECT *").where) == "a = 1"
     assert parsed("vacuum delta.`/a b` lite retain 0.5 hours dry run") == Vacuum(
         TableName(("delta", "/a b"), tuple(tokenize("       delta.`/a b`"))), "lite", 0.5, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from boathouse.api.frames import history_frame, optimize_frame, paths_frame, restore_frame
@@ -16,10 +17,10 @@ def history(spark: Any, table: Table, limit: int | None) -> Any:
     return history_frame(spark, table.refresh().history(limit))
 
 
-def optimize(spark: Any, table: Table, where: str | None) -> Any:
+def optimize(spark: Any, table: Table, where: str | None, zorder_by: Sequence[str] | None = None) -> Any:
     """One row: the path, and figures."""
     before = table.refresh().detail()["files"]
-    result = table.optimize(where)
+    result = table.optimize(where, zorder_by=zorder_by)
     entries = table.history(len(result.versions)) if result.versions else []
     return optimize_frame(spark, table.uri, result, entries, before)
 

@@ -85,7 +85,7 @@ def _update(tables: Tables, s: Update) -> Any:
 
 def _optimize(tables: Tables, s: Optimize) -> Any:
     where = None if s.where is None else _own(tables, s.where, s.table, None)
-    return commands.optimize(tables.spark, tables.table(s.table), where)
+    return commands.optimize(tables.spark, tables.table(s.table), where, s.zorder_by)
 
 
 def _vacuum(tables: Tables, s: Vacuum) -> Any:

@@ -277,13 +277,14 @@ class DeltaOptimizeBuilder:
 
     def executeCompaction(self) -> DataFrame:
         """Rewrites small files as larger ones; one row: the path, and figures."""
-        where = " AND ".join(f"({text})" for text in self._filters) or None
-        return commands.optimize(self._spark, self._table, where)
+        return commands.optimize(self._spark, self._table, self._where())
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Refused by name."""
-        columns = column_names(cols, "Z-order")
-        raise not_offered(f"executeZOrderBy{columns!r}", "use executeCompaction()")
+        """Rewrites all files so that each has a narrow range of these columns; one row as of `executeCompaction`."""
+        return commands.optimize(self._spark, self._table, self._where(), column_names(cols, "Z-order"))
+
+    def _where(self) -> str | None:
+        return " AND ".join(f"({text})" for text in self._filters) or None
 
 
 def _opened(spark: SparkSession, path: str, options: dict[str, str] | None = None) -> Table:

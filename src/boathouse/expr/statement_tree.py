@@ -79,6 +79,7 @@ class Insert:
 class Optimize:
     table: TableName
     where: Tokens | None
+    zorder_by: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,9 +270,11 @@ class _Parser:
         if self.sees("FULL"):
             raise self.refuse("OPTIMIZE ... FULL", "leave out FULL")
         where = self.until("a condition", "ZORDER") if self.take("WHERE") else None
-        if self.sees("ZORDER"):
-            raise self.refuse("ZORDER BY", "leave it out")
-        return Optimize(table, where)
+        columns = None
+        if self.take("ZORDER"):
+            self.need("BY")
+            columns = tuple(joined(c) for c in self.listed("a column"))
+        return Optimize(table, where, columns)
 
     def vacuum(self, table: TableName) -> Vacuum:
         mode, hours, dry_run = "full", None, False
