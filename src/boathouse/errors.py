@@ -27,6 +27,7 @@ BoathouseError
 ├── ReadOnlyError (PermissionError)            writes are switched off
 ├── ForeignPathError (PermissionError)         metadata names a file in a store of another kind than the table's
 ├── MixedWritersError (RuntimeError)           another library writes here without our guarantees
+├── StreamError (RuntimeError)                 a stream that cannot go on: rows it gave were changed, or the schema was
 ├── MissingRequirementError (RuntimeError)     the machine lacks Java, PySpark, or a network
 ├── CommitConflictError (RuntimeError)         a concurrent commit won and ours cannot be rebased onto it
 └── CommitUnknownError (RuntimeError)          the commit may or may not have succeeded: find_write tells
@@ -233,6 +234,11 @@ class ForeignPathError(BoathouseError, PermissionError):
 class MixedWritersError(BoathouseError, RuntimeError):
     code = "MIXED_WRITERS"
     general = "write with one library only"
+
+
+class StreamError(BoathouseError, RuntimeError):
+    code = "STREAM"
+    general = "start the query with a checkpoint of its own"
 
 
 class MissingRequirementError(BoathouseError, RuntimeError):

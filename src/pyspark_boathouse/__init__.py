@@ -1,26 +1,41 @@
-"""`spark.read.format("boathouse")` and `df.write.format("boathouse")`: found by PySpark without registration.
+"""`spark.read.format("boathouse")`, `spark.readStream`, `df.write` and `df.writeStream`: found by PySpark without
+registration.
 
 Reads through Spark's Python Data Source: the columns of `.schema(...)`, by default all; `t.to_spark()` of the library
 reads natively and is faster. Options of a read: `versionAsOf`, `timestampAsOf`, `branch`, `tag`, `tableFormat`,
 `pushFilters`, `timeZone`; of a write: `tableFormat`, `partitionBy` (comma-separated names), `mergeSchema`,
-`overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`, `userMetadata`, `timeZone`. Spark does not pass its
-session's time zone to a Python source: `timeZone` does, for a `timestampAsOf` without an offset (else UTC) and for a
-`replaceWhere` that depends on it (else refused). Options called `storage.<name>` are passed to the store. The mode must
-be append or overwrite: Spark refuses others for every Python source. The Python of Spark's workers plans the read and
-commits the write, so boathouse must be installed there, while the library's own API needs it only in the user's Python.
+`overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`, `userMetadata`, `timeZone`; those of streams are in
+docs/streams.md. Spark does not pass its session's time zone to a Python source: `timeZone` does, for a `timestampAsOf`
+without an offset (else UTC) and for a `replaceWhere` that depends on it (else refused). Options called `storage.<name>`
+are passed to the store. The mode must be append or overwrite: Spark refuses others for every Python source. The Python
+of Spark's workers plans the read and commits the write, so boathouse must be installed there, while the library's own
+API needs it only in the user's Python.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
+from pyspark.sql import datasource
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+)
 from pyspark.sql.types import StructType
 
 from boathouse.engines.spark.schema import to_spark
 from boathouse.errors import UnsupportedFeatureError
+from boathouse.table.metadata_columns import CHANGES, METADATA_COLUMNS
+from boathouse.types import Field
 from pyspark_boathouse.options import ReadOptions, WriteTarget
 from pyspark_boathouse.reader import TableReader
+from pyspark_boathouse.stream_options import StreamOptions, is_stream, stream_target
+from pyspark_boathouse.stream_reader import StreamReader
+from pyspark_boathouse.stream_writer import RowStreamWriter
 from pyspark_boathouse.writer import TableWriter
 
 __all__ = ["DefaultSource"]
@@ -34,7 +49,12 @@ class DefaultSource(DataSource):
         return "boathouse"
 
     def schema(self) -> StructType:
-        """The table's columns at the requested version."""
+        """The table's columns at the requested version; a stream has those of the newest."""
+        if is_stream(self.options):
+            options = StreamOptions.of(self.options)
+            found = import_module("pyspark_boathouse.following").schema_of(options)
+            hidden = [METADATA_COLUMNS[n] for n in CHANGES] if options.changes else []
+            return to_spark([*found, *(Field(h.name, h.type, h.nullable) for h in hidden)])
         return to_spark(ReadOptions.of(self.options).open().schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -59,3 +79,27 @@ class DefaultSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer whose tasks write data files, and whose commit is a single commit of the table."""
         return TableWriter(WriteTarget.of(self.options, overwrite), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader of the columns of `schema` that follows the table."""
+        options = StreamOptions.of(self.options)
+        if find_spec("pyspark.sql.streaming.datasource") is not None:
+            limited = import_module("pyspark_boathouse.limited_stream")
+            reader: DataSourceStreamReader = limited.LimitedStreamReader(options, schema)
+            return reader
+        if options.limited:
+            raise UnsupportedFeatureError(
+                "this PySpark does not pass limits to Python sources, so maxFilesPerTrigger and maxBytesPerTrigger "
+                "cannot hold",
+                advice="leave them out, or use PySpark 4.2 or later",
+            )
+        return StreamReader(options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """A writer that makes one commit of each batch; `overwrite` is output mode complete."""
+        target = stream_target(self.options, overwrite)
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            return RowStreamWriter(target, schema)
+        arrow = import_module("pyspark_boathouse.arrow_stream_writer")
+        writer: DataSourceStreamWriter = arrow.ArrowStreamWriter(target, schema)
+        return writer

@@ -8,14 +8,17 @@ import pyarrow as pa
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at
+from boathouse.api.opening import open_handle
 from boathouse.api.write import WriteCall
 from boathouse.engines.local import LocalEngine
+from boathouse.errors import TableNotFoundError
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.outcomes import discard, settle
 from boathouse.ops.write import Done, Source
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
 from pyspark_boathouse.options import WriteTarget
+from pyspark_boathouse.stream_options import of_batch
 
 
 class HostEngine(LocalEngine):
@@ -50,3 +53,26 @@ def remove(context: WriteContext, batches: Sequence[pa.RecordBatch]) -> None:
     """Removes files that no commit will refer to."""
     if batches:
         discard(pa.Table.from_batches(batches), context)
+
+
+def commit_batch(
+    target: WriteTarget,
+    schema: Schema,
+    context: WriteContext,
+    query: str,
+    batch: int,
+    batches: Sequence[pa.RecordBatch],
+) -> None:
+    """Commits a batch of a streaming query, unless it was committed before. An append without rows commits nothing."""
+    empty = not any(b.num_rows for b in batches)
+    if empty and target.arguments["mode"] == "append" and _exists(target):
+        return
+    commit(of_batch(target, query, batch), schema, context, batches)
+
+
+def _exists(target: WriteTarget) -> bool:
+    try:
+        open_handle(target.path, target.arguments["format"], storage_options=target.arguments["storage_options"])
+    except TableNotFoundError:
+        return False
+    return True

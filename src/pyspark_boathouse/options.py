@@ -40,18 +40,18 @@ class ReadOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
         """Raises InvalidArgumentError for a missing path, an unknown option, and options that exclude each other."""
-        given, storage = _sorted_out(options, _READ)
+        given, storage = sorted_out(options, _READ)
         if "branch" in given and "tag" in given:
             raise InvalidArgumentError("the options branch and tag exclude each other", advice="give one of them")
         return cls(
-            _path(given),
+            path_of(given),
             given.get("tableformat"),
-            _whole(given, "versionasof"),
+            whole(given, "versionasof"),
             given.get("timestampasof"),
             given.get("branch", given.get("tag")),
-            _flag(given, "pushfilters"),
+            flag(given, "pushfilters"),
             given.get("timezone"),
-            _flag(given, "allowforeignpaths"),
+            flag(given, "allowforeignpaths"),
             storage,
         )
 
@@ -81,21 +81,21 @@ class WriteTarget:
     @classmethod
     def of(cls, options: Mapping[str, str], overwrite: bool) -> WriteTarget:
         """Raises InvalidArgumentError."""
-        given, storage = _sorted_out(options, _WRITE)
+        given, storage = sorted_out(options, _WRITE)
         where = given.get("replacewhere")
         if where is not None and not overwrite:
             raise InvalidArgumentError("replaceWhere needs mode overwrite", advice='add .mode("overwrite")')
-        path = _path(given)
+        path = path_of(given)
         arguments = {
             "format": given.get("tableformat"),
             "mode": "overwrite" if overwrite else "append",
             "partition_by": [n.strip() for n in given.get("partitionby", "").split(",") if n.strip()],
             "where": where,
-            "merge_schema": _flag(given, "mergeschema"),
-            "overwrite_schema": _flag(given, "overwriteschema"),
+            "merge_schema": flag(given, "mergeschema"),
+            "overwrite_schema": flag(given, "overwriteschema"),
             "storage_options": storage or None,
             "timezone": given.get("timezone"),
-            "allow_mixed_writers": _flag(given, "allowmixedwriters"),
+            "allow_mixed_writers": flag(given, "allowmixedwriters"),
         }
         return cls(path, arguments, {"message": given.get("usermetadata"), "txn": _txn(given)})
 
@@ -103,15 +103,17 @@ class WriteTarget:
 def _txn(given: Mapping[str, str]) -> tuple[str, int] | None:
     if "txnappid" not in given and "txnversion" not in given:
         return None
-    version = _whole(given, "txnversion")
+    version = whole(given, "txnversion")
     if version is None or "txnappid" not in given:
         raise InvalidArgumentError("the options txnAppId and txnVersion belong together", advice="give both")
     return given["txnappid"], version
 
 
-def _sorted_out(options: Mapping[str, str], known: frozenset[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The options by lower-case name, and separately those of the store."""
-    given = {str(k).lower(): str(v) for k, v in dict(options).items()}
+def sorted_out(
+    options: Mapping[str, str], known: frozenset[str], ignored: frozenset[str] = frozenset()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The options by lower-case name, and separately those of the store. Raises InvalidArgumentError."""
+    given = {str(k).lower(): str(v) for k, v in dict(options).items() if str(k).lower() not in ignored}
     storage = {k.removeprefix(_STORAGE): given.pop(k) for k in list(given) if k.startswith(_STORAGE)}
     unknown = sorted(set(given) - known)
     if unknown:
@@ -121,7 +123,8 @@ def _sorted_out(options: Mapping[str, str], known: frozenset[str]) -> tuple[dict
     return given, storage
 
 
-def _path(given: Mapping[str, str]) -> str:
+def path_of(given: Mapping[str, str]) -> str:
+    """The option path. Raises InvalidArgumentError."""
     path = given.get("path", "").strip()
     if not path:
         raise InvalidArgumentError(
@@ -131,7 +134,8 @@ def _path(given: Mapping[str, str]) -> str:
     return path
 
 
-def _whole(given: Mapping[str, str], name: str) -> int | None:
+def whole(given: Mapping[str, str], name: str) -> int | None:
+    """An option that is a whole number. Raises InvalidArgumentError."""
     text = given.get(name)
     if text is None:
         return None
@@ -141,7 +145,8 @@ def _whole(given: Mapping[str, str], name: str) -> int | None:
         raise InvalidArgumentError(f"the option {name} is {text!r}", advice="give a whole number") from None
 
 
-def _flag(given: Mapping[str, str], name: str) -> bool:
+def flag(given: Mapping[str, str], name: str) -> bool:
+    """An option that is true or false. Raises InvalidArgumentError."""
     text = given.get(name, "false").strip().lower()
     if text not in ("true", "false"):
         raise InvalidArgumentError(f"the option {name} is {text!r}", advice="give true or false")

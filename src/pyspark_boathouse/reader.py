@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -13,6 +13,7 @@ from boathouse.engines.spark.schema import spark_type
 from boathouse.engines.spark.worker import scan_rows
 from boathouse.errors import SchemaMismatchError
 from boathouse.expr.tree import Expr, all_of
+from boathouse.table.metadata_columns import METADATA_COLUMNS
 from boathouse.types import Schema
 from pyspark_boathouse.options import ReadOptions
 
@@ -35,7 +36,7 @@ class TableReader(DataSourceReader):
         self.columns = [f.name for f in schema.fields]
         self.nullable = [f.nullable for f in schema.fields]
         self.where: list[Expr] = []
-        _check(schema, options.open().schema, options.path)
+        check_types(schema, options.open().schema, options.path)
 
     def partitions(self) -> list[Bundle]:
         """One task per Spark partition; planned now, at the newest version unless one is requested."""
@@ -56,10 +57,12 @@ class TableReader(DataSourceReader):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
-def _check(asked: StructType, schema: Schema, where: str) -> None:
-    """Raises ColumnNotFoundError, or SchemaMismatchError for a column requested with another type."""
+def check_types(asked: StructType, schema: Schema, where: str, hidden: Sequence[str] = ()) -> None:
+    """Raises ColumnNotFoundError, or SchemaMismatchError for a column requested with another type. `hidden` are
+    metadata columns that may be requested too."""
     for f in asked.fields:
-        have = spark_type(schema.field(f.name).type, f.name)
+        type = METADATA_COLUMNS[f.name].type if f.name in hidden else schema.field(f.name).type
+        have = spark_type(type, f.name)
         if have.simpleString().lower() != f.dataType.simpleString().lower():
             raise SchemaMismatchError(
                 f"column `{f.name}` is {have.simpleString()}, and was requested as {f.dataType.simpleString()}",

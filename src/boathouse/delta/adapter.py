@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CloneTable, CreateTable, RestoreTo, SchemaEdit
+    from boathouse.table.commit_files import CommitFiles
     from boathouse.table.format import TableFormat
     from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
@@ -127,6 +128,11 @@ class DeltaTable(DeltaSnapshot):
         from boathouse.delta import change_data
 
         return change_data.change_files(self, version)
+
+    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
+        from boathouse.delta import commit_files
+
+        return commit_files.commit_files(self, version, layout)
 
     def find_write(self, write_id: str) -> Version | None:
         from boathouse.delta import history

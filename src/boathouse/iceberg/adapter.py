@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
+    from boathouse.table.commit_files import CommitFiles
     from boathouse.table.format import TableFormat
     from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
@@ -112,6 +113,9 @@ class IcebergTable(IcebergSnapshot):
 
     def change_files(self, version: Version) -> pa.Table | None:
         """The format has none."""
+
+    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
+        """Versions are compared."""
 
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         from boathouse.iceberg import history

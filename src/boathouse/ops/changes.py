@@ -7,7 +7,7 @@ cancel out. A commit that is known to change no row, such as a compaction, is no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from boathouse.table.engine import Engine, Rel
 from boathouse.table.equality import key_name
 from boathouse.table.location import At, Version
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES, COMMIT_TIMESTAMP, COMMIT_VERSION
-from boathouse.table.plan import ScanPlan
+from boathouse.table.plan import PlannedUnits, ScanPlan
 from boathouse.table.snapshot import HistoryEntry, MapFunction, Snapshot
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec
@@ -65,33 +65,43 @@ class ChangesPlan:
         return engine.union(parts) if parts else engine.scan(self._nothing())
 
     def _of(self, commit: CommitChanges | RecordedChanges, engine: Engine) -> Iterator[Rel]:
+        for plan, without in self.scans(commit):
+            rows = engine.scan(plan)
+            yield rows if without is None else engine.subtract(rows, engine.scan(without), (*self.output, *CHANGES))
+
+    def scans(self, commit: CommitChanges | RecordedChanges) -> Iterator[tuple[ScanPlan, ScanPlan | None]]:
+        """The scans that give the commit's changes, deletes first, and of each, whose rows are subtracted from it.
+
+        Of a pair, both give all columns, of which `output` and those of CHANGES are left.
+        """
         if isinstance(commit, RecordedChanges):
-            yield engine.scan(self._recorded(commit))
+            yield self._recorded(commit), None
             return
         lost, gained = commit.lost, commit.gained
         if lost.any and gained.any:
             whole = tuple(c.name for c in self.read.columns if c.name in self.read.output)
             for kind, rows, others in ((DELETE, lost, gained), (INSERT, gained, lost)):
-                left, right = (engine.scan(self._plan(commit, kind, found, whole)) for found in (rows, others))
-                yield engine.subtract(left, right, (*self.output, *CHANGES))
+                left, right = (self.scan(commit.entry, kind, found, whole) for found in (rows, others))
+                yield left, right
         else:
             for kind, rows in ((DELETE, lost), (INSERT, gained)):
                 if rows.any:
-                    yield engine.scan(self._plan(commit, kind, rows, self.output))
+                    yield self.scan(commit.entry, kind, rows), None
 
-    def _plan(self, commit: CommitChanges, kind: str, rows: Rows, output: tuple[str, ...]) -> ScanPlan:
-        entry = commit.entry
+    def scan(self, entry: HistoryEntry, kind: str, rows: Rows, output: tuple[str, ...] | None = None) -> ScanPlan:
+        """The rows of a commit as changes of this kind."""
         known = {
             CHANGE_TYPE: kind,
             COMMIT_VERSION: entry.version,
             COMMIT_TIMESTAMP: entry.timestamp_ms * 1000,
         }
-        read = replace(self._read(output, rows.keys), constants=known, version=rows.version)
+        output = self.output if output is None else output
+        read = replace(self.spec(output, rows.keys), constants=known, version=rows.version)
         return ScanPlan.of(read, rows.units, rows.deletes, read.where, Tally())
 
     def _recorded(self, commit: RecordedChanges) -> ScanPlan:
         entry = commit.entry
-        read = self._read(self.output)
+        read = self.spec(self.output)
         kind = ReadColumn(CHANGE_TYPE, STRING, False, (CHANGE_TYPE,))
         known = {COMMIT_VERSION: entry.version, COMMIT_TIMESTAMP: entry.timestamp_ms * 1000}
         read = replace(
@@ -104,10 +114,10 @@ class ChangesPlan:
         return ScanPlan.of(read, commit.units, self.empty.deletes, read.where, Tally())
 
     def _nothing(self) -> ScanPlan:
-        return self.empty.narrowed(self.empty.units, self._read(self.output))
+        return self.empty.narrowed(self.empty.units, self.spec(self.output))
 
-    def _read(self, output: tuple[str, ...], keys: Sequence[ReadColumn] = ()) -> ReadSpec:
-        """With `keys`, the columns by which equality deletes find their rows are read too."""
+    def spec(self, output: tuple[str, ...], keys: Sequence[ReadColumn] = ()) -> ReadSpec:
+        """How these columns are read, with `keys` also those by which equality deletes find their rows."""
         where = self.read.where
         needed = {*output, *(path[0] for path in (columns_of(where) if where is not None else ()))}
         ids = {k.field_id for k in keys}
@@ -132,6 +142,19 @@ def plan_changes(
     Every version is read with the schema of `end`: columns that it lacks are null. Raises VersionNotFoundError if one
     of the versions, or the one before `start`, is gone, and UnsupportedFeatureError if its files cannot be read so.
     """
+    last = plan_end(end, map)
+    whole = last.whole
+    plans = Plans(end, map, last)
+    found = (commit_changes(end, entry, plans) for entry in _entries(end, start) if entry.data_change)
+    commits = tuple(commit for commit in found if commit is not None)
+    return replace(reads_of(end, columns, last, whole, where), commits=commits)
+
+
+def plan_end(end: Snapshot, map: MapFunction | None = None) -> ScanPlan:
+    """The plan of a snapshot with whose schema changes are read.
+
+    Raises UnsupportedFeatureError if the table has a column with a name of changes.
+    """
     taken = Names(end.schema.names)
     for name in CHANGES:
         if taken.at(name):
@@ -140,25 +163,30 @@ def plan_changes(
                 where=str(end.context.location),
                 advice="rename the column",
             )
-    last = end.plan(None, None, CHANGES, map)
+    return end.plan(None, None, CHANGES, map)
+
+
+def reads_of(
+    end: Snapshot, columns: Sequence[str] | None, plan: ScanPlan, part: PlannedUnits, where: Expr | None = None
+) -> ChangesPlan:
+    """How rows of any version are read with the schema of `end`, of which `plan` is a plan of all columns, and `part`
+    some of its units; without any commit."""
     output = end.schema.names if columns is None else tuple(columns)
-    read = replace(last.read, where=where)
-    plans = _Plans(end, last, map)
-    commits: list[CommitChanges | RecordedChanges] = []
-    for entry in _entries(end, start):
-        if not entry.data_change or entry.version is None:
-            continue
-        if (recorded := end.change_files(entry.version)) is not None:
-            commits.append(RecordedChanges(entry, recorded))
-            continue
-        before = None if entry.parent is None else plans.at(entry.parent)
-        lost, gained = compare(before, plans.at(entry.version))
-        for version, rows in ((entry.parent, lost), (entry.version, gained)):
-            if rows.any and version is not None:
-                _check_readable(plans.snapshot(version), end, rows)
-        if lost.any or gained.any:
-            commits.append(CommitChanges(entry, lost, gained))
-    return ChangesPlan(read, tuple(output), last.narrowed(last.units.slice(0, 0), last.read), tuple(commits))
+    empty = ScanPlan.of(plan.read, part.units.slice(0, 0), part.deletes.slice(0, 0), None, Tally())
+    return ChangesPlan(replace(plan.read, where=where), tuple(output), empty, ())
+
+
+def commit_changes(end: Snapshot, entry: HistoryEntry, plans: Plans) -> CommitChanges | RecordedChanges | None:
+    """The changes of one commit, for reading with the schema of `end`; None if no row changed."""
+    assert entry.version is not None
+    if (recorded := end.change_files(entry.version)) is not None:
+        return RecordedChanges(entry, recorded)
+    before = None if entry.parent is None else plans.at(entry.parent)
+    lost, gained = compare(before, plans.at(entry.version))
+    for version, rows in ((entry.parent, lost), (entry.version, gained)):
+        if rows.any and version is not None:
+            check_readable(plans.snapshot(version), end, set(rows.units.column("spec").to_pylist()))
+    return CommitChanges(entry, lost, gained) if lost.any or gained.any else None
 
 
 def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
@@ -175,11 +203,12 @@ def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
     raise VersionNotFoundError(
         f"version {start} is not among those up to version {end.version}",
         where=str(end.context.location),
-        advice=_retained(found),
+        advice=retained_words(found),
     )
 
 
-def _retained(entries: Sequence[HistoryEntry]) -> str:
+def retained_words(entries: Sequence[HistoryEntry]) -> str:
+    """Which versions these are, newest first, for messages."""
     versions = [str(e.version) for e in reversed(entries) if e.version is not None]
     if not versions:
         return "no version with rows is retained"
@@ -187,12 +216,16 @@ def _retained(entries: Sequence[HistoryEntry]) -> str:
     return f"the retained versions are {', '.join(shown)}"
 
 
-class _Plans:
-    """The plans of the versions of a table, of which the last two are kept."""
+class Plans:
+    """The plans of the versions of a table, of which the last two are kept; `last` is that of `end`."""
 
-    def __init__(self, end: Snapshot, last: ScanPlan, map: MapFunction | None) -> None:
+    def __init__(self, end: Snapshot, map: MapFunction | None = None, last: ScanPlan | None = None) -> None:
         self._end, self._last, self._map = end, last, map
         self._found: dict[Version, tuple[Snapshot, ScanPlan]] = {}
+
+    def follow(self, end: Snapshot) -> None:
+        """Versions up to a newer one are asked for from now on."""
+        self._end, self._last = end, None
 
     def at(self, version: Version) -> ScanPlan:
         return self._of(version)[1]
@@ -201,29 +234,32 @@ class _Plans:
         return self._of(version)[0]
 
     def _of(self, version: Version) -> tuple[Snapshot, ScanPlan]:
-        if version == self._end.version:
+        if version == self._end.version and self._last is not None:
             return self._end, self._last
         if version not in self._found:
             if len(self._found) > 1:
                 del self._found[next(iter(self._found))]
-            snapshot = self._open(version)
+            snapshot = self.opened(version)
             self._found[version] = snapshot, snapshot.plan((), None, (), self._map)
         return self._found[version]
 
-    def _open(self, version: Version) -> Snapshot:
+    def opened(self, version: Version) -> Snapshot:
+        """A version of the table. Raises VersionNotFoundError."""
         end = self._end
+        if version == end.version:
+            return end
         try:
             return registry.load(end.format).open(end.context, At(version=version))
         except VersionNotFoundError as error:
             raise VersionNotFoundError(
                 f"version {version}, which the changes start from, is gone: {error.message}",
                 where=error.where or str(end.context.location),
-                advice=f"{_retained(list(end.history()))}: start after the first of them",
+                advice=f"{retained_words(list(end.history()))}: start after the first of them",
             ) from error
 
 
-def _check_readable(snapshot: Snapshot, end: Snapshot, rows: Rows) -> None:
-    """Raises UnsupportedFeatureError if the units cannot be read with the schema of `end`.
+def check_readable(snapshot: Snapshot, end: Snapshot, used: Iterable[int]) -> None:
+    """Raises UnsupportedFeatureError if units of these partition specs cannot be read with the schema of `end`.
 
     Names and ids of columns stay together, and types only become wider: where a schema was replaced, formats give ids
     and names to other columns.
@@ -238,7 +274,7 @@ def _check_readable(snapshot: Snapshot, end: Snapshot, rows: Rows) -> None:
             problem = f"column `{f.name}` is `{same.name}` there"
         elif same is not None and not _fits(same.type, f.type):
             problem = f"column `{f.name}` is {same.type} there, and {f.type} in version {end.version}"
-    for spec in set(rows.units.column("spec").to_pylist()):
+    for spec in used:
         now = {s.id: s.fields for s in end.partitioning.specs}
         then = {s.id: s.fields for s in snapshot.partitioning.specs}
         if now.get(spec) != then.get(spec):

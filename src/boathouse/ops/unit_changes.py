@@ -31,6 +31,13 @@ class Rows:
     def any(self) -> bool:
         return bool(self.units.num_rows)
 
+    @staticmethod
+    def of(plan: ScanPlan) -> Rows:
+        """All rows of a plan of every column."""
+        ids = {id for keys in plan.deletes.column("keys").to_pylist() for id in keys or ()}
+        keys = tuple(c for c in plan.read.columns if c.field_id in ids)
+        return Rows(plan.units, plan.deletes, plan.read.version, keys)
+
 
 def compare(before: ScanPlan | None, after: ScanPlan) -> tuple[Rows, Rows]:
     """What the first version has and the second has not, and the other way round.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CloneTable, RestoreTo, SchemaEdit
+    from boathouse.table.commit_files import CommitFiles
     from boathouse.table.context import TableContext
     from boathouse.table.location import At, Version
     from boathouse.table.maintenance import Retention
@@ -201,6 +202,10 @@ class Snapshot(Target, TableVersion, Protocol):
     def change_files(self, version: Version) -> pa.Table | None:
         """FILES of the rows that the commit of a version recorded as changed, `_change_type` in the files, under this
         schema; None if that commit recorded none."""
+
+    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
+        """The units that the commit of a version added and removed, from its own record, under the schema and the
+        partitioning of `layout`; None if the format's commits do not list files: then versions are compared."""
 
     def app_version(self, app: str) -> int | None:
         """The newest version that this application recorded with a write (`Change.txn`), or None."""

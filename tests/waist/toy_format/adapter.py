@@ -222,6 +222,9 @@ class ToySnapshot:
     def change_files(self, version: int) -> pa.Table | None:
         """The format has none."""
 
+    def commit_files(self, version: int, layout: Any) -> None:
+        """Versions are compared."""
+
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         at: Document | None = self.document
         left = -1 if limit is None else limit

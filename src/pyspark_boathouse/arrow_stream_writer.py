@@ -1,0 +1,15 @@
+"""The writer of streams for PySpark 4.1 and later, which give Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from pyspark_boathouse.stream_writer import StreamSink
+
+
+class ArrowStreamWriter(StreamSink, DataSourceStreamArrowWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.written(iterator)

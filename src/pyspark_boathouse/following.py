@@ -1,0 +1,38 @@
+"""The driver's side of a stream that is read: the table, opened once for a query, and followed."""
+
+from __future__ import annotations
+
+from boathouse.api.arguments import errors_at
+from boathouse.api.engines import time_zone
+from boathouse.api.opening import open_handle, timestamp_ms
+from boathouse.ops.stream import Beginning, TableStream
+from boathouse.ops.stream_commits import Wanted
+from boathouse.table.snapshot import Snapshot
+from boathouse.types import Schema
+from pyspark_boathouse.stream_options import StreamOptions
+
+
+def open_newest(options: StreamOptions) -> Snapshot:
+    """The newest version. Raises what `boathouse.open` raises."""
+    return open_handle(
+        options.path,
+        options.format,
+        ref=options.ref,
+        storage_options=options.storage or None,
+        allow_foreign_paths=options.foreign_paths,
+    ).snapshot
+
+
+def schema_of(options: StreamOptions) -> Schema:
+    """The columns of the table now."""
+    return open_newest(options).schema
+
+
+def follow(options: StreamOptions, columns: tuple[str, ...]) -> TableStream:
+    """The stream of these columns of the table. Raises what opening and planning raise."""
+    with errors_at(options.path):
+        start = options.timestamp
+        zone = time_zone(options.timezone) or "UTC"
+        beginning = Beginning(options.version, None if start is None else timestamp_ms(start, zone), options.latest)
+        wanted = Wanted(columns, options.changes, options.ignore_deletes, options.skip_changes)
+        return TableStream(open_newest(options), wanted, beginning)

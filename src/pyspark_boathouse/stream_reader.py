@@ -1,0 +1,100 @@
+"""Reading a stream through the Python Data Source: followed in one worker of the driver, read in tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from boathouse.engines.spark.exchange import to_spark_batch
+from boathouse.engines.spark.worker import output_types, scan_rows
+from boathouse.ops.tasks.difference import Difference, difference_rows
+from boathouse.table.metadata_columns import CHANGES
+from boathouse.table.tasks import ScanTask
+from pyspark_boathouse.reader import Bundle, check_types
+from pyspark_boathouse.stream_options import StreamOptions
+
+if TYPE_CHECKING:
+    from boathouse.ops.stream import Room, TableStream
+    from boathouse.table.snapshot import Snapshot
+
+
+class StreamReader(DataSourceStreamReader):
+    """Reads the columns of `schema`, in its order. For PySpark 4.0 and 4.1, which ask for the latest offset without
+    saying from where, or how much a batch may take."""
+
+    def __init__(self, options: StreamOptions, schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+        self.last: Mapping[str, Any] | None = None
+        self.target: Snapshot | None = None
+        self._following: TableStream | None = None
+
+    def following(self) -> TableStream:
+        """The table, opened at the first call. Executors, which only read, never call this."""
+        if self._following is None:
+            driver = _driver()
+            check_types(self.schema, driver.schema_of(self.options), self.options.path, self._hidden)
+            own = tuple(f.name for f in self.schema.fields if f.name not in self._hidden)
+            self._following = driver.follow(self.options, own)
+        return self._following
+
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        return CHANGES if self.options.changes else ()
+
+    def initialOffset(self) -> dict[str, Any]:
+        return dict(_offsets().INITIAL)
+
+    def latestOffset(self) -> dict[str, Any]:
+        self.last = self.offset_after(self.last or self.initialOffset(), None, None)
+        return dict(self.last)
+
+    def offset_after(self, start: Mapping[str, Any], files: int | None, bytes: int | None) -> dict[str, Any]:
+        """How far a batch that begins at `start` reads."""
+        room: Room = import_module("boathouse.ops.stream").Room(files, bytes)
+        found = self.following().latest(_offsets().Offset.of(start), room, self.target)
+        document: dict[str, Any] = found.document()
+        return document
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Bundle]:
+        """One task per Spark partition. PySpark 4.0 and 4.1 also call this, with both the same, to say where a query
+        that was restarted is."""
+        self.last = end
+        if start == end:
+            return []
+        offset = _offsets().Offset.of
+        return [Bundle(pickle.dumps(t)) for t in self.following().tasks(offset(start), offset(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        assert isinstance(partition, Bundle)
+        fields = self.schema.fields
+        for batch in _rows(pickle.loads(partition.task)):
+            columns = [batch.column(batch.schema.get_field_index(f.name)) for f in fields]
+            typed = [pa.field(f.name, c.type, f.nullable) for f, c in zip(fields, columns, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(typed))
+
+
+def _rows(task: ScanTask | Difference) -> Iterator[pa.RecordBatch]:
+    if isinstance(task, ScanTask):
+        yield from scan_rows(task)
+        return
+    read = task.left[0].read
+    types = dict(zip((*read.output, *read.hidden), output_types(read), strict=True))
+    for batch in difference_rows(task):
+        yield to_spark_batch(batch, [types[n] for n in batch.schema.names])
+
+
+def _driver() -> Any:
+    """The driver's side, which executors must not load: it needs parsers and stores."""
+    return import_module("pyspark_boathouse.following")
+
+
+def _offsets() -> Any:
+    return import_module("boathouse.ops.stream_offset")
