@@ -47,6 +47,7 @@ def state() -> str:
          f"the {len(inspection.NAMES)} of the reference", "as for Delta, and refs"),
         (", ".join(mapped), "where `delta.columnMapping.mode` is name or id", "no", "no"),
         (OPERATIONS[_WIDENED], "where `delta.enableTypeWidening` is true", "yes", "no"),
+        ("stream source and sink on Spark, exactly once", *("yes",) * 3),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),
         ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),
