@@ -64,8 +64,9 @@ def commit_batch(
     batches: Sequence[pa.RecordBatch],
 ) -> None:
     """Commits a batch of a streaming query, unless it was committed before. An append without rows commits nothing."""
-    empty = not any(b.num_rows for b in batches)
-    if empty and target.arguments["mode"] == "append" and _exists(target):
+    told = (b.column(name) for b in batches for name in ("path", "error"))
+    nothing = all(column.null_count == len(column) for column in told)
+    if nothing and target.arguments["mode"] == "append" and _exists(target):
         return
     commit(of_batch(target, query, batch), schema, context, batches)
 
