@@ -83,9 +83,8 @@ class Writing:
     def batch(self, schema, number: int, batches, overwrite: bool = False, fail: bool = False) -> None:
         """Two tasks, of which one has no rows; the writer that commits is another one than that of the tasks."""
         tasks = sent(DefaultSource(options=self.options).streamWriter(schema, overwrite))
-        assert hasattr(datasource, "DataSourceStreamArrowWriter") is not isinstance(
-            tasks, stream_writer.RowStreamWriter
-        )
+        of_rows = isinstance(tasks, stream_writer.RowStreamWriter)
+        assert of_rows is not hasattr(datasource, "DataSourceStreamArrowWriter")
         if of_rows:
             batches = [Row(**r) for batch in batches for r in batch.to_pylist()]
         messages = [sent(tasks.write(iter(given))) for given in (batches, [])]
@@ -130,7 +129,7 @@ def test_complete_mode_replaces_the_table(source, format, tmp_path, monkeypatch)
     assert sorted(bh.open(path).to_arrow().column("id").to_pylist()) == batches[0].column("id").to_pylist()
 
 
-def test_a_table_dropped_meanwhile_and_a_missing_query_id(source, format, tmp_path, monkeypatch):
+def test_what_a_sink_refuses(source, format, tmp_path, monkeypatch):
     reading = Reading(source)
     writing = Writing(monkeypatch, str(tmp_path / "target"), "", tableFormat=format)
     with pytest.raises(bh.errors.UnsupportedFeatureError, match="which streaming query they belong to"):
