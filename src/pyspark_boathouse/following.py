@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pyspark.sql.types import StructType
+
 from boathouse.api.arguments import errors_at
 from boathouse.api.engines import time_zone
 from boathouse.api.opening import open_handle, timestamp_ms
 from boathouse.ops.stream import Beginning, TableStream
 from boathouse.ops.stream_commits import Wanted
+from boathouse.table.metadata_columns import CHANGES
 from boathouse.table.snapshot import Snapshot
 from boathouse.types import Schema
+from pyspark_boathouse.reader import check_types
 from pyspark_boathouse.stream_options import StreamOptions
 
 
@@ -28,11 +32,16 @@ def schema_of(options: StreamOptions) -> Schema:
     return open_newest(options).schema
 
 
-def follow(options: StreamOptions, columns: tuple[str, ...]) -> TableStream:
-    """The stream of these columns of the table. Raises what opening and planning raise."""
+def follow(options: StreamOptions, asked: StructType) -> TableStream:
+    """The stream of these columns of the table. Raises what opening and planning raise, and SchemaMismatchError for a
+    column that is requested with another type."""
     with errors_at(options.path):
         start = options.timestamp
         zone = time_zone(options.timezone) or "UTC"
         beginning = Beginning(options.version, None if start is None else timestamp_ms(start, zone), options.latest)
+        base = open_newest(options)
+        hidden = CHANGES if options.changes else ()
+        check_types(asked, base.schema, options.path, hidden)
+        columns = tuple(base.schema.field(f.name).name for f in asked.fields if f.name not in hidden)
         wanted = Wanted(columns, options.changes, options.ignore_deletes, options.skip_changes)
-        return TableStream(open_newest(options), wanted, beginning)
+        return TableStream(base, wanted, beginning)

@@ -14,9 +14,8 @@ from pyspark.sql.types import StructType
 from boathouse.engines.spark.exchange import to_spark_batch
 from boathouse.engines.spark.worker import output_types, scan_rows
 from boathouse.ops.tasks.difference import Difference, difference_rows
-from boathouse.table.metadata_columns import CHANGES
 from boathouse.table.tasks import ScanTask
-from pyspark_boathouse.reader import Bundle, check_types
+from pyspark_boathouse.reader import Bundle
 from pyspark_boathouse.stream_options import StreamOptions
 
 if TYPE_CHECKING:
@@ -38,15 +37,8 @@ class StreamReader(DataSourceStreamReader):
     def following(self) -> TableStream:
         """The table, opened at the first call. Executors, which only read, never call this."""
         if self._following is None:
-            driver = _driver()
-            check_types(self.schema, driver.schema_of(self.options), self.options.path, self._hidden)
-            own = tuple(f.name for f in self.schema.fields if f.name not in self._hidden)
-            self._following = driver.follow(self.options, own)
+            self._following = _driver().follow(self.options, self.schema)
         return self._following
-
-    @property
-    def _hidden(self) -> tuple[str, ...]:
-        return CHANGES if self.options.changes else ()
 
     def initialOffset(self) -> dict[str, Any]:
         return dict(_offsets().INITIAL)
@@ -76,9 +68,14 @@ class StreamReader(DataSourceStreamReader):
         assert isinstance(partition, Bundle)
         fields = self.schema.fields
         for batch in _rows(pickle.loads(partition.task)):
-            columns = [batch.column(batch.schema.get_field_index(f.name)) for f in fields]
+            columns = [batch.column(_place(f.name, batch.schema.names)) for f in fields]
             typed = [pa.field(f.name, c.type, f.nullable) for f, c in zip(fields, columns, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(typed))
+
+
+def _place(name: str, names: list[str]) -> int:
+    """Where a column is; a requested name may differ in case."""
+    return names.index(name) if name in names else [n.lower() for n in names].index(name.lower())
 
 
 def _rows(task: ScanTask | Difference) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark.sql.datasource")
 
 from pyspark import cloudpickle
 from pyspark.sql import datasource
-from pyspark.sql.types import Row
+from pyspark.sql.types import Row, StructType
 
 from boathouse.engines.spark.exchange import from_spark_batch
 from pyspark_boathouse import DefaultSource, stream_writer
@@ -118,6 +118,20 @@ def test_batches_are_written_once(source, format, tmp_path, monkeypatch):
     assert sorted(t.to_arrow().column("id").to_pylist()) == [*range(8)]
     Writing(monkeypatch, str(path), "another-query").batch(reading.schema, 1, second)
     assert bh.open(str(path)).to_arrow().num_rows == 10
+
+
+def test_some_columns_in_another_order(source):
+    options = {"path": source, "readChangeFeed": "true"}
+    reading = Reading(source, readChangeFeed="true")
+    asked = StructType().add("_change_type", "string").add("S", "string").add("id", "long")
+    reading.driver, reading.executor = (DefaultSource(options=options).streamReader(asked) for _ in range(2))
+    found = [row for batch in reading.batch() for row in batch.to_pylist()]
+    assert {tuple(row.items()) for row in found} == {
+        (("_change_type", "insert"), ("S", f"s{i}"), ("id", i)) for i in range(6)
+    }
+    with pytest.raises(bh.errors.SchemaMismatchError, match="requested as int"):
+        reader = DefaultSource(options=options).streamReader(StructType().add("id", "integer"))
+        reader.partitions({}, {"x": 1})
 
 
 def test_complete_mode_replaces_the_table(source, format, tmp_path, monkeypatch):
