@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from boathouse.delta import paths
 from boathouse.delta.commits import ADD, actions_table
+from boathouse.delta.entries import read_entry
 from boathouse.delta.files import Lister, schema_of
 from boathouse.delta.scan import attach
-from boathouse.delta.snapshot import DeltaSnapshot, read_entry
+from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.table.commit_files import CommitFiles
 from boathouse.table.tally import Tally
 from boathouse.table.units import deletes_schema
@@ -24,7 +25,9 @@ def commit_files(snapshot: DeltaSnapshot, version: int, layout: TableVersion) ->
     Raises CorruptTableError, NotFoundError.
     """
     assert isinstance(layout, DeltaSnapshot)
-    entry = next((e for e in snapshot.entries if e.version == version), None) or read_entry(snapshot.log, version)
+    # A compacted entry has the actions of several versions.
+    known = (e for e in snapshot.entries if e.version == version and e.first is None)
+    entry = next(known, None) or read_entry(snapshot.log, version)
     adds: list[dict[str, Any]] = []
     removed = False
     for is_add, action in entry.files():
