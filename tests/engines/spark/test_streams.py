@@ -43,6 +43,12 @@ class Streams:
     def ids(self) -> list[int]:
         return sorted(bh.open(self.target).to_arrow().column("id").to_pylist())
 
+    def forget_last_commit(self) -> None:
+        """As if the driver had died after the table's commit, and before Spark's own."""
+        last = max((self.checkpoint / "commits").glob("[0-9]*"), key=lambda f: int(f.name))
+        last.unlink()
+        last.with_name(f".{last.name}.crc").unlink()
+
     def offsets(self) -> list[dict]:
         files = sorted((self.checkpoint / "offsets").glob("[0-9]*"), key=lambda f: int(f.name))
         return [json.loads(f.read_text().splitlines()[2]) for f in files]
@@ -65,8 +71,7 @@ def test_all_rows_first_then_what_is_new_each_once(streams):
     streams.run()
     assert streams.ids() == [0, *range(2, 9)]
     written = bh.open(streams.target)
-    last = max((streams.checkpoint / "commits").glob("[0-9]*"), key=lambda f: int(f.name))
-    last.unlink()  # as if the driver had died between both commits
+    streams.forget_last_commit()
     append(streams.source, 9, 10)
     streams.run()
     assert streams.ids() == [0, *range(2, 10)]
@@ -96,8 +101,6 @@ def test_changes_and_complete_mode(streams):
     streams.run("complete", counted, sink, readChangeFeed="true")
     found = {r["_change_type"]: r["id"] for r in bh.open(streams.target).to_arrow().to_pylist()}
     assert found == {"insert": 4 + 2 + 1, "delete": 2}
-    with pytest.raises(Exception, match="does not support Update mode"):
-        streams.run("update", counted, sink, readChangeFeed="true")
 
 
 def test_what_ends_a_stream_says_so(streams):
@@ -166,8 +169,7 @@ def test_the_other_formats(streams, format):
     streams.run(sink={"tableFormat": format})
     append(streams.source, 3, 5)
     streams.run()
-    last = max((streams.checkpoint / "commits").glob("[0-9]*"), key=lambda f: int(f.name))
-    last.unlink()
+    streams.forget_last_commit()
     streams.run()
     assert bh.open(streams.target).format == format
     assert streams.ids() == [*range(5)]
