@@ -103,6 +103,7 @@ def test_changes_and_complete_mode(streams):
     assert found == {"insert": 4 + 2 + 1, "delete": 2}
 
 
+@pytest.mark.slow
 def test_what_ends_a_stream_says_so(streams):
     append(streams.source, 0, 2, format="delta")
     streams.run(sink={"tableFormat": "delta"}, startingVersion="latest")
@@ -131,20 +132,23 @@ def test_options_are_checked_when_a_stream_is_loaded(spark, tmp_path, options, m
         spark.readStream.format("boathouse").options(**options).load(str(tmp_path))
 
 
-def test_the_page_of_streams_runs(spark, tmp_path, monkeypatch):
+def test_the_page_of_streams_runs(spark, tmp_path):
     """An upsert of every batch into another table, which a second run of a batch leaves as it is."""
-    monkeypatch.chdir(tmp_path)
-    append("lake/orders", 0, 3, format="delta")
-    names = {"spark": spark, "bh": bh}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    append(f"{tmp_path}/lake/orders", 0, 3, format="delta")
+    names = {"spark": spark}
+    # Workers resolve relative paths where Spark was started.
+    text = (
+        PAGE.read_text().replace('"lake/', f'"{tmp_path}/lake/').replace('"checkpoints/', f'"{tmp_path}/checkpoints/')
+    )
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
-        append("lake/orders", 2, 4)
-    found = sorted(bh.open("lake/current").to_arrow().column("id").to_pylist())
+        append(f"{tmp_path}/lake/orders", 2, 4)
+    found = sorted(bh.open(f"{tmp_path}/lake/current").to_arrow().column("id").to_pylist())
     assert found == [0, 1, 2, 3]
     batch = spark.createDataFrame([(0, 0, "again")], "id long, p int, s string")
     names["upsert"](batch, 0)
-    assert "again" not in bh.open("lake/current").to_arrow().column("s").to_pylist()
+    assert "again" not in bh.open(f"{tmp_path}/lake/current").to_arrow().column("s").to_pylist()
 
 
 @pytest.mark.slow
