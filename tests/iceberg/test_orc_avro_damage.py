@@ -73,7 +73,7 @@ def test_damaged_files_give_typed_errors(new, format, seed):
     good = path.read_bytes()
     assert outcome(format, path, columns).num_rows == 40
     seen = set()
-    for _ in range(60):
+    for _ in range(30):
         bad = bytearray(good)
         match chance.randrange(4):
             case 0:
@@ -176,11 +176,14 @@ def test_errors_of_the_store_are_no_damage(new, format):
     failed = 0
     for reads in range(20):
         open = {"orc": open_orc, "avro": open_avro}[format]
+        store = Failing(path, reads)
         try:
-            source = open(Failing(path, reads), "file:///x", Matching())
+            source = open(store, "file:///x", Matching())
             rows = sum(b.num_rows for b in scan_open(source, [SourceColumn("id", INT64, field_id=1)]))
             break
         except StorageError as error:
             assert "does not answer" in str(error)
             failed += 1
+        finally:
+            store.close()
     assert rows == 9 and failed > 1

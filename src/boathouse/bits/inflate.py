@@ -31,7 +31,7 @@ class Budget:
         """Deducts `size` bytes: for codecs that declare their inflated size."""
         if size < 0 or size > self._left:
             raise CorruptTableError(
-                f"{self._packed:,} bytes inflate to more than {self._limit:,}, which no metadata does",
+                f"{self._packed:,} bytes inflate to more than {self._limit:,}, which no sound file does",
                 where=self._where,
             )
         self._left -= size
