@@ -131,5 +131,5 @@ def _damage(uri: str, source: _Checked) -> Iterator[None]:
                 f"ORC files with timestamps cannot be read without the database of time zones: {error}", where=uri,
                 advice="install the system's package tzdata, or set TZDIR to its folder",
             ) from error  # fmt: skip
-        what = "corrupt ORC data, or more than fits the memory" if isinstance(error, MemoryError) else "corrupt ORC data"
+        what = "corrupt ORC data" + (", or too little memory" if isinstance(error, MemoryError) else "")
         raise CorruptTableError(f"{what}: {error}", where=uri) from error
