@@ -67,13 +67,13 @@ def test_verify_compares_with_the_other_library(run, asjson, tmp_path, format):
 
 
 def test_verify_fails_where_rows_differ(run, tmp_path, monkeypatch):
-    from boathouse.cli import verify
+    from boathouse.cli import foreign
 
     uri = str(tmp_path / "t")
     bh.write(pa.table({"id": [1, 2]}), uri)
     for rows, said in ((pa.table({"id": [1, 3]}), "other rows"), (pa.table({"id": ["x"]}), "SchemaMismatchError")):
         reader = ("deltalake", ("delta",), lambda table, options, rows=rows: rows.to_batches())
-        monkeypatch.setitem(verify._READERS, "deltalake", reader)
+        monkeypatch.setitem(foreign._READERS, "deltalake", reader)
         code, out = run("verify", uri)
         assert code == 1 and said in out
 
