@@ -111,7 +111,8 @@ def test_primitives_both_ways(tmp_path, delta, name, arrow, values, physical):
 @pytest.mark.spec("D-285")
 @pytest.mark.spark
 def test_spark_reads_our_files(tmp_path, spark):
-    data = pa.table({n: pa.array([*v, None], t) for n, t, v, _ in TYPES if n != "timestamp"})
+    plain = [(n.split("(")[0], t, v) for n, t, v, _ in TYPES if n != "timestamp"]
+    data = pa.table({f"{n}_{i}": pa.array([*v, None], t) for i, (n, t, v) in enumerate(plain)})
     bh.write(data, str(tmp_path / "t"), format="delta")
     (path,) = bh.open(str(tmp_path / "t")).files().column("path").to_pylist()
     rows = [r.asDict() for r in spark.read.parquet(path).collect()]
