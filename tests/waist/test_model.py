@@ -63,7 +63,7 @@ PARTITIONS: dict[str, list[list[str]]] = {
 }  # fmt: skip
 MAINTAINED = ("toy", "delta")
 """Formats with vacuum and restore."""
-EXTRA = ["x1", "x2", "X three"]
+EXTRA = ["x1", "x2", "X-thrée"]
 
 
 def values_of(column: str) -> list[Any]:

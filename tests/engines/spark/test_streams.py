@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 import boathouse as bh
 
 pytestmark = pytest.mark.spark
+LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None
+"""Spark passes limits to a Python source, and lets it say where a query with `availableNow` ends (PySpark 4.2)."""
 PAGE = Path(__file__).parents[3] / "docs" / "streams.md"
 
 
@@ -74,6 +76,8 @@ def test_all_rows_first_then_what_is_new_each_once(streams):
     streams.forget_last_commit()
     append(streams.source, 9, 10)
     streams.run()
+    if not LIMITS:  # this Spark ends such a query with the batch that it repeats
+        streams.run()
     assert streams.ids() == [0, *range(2, 10)]
     after = bh.open(streams.target)
     assert after.partitioning == written.partitioning and after.version == written.version + 1
@@ -152,7 +156,7 @@ def test_the_page_of_streams_runs(spark, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("pyspark.sql.streaming.datasource") is None, reason="this PySpark passes no limits")
+@pytest.mark.skipif(not LIMITS, reason="this PySpark passes no limits")
 def test_limits_make_batches(streams):
     for i in range(4):
         append(streams.source, 2 * i, 2 * i + 2, format="delta")
