@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["POSITION", "Matching", "SourceColumn", "scan_file"]
 
 Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+Rows = TypeVar("Rows", pa.Table, pa.ChunkedArray)
 POSITION = "_pos"
 BATCH_ROWS = 128 * 1024
 _CHUNK_ROWS = 1 << 20
@@ -123,33 +125,30 @@ class RowScan:
             keep[gone] = False
         early: dict[int, pa.ChunkedArray] = {}
         if self.row_filter is not None and (keep is None or keep.any()):
-            early = self._columns(read, self.plan.read_by(self.row_filter), {}, self.plan.probes)
+            early = self._columns(read, self.plan.read_by(self.row_filter), None, self.plan.probes)
             keep = self._passing(self.row_filter, early, rows, keep)
-            early = {i: column for i, column in early.items() if i not in self.plan.probes}
-        if keep is not None and not keep.any():
-            return
-        table = self.plan.table(self._columns(read, range(len(self.plan.nodes)), early), first, rows)
         if keep is not None and keep.all():
             keep = None
-        at = 0
-        for batch in _batches(table, batch_rows):
-            part = None if keep is None else keep[at : at + batch.num_rows]
-            at += batch.num_rows
-            batch = batch if part is None else _kept(batch, part)
-            if batch.num_rows:
-                yield batch
+        left = rows if keep is None else int(keep.sum())
+        if not left:
+            return
+        columns = {i: _kept(column, keep) for i, column in early.items() if i not in self.plan.probes}
+        columns |= self._columns(read, [i for i in range(len(self.plan.nodes)) if i not in columns], keep)
+        positions = np.arange(first, first + rows, dtype=np.int64)
+        table = self.plan.table(columns, positions if keep is None else positions[keep])
+        yield from (batch for batch in _batches(table, batch_rows) if batch.num_rows)
 
     def _columns(
-        self,
-        read: Read,
-        wanted: Iterable[int],
-        have: dict[int, pa.ChunkedArray],
-        instead: Mapping[int, Node] = NOTHING,
+        self, read: Read, wanted: Sequence[int], keep: Mask | None, instead: Mapping[int, Node] = NOTHING
     ) -> dict[int, pa.ChunkedArray]:
-        """Columns by their number, in addition to `have`, read at once; through the nodes in `instead` where given."""
-        nodes = {i: instead.get(i, self.plan.nodes[i]) for i in wanted if i not in have}
+        """Columns by their number, read at once, of the rows to `keep`; through the nodes in `instead` where given.
+
+        Rows go before values are made of what the file stores: strings that it stores as codes are then copied once.
+        """
+        nodes = {i: instead.get(i, self.plan.nodes[i]) for i in wanted}
         table = read(tuple(sorted({leaf for n in nodes.values() for leaf in n.leaves})))
-        return have | {i: self.plan.column(table, i, node, self.uri) for i, node in nodes.items()}
+        table = _kept(table, keep) if table.num_columns or keep is None else without_columns(int(keep.sum()))
+        return {i: self.plan.column(table, i, node, self.uri) for i, node in nodes.items()}
 
     def _passing(self, where: Expr, columns: dict[int, pa.ChunkedArray], rows: int, keep: Mask | None) -> Mask:
         """The rows of `keep` (None: all) that satisfy `where`, which is not evaluated for other rows: it might
@@ -212,16 +211,16 @@ class ColumnPlan:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(f"the file does not match the table's types: {error}", where=uri) from error
 
-    def table(self, columns: dict[int, pa.ChunkedArray], first: int, rows: int) -> pa.Table:
-        """The columns in order, and the positions from `first` on."""
+    def table(self, columns: dict[int, pa.ChunkedArray], positions: Positions) -> pa.Table:
+        """The columns in order, and the positions of their rows."""
         made = [columns[i] for i in range(len(self.nodes))]
         if self.positions:
-            made.append(pa.array(np.arange(first, first + rows, dtype=np.int64)))
+            made.append(pa.array(positions))
         schema = self.schema
         for i, node in enumerate(self.nodes):
             if isinstance(node, VariantParts):
                 schema = schema.set(i, schema.field(i).with_type(made[i].type))
-        return pa.Table.from_arrays(made, schema=schema) if made else without_columns(rows)
+        return pa.Table.from_arrays(made, schema=schema) if made else without_columns(len(positions))
 
 
 def _spread(chunk: pa.Array) -> Iterable[pa.Array]:
@@ -233,10 +232,8 @@ def without_columns(rows: int) -> pa.Table:
     return pa.table({"rows": pa.nulls(rows)}).select([])
 
 
-def _kept(batch: pa.RecordBatch, keep: Mask) -> pa.RecordBatch:
-    if keep.all():
-        return batch
-    return batch.filter(pa.array(keep)) if batch.num_columns else batch.slice(0, int(keep.sum()))
+def _kept(values: Rows, keep: Mask | None) -> Rows:
+    return values if keep is None else values.filter(pa.array(keep))
 
 
 def _member(array: pa.Array, name: str) -> pa.Array:
