@@ -21,6 +21,8 @@ RELEASES = (
     "0.8.21", "0.12.3", "0.16.1", "0.20.0", "0.27.2", "0.30.0", "0.36.0", "0.39.0",
     "1.0.4", "2.0.1", "4.0.2", "6.1.0", "8.0.1", "10.0.0", "13.0.0",
 )  # fmt: skip
+SHORT = ("0.8.21", "0.20.0", "0.39.0", "6.1.0", "13.0.0")
+"""Without the slow tests: the oldest, the newest, and some between."""
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,7 @@ def check(corpus: Path, place: Path) -> list[str]:
 
 
 @pytest.mark.spec("L-040", "L-101", "L-102", "L-103", "L-106", "L-135")
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", [pytest.param(r, marks=() if r in SHORT else pytest.mark.slow) for r in RELEASES])
 def test_every_column_has_its_rows(corpus, release):
     tables = sorted(p.parent for p in (corpus / release).glob("*/*/_versions"))
     assert len(tables) > 10

@@ -196,7 +196,7 @@ def changed(document: Any, chance: random.Random) -> Any:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_mutations(tmp_path, layout):
-    rows_or_a_typed_error_soon(tmp_path / "t", layout, 60, "")
+    rows_or_a_typed_error_soon(tmp_path / "t", layout, 30, "")
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def path(tmp_path) -> str:
 
 
 @pytest.mark.spec("D-305")
-@pytest.mark.parametrize("properties", [{}, MAPPED], ids=["plain", "mapped"])
+@pytest.mark.parametrize("properties", [{}, pytest.param(MAPPED, marks=pytest.mark.slow)], ids=["plain", "mapped"])
 def test_every_pair_is_read(path, properties):
     table = widen(narrow_table(path, properties))
     same(table.to_arrow().to_pylist())
@@ -171,7 +171,7 @@ def test_every_pair_is_read(path, properties):
 
 @pytest.mark.spec("D-305")
 @pytest.mark.spark
-@pytest.mark.parametrize("properties", [{}, MAPPED], ids=["plain", "mapped"])
+@pytest.mark.parametrize("properties", [pytest.param({}, marks=pytest.mark.slow), MAPPED], ids=["plain", "mapped"])
 def test_every_pair_is_read_on_spark(path, properties, spark):
     table = widen(narrow_table(path, properties))
     found = table.scan().to_spark(spark)
@@ -195,7 +195,7 @@ def test_every_pair_is_read_on_spark(path, properties, spark):
 
 @pytest.mark.spec("D-305")
 @pytest.mark.parametrize("form", ["text", "struct"])
-@pytest.mark.parametrize("when", ["before", "after", "both"])
+@pytest.mark.parametrize("when", [*(pytest.param(w, marks=pytest.mark.slow) for w in ("before", "after")), "both"])
 def test_bounds_in_checkpoints_are_those_of_the_files(path, form, when):
     """Typed bounds that were written for the narrower column, or made of the text of its bounds for the wider one."""
     named = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}

@@ -178,7 +178,7 @@ EXTRA = [
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("number", range(len(ON)))
+@pytest.mark.parametrize("number", [pytest.param(n, marks=pytest.mark.slow if n % 2 else ()) for n in range(len(ON))])
 def test_both_engines_agree(spark, number):
     from boathouse.engines.spark.engine import SparkEngine
 

@@ -446,11 +446,16 @@ def test_damaged_refs_and_missing_manifests(make):
             bh.open(str(eyes.root)).inspect.to_arrow(name)
 
 
+LONG = ("generated_bounds",)
+"""Tables of hundreds of versions."""
+
+
 def folders():
     if not DUCKDB.exists():
         return
     for metadata in sorted(DUCKDB.glob("data/persistent/**/metadata")):
-        yield pytest.param(metadata.parent, id=str(metadata.parent.relative_to(DUCKDB / "data/persistent")))
+        name = str(metadata.parent.relative_to(DUCKDB / "data/persistent"))
+        yield pytest.param(metadata.parent, id=name, marks=pytest.mark.slow if name in LONG else ())
 
 
 @pytest.mark.parametrize("folder", list(folders()))

@@ -17,17 +17,22 @@ PROPERTIES = {
 """What the tables of these names are created with, beside the format."""
 
 LONG_ON_SPARK = ("test_update.py", "test_merge.py", "test_compact.py", "test_changes.py", "test_zorder.py")
+ALSO_ON_SPARK = {
+    "test_operations.py": ("delta", "iceberg"), "test_evolve.py": ("delta",), "test_replans.py": ("delta",),
+}  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
-    """On Spark, operations that are the same for every format are tried on Delta; on the others with the slow tests.
+    """On Spark, operations that are the same for every format are tried on Delta, or on the formats that are named;
+    on the others with the slow tests.
     Suites that do not create their tables with `properties` have no tables with vectors."""
     items[:] = [i for i in items if not (_made_with(i) == VECTORS and "properties" not in i.fixturenames)]
     for item in items:
         given = getattr(item, "callspec", None)
-        if item.path.name not in LONG_ON_SPARK or given is None or given.params.get("engine_name") != "spark":
+        tried = ALSO_ON_SPARK.get(item.path.name, ("delta",) if item.path.name in LONG_ON_SPARK else None)
+        if tried is None or given is None or given.params.get("engine_name") != "spark":
             continue
-        if given.params.get("format_name", "delta") != "delta":
+        if given.params.get("format_name", "delta") not in tried:
             item.add_marker(pytest.mark.slow)
 
 

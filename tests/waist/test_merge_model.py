@@ -274,7 +274,7 @@ def run(format: str, examples: int) -> None:
 
 @pytest.mark.parametrize("format", ["toy", "delta"])
 def test_random_merges(format):
-    run(format, 30)
+    run(format, 15)
 
 
 @pytest.mark.slow
