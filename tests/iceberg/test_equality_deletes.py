@@ -57,7 +57,7 @@ ANIMALS = pa.schema([("id", pa.int64()), ("category", pa.string()), ("name", pa.
 ROWS = [(1, "marsupial", "Koala"), (2, "toy", "Teddy"), (3, None, "Grizzly"), (4, None, "Polar")]
 
 
-@pytest.mark.spec("I-271", "I-272")
+@pytest.mark.spec("I-271", "I-272", "I-279")
 @pytest.mark.parametrize(
     ("columns", "ids", "equality", "values", "gone"),
     [
@@ -127,6 +127,7 @@ def test_an_identity_partition_value_that_only_the_metadata_has(new):
     assert ids_of(opened(foreign), where="p = 'b'") == [2]
 
 
+@pytest.mark.spec("I-273")
 def test_several_key_sets_and_position_deletes(new):
     foreign = new()
     foreign.commit(foreign.data(pa.table({"id": range(10), "p": list("aabbccddee"), "x": [0.5] * 10}, SCHEMA), IDS))
@@ -186,6 +187,7 @@ def schema_of(document, change):
     document["last-column-id"] = max(document["last-column-id"], *(f["id"] for f in fields))
 
 
+@pytest.mark.spec("I-278")
 def test_renamed_and_promoted_keys(new):
     schema = pa.schema([("id", pa.int32()), ("f", pa.float32()), ("p", pa.string())])
     foreign = new(schema)
@@ -206,6 +208,7 @@ def test_renamed_and_promoted_keys(new):
     assert opened(foreign, version=version).scan(["p"]).to_arrow()["p"].to_pylist() == ["b", "c"]
 
 
+@pytest.mark.spec("I-276")
 def test_dropped_keys(new):
     """By field id, from the schema that had them; a new column of the same name is another one."""
     foreign = new()
@@ -243,7 +246,7 @@ def test_compaction_after_a_key_was_dropped(new):
     assert len(foreign.live()) == 1 and ids_of(opened(foreign)) == [1, 2, 3]
 
 
-@pytest.mark.spec("I-068")
+@pytest.mark.spec("I-068", "I-277")
 def test_a_default_takes_part(new):
     foreign = new().upgrade()
     foreign.commit(foreign.data(rows(1, 2), IDS))
@@ -256,6 +259,7 @@ def test_a_default_takes_part(new):
     assert ids_of(opened(foreign)) == [4]
 
 
+@pytest.mark.spec("I-275")
 def test_a_key_in_a_struct(new):
     schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("a", pa.int64()), ("b", pa.string())]))])
     foreign = new(schema)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("boathouse")
 
-CAPABILITIES: Final = Capabilities(deletes="copy-on-write", partitions=True, transforms=True)
+CAPABILITIES: Final = Capabilities(deletes="copy-on-write", partitions=True, transforms=True, lasting_ids=True)
 
 
 class IcebergTable(IcebergSnapshot):

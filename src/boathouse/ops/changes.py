@@ -261,18 +261,18 @@ class Plans:
 def check_readable(snapshot: Snapshot, end: Snapshot, used: Iterable[int]) -> None:
     """Raises UnsupportedFeatureError if units of these partition specs cannot be read with the schema of `end`.
 
-    Names and ids of columns stay together, and types only become wider: where a schema was replaced, formats give ids
-    and names to other columns.
+    Names and ids of columns stay together, and types only become wider: where a schema was replaced, most formats give
+    ids and names to other columns. Where they do not, columns may be renamed.
     """
     if snapshot.version == end.version:
         return
-    problem = None
+    problem, lasting = None, end.capabilities.lasting_ids
     names, ids = {f.name: f for f in snapshot.schema}, {f.id: f for f in snapshot.schema if f.id is not None}
     for f in end.schema:
         same = ids.get(f.id) if f.id is not None else names.get(f.name)
-        if same is not None and same.name != f.name:
+        if same is not None and same.name != f.name and not lasting:
             problem = f"column `{f.name}` is `{same.name}` there"
-        elif same is not None and not _fits(same.type, f.type):
+        elif same is not None and not _fits(same.type, f.type, lasting):
             problem = f"column `{f.name}` is {same.type} there, and {f.type} in version {end.version}"
     for spec in used:
         now = {s.id: s.fields for s in end.partitioning.specs}
@@ -287,13 +287,17 @@ def check_readable(snapshot: Snapshot, end: Snapshot, used: Iterable[int]) -> No
         )
 
 
-def _fits(old: DataType, new: DataType) -> bool:
+def _fits(old: DataType, new: DataType, lasting: bool) -> bool:
+    """Whether values of the old type are read as the new one; fields of structs are the same by their ids if these are
+    lasting, else by their names."""
     match old, new:
         case StructType(a), StructType(b):
-            then = {f.name: f.type for f in a}
-            return all(f.name not in then or _fits(then[f.name], f.type) for f in b)
+            by_id = lasting and all(f.id is not None for f in (*a, *b))
+            then = {f.id if by_id else f.name: f.type for f in a}
+            keys = [f.id if by_id else f.name for f in b]
+            return all(k not in then or _fits(then[k], f.type, lasting) for k, f in zip(keys, b, strict=True))
         case (ListType(a), ListType(b)) | (FixedSizeListType(a, _), FixedSizeListType(b, _)):
-            return _fits(a.type, b.type)
+            return _fits(a.type, b.type, lasting)
         case MapType(k, v), MapType(m, w):
-            return _fits(k.type, m.type) and _fits(v.type, w.type)
+            return _fits(k.type, m.type, lasting) and _fits(v.type, w.type, lasting)
     return old == new or wider(old, new)

@@ -31,11 +31,13 @@ MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What this table supports. `deletes` is how some rows of a unit are deleted."""
+    """What this table supports. `deletes` is how some rows of a unit are deleted. With `lasting_ids` a field id is the
+    same column in every version, whatever it is called."""
 
     deletes: Literal["vectors", "copy-on-write"]
     partitions: bool
     transforms: bool = False
+    lasting_ids: bool = False
 
 
 PROVIDER: Final = "boathouse"
