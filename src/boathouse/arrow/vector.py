@@ -103,3 +103,11 @@ def per_row(fn: Callable[..., Any], arrays: Sequence[pa.Array], type: pa.DataTyp
     """`fn` of each row; null where any argument is null."""
     rows = zip(*(a.to_pylist() for a in arrays))
     return pa.array([None if any(v is None for v in row) else fn(*row) for row in rows], type)
+
+
+def only_where(keep: pa.BooleanArray, values: pa.Array) -> pa.Array:
+    """The values for which `keep` is true, null elsewhere.
+
+    With a null scalar instead, Arrow 23 makes an invalid array of a slice of strings.
+    """
+    return pc.if_else(keep, values, pa.nulls(len(values), values.type))

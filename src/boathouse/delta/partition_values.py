@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.vector import only_where
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.types import (
     BinaryType,
@@ -42,7 +43,7 @@ _DAY_US = 86_400_000_000
 def decode_column(texts: pa.Array, type: DataType, where: str) -> pa.Array:
     """Strings as values of `type`. Each distinct string is parsed once. Raises CorruptTableError."""
     if isinstance(type, StringType):
-        return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+        return only_where(pc.not_equal(texts, ""), texts)
     coded = texts.dictionary_encode()
     values = [_parsed(text, type, where) for text in coded.dictionary.to_pylist()]
     return physical_array(values, type).take(coded.indices)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.vector import only_where
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg import avro
 from boathouse.iceberg.avro_codec import Read, is_pair, read_long, reader, skipper
@@ -141,7 +142,7 @@ class Columns:
         found = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(width), len(places), [None, pa.py_buffer(np.ascontiguousarray(bits))]
         )
-        return pa.compute.if_else(pa.array(places != ABSENT), found.cast(pa.binary()), None)
+        return only_where(pa.array(places != ABSENT), found.cast(pa.binary()))
 
     def pairs(self, path: Path, keys: Sequence[int]) -> dict[int, pa.Array]:
         """The values of these keys in a map, or an array of pairs, of numbers or bytes: int64 or binary, null where the

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.vector import only_where
 from boathouse.parquet.bounds import RawBounds, decoded_or_none, raw_bounds
 from boathouse.parquet.fields import FileField, file_fields
 from boathouse.parquet.stats import (
@@ -230,8 +231,7 @@ def _both_known(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
     if lower.null_count == upper.null_count == 0:
         return lower, upper
     known = pc.and_(lower.is_valid(), upper.is_valid())
-    nothing = pa.scalar(None, lower.type)
-    return pc.if_else(known, lower, nothing), pc.if_else(known, upper, nothing)
+    return only_where(known, lower), only_where(known, upper)
 
 
 def _of_scalars(stats: LeafStats, held: pa.DataType) -> tuple[pa.Array, pa.Array]:

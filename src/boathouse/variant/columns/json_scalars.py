@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.vector import only_where
 from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged
 from boathouse.variant.columns.json_scan import FRONT
 from boathouse.variant.columns.unaligned import gather
@@ -180,7 +181,7 @@ def _doubles(body: Bytes, records: Words, sizes: Ints, starts: Ints, stops: Ints
     bounds = np.empty(2 * len(rest), np.int64)
     bounds[0::2], bounds[1::2] = starts[rest], stops[rest]
     texts = Ragged(bounds, body).to_arrow().take(pa.array(np.arange(0, len(bounds), 2)))
-    texts = pc.if_else(pc.match_substring_regex(texts, _EXPONENT), texts, pa.scalar(None, pa.large_binary()))
+    texts = only_where(pc.match_substring_regex(texts, _EXPONENT), texts)
     values = texts.cast(pa.large_string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
     able = np.flatnonzero(np.isfinite(values))
     these = rest[able]

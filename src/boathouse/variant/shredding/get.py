@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.layouts import is_list_view, plain_list
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
+from boathouse.arrow.vector import only_where
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import BooleanType, DataType, DecimalType, FloatType, IntegerType, StringType, VariantType
 from boathouse.variant.cast import resolve_type
@@ -203,7 +204,7 @@ def _masked(array: pa.Array, mask: Mask | None) -> pa.Array:
         return array
     if not (~mask & _valid(array)).any():
         return array
-    return pc.if_else(pa.array(mask), array, pa.scalar(None, array.type))
+    return only_where(pa.array(mask), array)
 
 
 def _valid(array: pa.Array) -> Mask:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.layouts import is_list_view, plain_list
+from boathouse.arrow.vector import only_where
 from boathouse.types import DataType
 from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.byte_slices import imported
@@ -259,5 +260,5 @@ def _arrays(rows: Rows, typed: ShreddedArray, array: pa.Array, row: Ints, at: In
 
 def _without(group: pa.StructArray, scope: Mask) -> pa.StructArray:
     """A group whose children are null where it is."""
-    children = [pc.if_else(pa.array(scope), child, None) for child in children_of(group).values()]
+    children = [only_where(pa.array(scope), child) for child in children_of(group).values()]
     return pa.StructArray.from_arrays(children, fields=[f.with_nullable(True) for f in group.type])
