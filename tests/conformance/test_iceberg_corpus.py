@@ -1,4 +1,4 @@
-"""Iceberg tables written by DuckDB, Java and pyiceberg: the rows that their writers expect, or a refusal by name.
+"""Iceberg tables written by DuckDB, Java and pyiceberg: the rows that their writers expect.
 
 The queries of the corpus are run by DuckDB over the rows that we read.
 """
@@ -81,11 +81,6 @@ def table_of(snap):
     return pa.Table.from_batches(batches, schema)
 
 
-REFUSALS = (
-    "Iceberg type geometry", "Iceberg type geography", "variant",
-)  # fmt: skip
-
-
 def same(mine, theirs):
     """Equal as text, but for how DuckDB's versions quote members of structs and round floats."""
     if mine == theirs or re.sub(r"['\\\\]", "", mine) == re.sub(r"['\\\\]", "", theirs):
@@ -102,7 +97,7 @@ def plain(value):
 
 @pytest.mark.parametrize(("query", "expected", "sort", "settings"), list(queries()))
 @pytest.mark.filterwarnings("ignore")
-def test_rows_or_a_refusal_by_name(query, expected, sort, settings):
+def test_rows(query, expected, sort, settings):
     connection = duckdb.connect()
     for text in settings:
         if re.match(r"\s*(re)?set\s+(timezone|calendar)", text, re.I):
@@ -120,9 +115,6 @@ def test_rows_or_a_refusal_by_name(query, expected, sort, settings):
     except ConstraintViolationError:
         assert "version=3.2" in query
         pytest.xfail("the name mapping is empty, so that a required column has no values: DuckDB makes them null")
-    except UnsupportedFeatureError as error:
-        assert any(word in str(error) for word in REFUSALS), error
-        pytest.xfail(f"refused by name: {error.message}")
     for name, table in names.items():
         connection.register(name, table)
     relation = connection.sql(text)

@@ -13,6 +13,8 @@ _ARROW = {
     "date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"), "timestamp_ns": pa.timestamp("ns"),
     "timestamptz_ns": pa.timestamp("ns", "UTC"), "string": pa.string(), "uuid": pa.binary(16), "binary": pa.binary(),
+    "variant": pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]),
+    "geometry": pa.binary(), "geography": pa.binary(),
 }  # fmt: skip
 
 
@@ -41,6 +43,7 @@ _AVRO = {
     "timestamptz": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
     "timestamp_ns": {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
     "timestamptz_ns": {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True}, "binary": "bytes",
+    "geometry": "bytes", "geography": "bytes",
 }  # fmt: skip
 
 
@@ -76,6 +79,9 @@ class AvroSchema:
                 size = ((10**precision).bit_length() + 8) // 8
                 return {"type": "fixed", "name": f"d{id}", "size": size, "logicalType": "decimal",
                         "precision": precision, "scale": scale}  # fmt: skip
+            if type == "variant":
+                parts = [{"name": n, "type": "bytes"} for n in ("metadata", "value")]
+                return {"type": "record", "name": f"r{id}", "logicalType": "variant", "fields": parts}
             if type == "uuid":
                 return {"type": "fixed", "name": f"u{id}", "size": 16, "logicalType": "uuid"}
             if found := re.fullmatch(r"fixed\[(\d+)]", type):
@@ -186,6 +192,9 @@ def _attributes(schema):
         if isinstance(type, str):
             if type == "time":
                 mine["iceberg.long-type"] = "TIME"
+            if type == "variant":
+                mine["iceberg.struct-type"] = "VARIANT"
+                found.extend(({}, {}))
             if type == "uuid":
                 mine["iceberg.binary-type"] = "UUID"
             if type.startswith("timestamp"):

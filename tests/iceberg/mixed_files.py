@@ -1,5 +1,6 @@
 """Tables with files of every format, and random rows of every type."""
 
+import json
 from decimal import Decimal
 
 import pyarrow as pa
@@ -214,6 +215,20 @@ POSITIONS = {
     ]
 }
 ID = {"fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+
+
+def evolved(files, change):
+    """Makes a changed schema the current one."""
+
+    def edit(document):
+        schema = json.loads(json.dumps(document["schemas"][-1]))
+        change(schema["fields"])
+        schema["schema-id"] = len(document["schemas"])
+        document["schemas"].append(schema)
+        document["current-schema-id"] = schema["schema-id"]
+        document["last-column-id"] = 99
+
+    files.edit(edit)
 
 
 def opener(folder):

@@ -22,6 +22,7 @@ from mixed_files import (
     PLAIN,
     POSITIONS,
     column,
+    evolved,
     ids_of,
     opener,
     plain,
@@ -125,20 +126,6 @@ def test_a_delete_file_without_its_columns(new, format):
                             more={"equality_ids": [1]}), drop=lambda f: f["content"] == 2)  # fmt: skip
     with pytest.raises(CorruptTableError, match="has no ids"):
         read(files)
-
-
-def evolved(files, change):
-    """Makes a changed schema the current one."""
-
-    def edit(document):
-        schema = json.loads(json.dumps(document["schemas"][-1]))
-        change(schema["fields"])
-        schema["schema-id"] = len(document["schemas"])
-        document["schemas"].append(schema)
-        document["current-schema-id"] = schema["schema-id"]
-        document["last-column-id"] = 99
-
-    files.edit(edit)
 
 
 OLD = Schema((

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from boathouse.errors import CorruptTableError, SchemaError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError, SchemaError
 from boathouse.iceberg.schemas import (
     Ids,
     by_id,
@@ -17,7 +17,19 @@ from boathouse.iceberg.schemas import (
     storable_schema,
     type_json,
 )  # fmt: skip
-from boathouse.types import DOUBLE, INT32, INT64, STRING, DecimalType, Field, FixedType, ListType, Schema, StructType
+from boathouse.types import (
+    DOUBLE,
+    INT32,
+    INT64,
+    STRING,
+    DecimalType,
+    Field,
+    FixedType,
+    GeographyType,
+    ListType,
+    Schema,
+    StructType,
+)
 
 NESTED = {
     "type": "struct",
@@ -56,17 +68,17 @@ def test_pyiceberg_reads_our_schema_json():
 @pytest.mark.spec("I-311")
 def test_type_strings():
     names = ["boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid",
-             "binary", "fixed[16]", "decimal(9,2)"]  # fmt: skip
+             "binary", "fixed[16]", "decimal(9,2)", "timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry",
+             "geometry(srid:3857)", "geography", "geography(srid:4326)", "geography(srid:4326, karney)"]  # fmt: skip
     for name in names:
         assert type_json(parse_type(name)) == name
     for spaced in ("decimal(9, 2)", "decimal( 9 ,2 )"):
         assert parse_type(spaced) == DecimalType(9, 2)
     assert parse_type("fixed[16]") == FixedType(16)
-    for broken in ("decimal(39,2)", "int128", "fixed[]", ""):
+    assert parse_type("geography( srid:4326 ,karney)") == GeographyType("srid:4326", "karney")
+    for broken in ("decimal(39,2)", "int128", "fixed[]", "", "geometry()", "geometry(a, b)", "geographyx"):
         with pytest.raises(CorruptTableError):
             parse_type(broken)
-    with pytest.raises(UnsupportedFeatureError, match="geometry"):
-        parse_type("geometry(srid:3857)")
 
 
 def test_fresh_ids_are_unique_and_depth_first():

@@ -76,7 +76,7 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zo
             return build(days // (86_400 * _per_second(source)), mask, arrow)
         case TimestampType():
             return _to_timestamp(array, source, to, safe, zone)
-        case BinaryType() if isinstance(source, FixedType | UUIDType):
+        case BinaryType() if isinstance(source, FixedType | UUIDType | BinaryType):
             return array.cast(arrow)
     raise EvaluationError(f"{source} cannot be cast to {to}")
 

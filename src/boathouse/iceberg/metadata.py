@@ -14,6 +14,7 @@ import orjson
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.checks import check_document
 from boathouse.iceberg.partitions import parse_specs
+from boathouse.iceberg.schema_rules import check_schema
 from boathouse.iceberg.schemas import parse_schema
 from boathouse.iceberg.version_1 import completed
 from boathouse.storage import ObjectInfo
@@ -89,7 +90,10 @@ class TableMetadata:
 
     @cached_property
     def schemas(self) -> dict[int, Schema]:
-        return {int(s["schema-id"]): parse_schema(s, self.uri) for s in self.document["schemas"]}
+        found = {int(s["schema-id"]): parse_schema(s, self.uri) for s in self.document["schemas"]}
+        for schema in found.values():
+            check_schema(schema, self.version, self.uri)
+        return found
 
     @property
     def schema(self) -> Schema:

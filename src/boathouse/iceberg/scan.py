@@ -16,9 +16,9 @@ from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.equality_deletes import key_field
 from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.row_deletes import resolve_deletes
+from boathouse.iceberg.single_values import initial_default
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.tasks import MappedIds
-from boathouse.iceberg.values import initial_default
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.equality import key_name

@@ -32,6 +32,8 @@ from boathouse.types import (
     DecimalType,
     Field,
     FixedType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     MapType,
@@ -67,6 +69,8 @@ _V3_PRIMITIVES: Final[dict[str, DataType]] = {
 _NAMES: Final = {type: name for name, type in {**PRIMITIVES, **_V3_PRIMITIVES}.items()}
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)")
 _FIXED = re.compile(r"fixed\[\s*(\d{1,18})\s*\]")
+_GEOMETRY = re.compile(r"geometry(?:\(\s*([^,()]+?)\s*\))?")
+_GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,()]+?)\s*(?:,\s*(\w+)\s*)?\))?", re.A)
 _DEEPEST: Final = 100
 _FIELD_KEYS = frozenset({"id", "name", "required", "type", "doc"})
 
@@ -74,7 +78,7 @@ _FIELD_KEYS = frozenset({"id", "name", "required", "type", "doc"})
 def parse_schema(document: Json, where: str | None = None) -> Schema:
     """A schema object; what the neutral model cannot represent is kept in `Schema.metadata` and `Field.metadata`.
 
-    Raises CorruptTableError, and UnsupportedFeatureError for types that are not offered (geometry, ...).
+    Raises CorruptTableError, and UnsupportedFeatureError for types that are nested too deeply.
     """
     try:
         fields = tuple(_field(f, 0) for f in document["fields"])
@@ -164,8 +168,10 @@ def _primitive(text: str) -> DataType:
         if int(m[1]) >= 1 << 31:
             raise CorruptTableError(f"{text} is longer than any file can store")
         return FixedType(int(m[1]))
-    if text.startswith(("geometry", "geography")):
-        raise UnsupportedFeatureError(f"Iceberg type {text} is not offered", advice="drop the column to read the rest")
+    if m := _GEOMETRY.fullmatch(text):
+        return GeometryType(m[1])
+    if m := _GEOGRAPHY.fullmatch(text):
+        return GeographyType(m[1], m[2])
     raise CorruptTableError(f"{text!r:.80} is not a type of the Iceberg specification")
 
 
@@ -214,6 +220,8 @@ def type_json(type: DataType) -> str | dict[str, Any]:
             return f"decimal({precision},{scale})"
         case FixedType(length):
             return f"fixed[{length}]"
+        case GeometryType() | GeographyType():
+            return str(type)
     name = _NAMES.get(type)
     if name is None:
         raise UnsupportedTypeError(f"Iceberg has no type for {type}")

@@ -20,17 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.parquet.bounds import truncate_lower, truncate_upper
 from boathouse.types import (
+    BINARY,
+    STRING,
     BinaryType,
     BooleanType,
     DataType,
     DateType,
     DecimalType,
-    Field,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     NullType,
     StringType,
@@ -64,7 +66,9 @@ def encode(value: Physical, type: DataType) -> bytes | None:
             return minimal_bytes(value)  # type: ignore[arg-type]
         case StringType():
             return value.encode() if isinstance(value, str) else bytes(value)  # type: ignore[arg-type]
-        case BinaryType() | FixedType() | UUIDType():
+        case FixedType() | UUIDType():
+            return bytes(value)  # type: ignore[arg-type]
+        case BinaryType() if type == BINARY:
             return bytes(value)  # type: ignore[arg-type]
     return None
 
@@ -83,6 +87,9 @@ def decode(data: bytes | None, type: DataType) -> Physical:
     if data is None:
         return None
     match type:
+        case GeometryType() | GeographyType():
+            # A corner of the box around all shapes, which no comparison of bytes is about.
+            return None
         case BooleanType():
             return data != b"\x00" if len(data) == 1 else None
         case TimestampType(_, unit) if len(data) == 4:
@@ -115,7 +122,7 @@ def bounds_array(found: pa.Array, type: DataType) -> pa.Array:
     """Bounds in binary form, decoded, as an Arrow array of the column's type; each distinct one once."""
     if found.null_count == len(found):
         return pa.nulls(len(found), to_arrow_type(type))
-    fast = _texts(found, type) if isinstance(type, StringType | BinaryType) else _numbers(found, type)
+    fast = _texts(found, type) if type in (STRING, BINARY) else _numbers(found, type)
     if fast is not None:
         return fast
     encoded = found.cast(pa.binary()).dictionary_encode()
@@ -311,38 +318,3 @@ def raised(prefix: str | bytes) -> str | bytes | None:
         return None
     longer: str | bytes = prefix + "x" if isinstance(prefix, str) else prefix + b"x"
     return truncate_upper(longer, len(prefix))
-
-
-def initial_default(field: Field) -> object:
-    """The value of a field in files that lack it, as a Python value for Arrow; None if there is no default.
-
-    Raises UnsupportedFeatureError for defaults of nested types.
-    """
-    value = field.metadata.get("initial-default")
-    return None if value is None else _from_json(value, field)
-
-
-def _from_json(value: object, field: Field) -> object:
-    """A single value in its JSON form (spec, Appendix D)."""
-    try:
-        match field.type:
-            case BooleanType() | IntegerType() | FloatType() | StringType():
-                return value
-            case DecimalType():
-                return Decimal(str(value))
-            case DateType():
-                return dt.date.fromisoformat(str(value))
-            case TimeType():
-                return dt.time.fromisoformat(str(value))
-            case TimestampType(utc):
-                found = dt.datetime.fromisoformat(str(value))
-                return found.astimezone(dt.UTC) if utc else found
-            case UUIDType():
-                return uuid.UUID(str(value)).bytes
-            case BinaryType() | FixedType():
-                return bytes.fromhex(str(value))
-    except (ValueError, ArithmeticError):
-        raise CorruptTableError(
-            f"column `{field.name}` has the default {value!r}, which is not a value of {field.type}"
-        ) from None
-    raise UnsupportedFeatureError(f"the default of column `{field.name}`, a {field.type}, is not offered")

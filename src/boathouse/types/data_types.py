@@ -104,6 +104,28 @@ class BinaryType(DataType):
 
 
 @dataclass(frozen=True, slots=True)
+class GeometryType(BinaryType):
+    """Shapes on a plane, as well-known binary (Iceberg only); None is the default reference system, `OGC:CRS84`."""
+
+    crs: str | None = None
+
+    def __str__(self) -> str:
+        return "geometry" if self.crs is None else f"geometry({self.crs})"
+
+
+@dataclass(frozen=True, slots=True)
+class GeographyType(BinaryType):
+    """Shapes on the globe, as well-known binary (Iceberg only); without an algorithm edges are `spherical`."""
+
+    crs: str | None = None
+    algorithm: str | None = None
+
+    def __str__(self) -> str:
+        given = ", ".join(v for v in (self.crs, self.algorithm) if v is not None)
+        return f"geography({given})" if given else "geography"
+
+
+@dataclass(frozen=True, slots=True)
 class FixedType(DataType):
     """Exactly `length` bytes."""
 

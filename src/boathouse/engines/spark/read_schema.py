@@ -20,7 +20,17 @@ from boathouse.expr.text import sql_literal
 from boathouse.expr.tree import Literal
 from boathouse.parquet.matching import Matching
 from boathouse.table.tasks import ReadColumn, ReadSpec
-from boathouse.types import BinaryType, DataType, Field, FixedType, ListType, MapType, StructType
+from boathouse.types import (
+    BinaryType,
+    DataType,
+    Field,
+    FixedType,
+    ListType,
+    MapType,
+    StructType,
+    TimestampType,
+    TimeType,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +126,13 @@ def _physical_field(f: Field, path: str, rules: Matching) -> S.StructField:
     return S.StructField(rules.physical_name(f), inner, True)
 
 
+def _in_nanoseconds(type: DataType) -> bool:
+    return isinstance(type, TimestampType) and type.unit == "ns"
+
+
 def default_sql(c: ReadColumn) -> str | None:
     """A column's default as SQL text for EXISTS_DEFAULT; None for types whose defaults Spark's reader cannot fill
     in."""
-    if isinstance(c.type, (StructType, ListType, MapType, BinaryType, FixedType)):
+    if isinstance(c.type, (StructType, ListType, MapType, BinaryType, FixedType, TimeType)) or _in_nanoseconds(c.type):
         return None
     return sql_literal(Literal.of(c.default).value, c.type)

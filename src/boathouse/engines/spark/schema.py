@@ -1,7 +1,8 @@
 """Types of the library as PySpark types, and back.
 
 Spark has no unsigned integers, half floats, vectors, uuids or fixed binaries: they widen (uint8 to smallint, uint16 to
-int, uint32 to bigint, uint64 to decimal(20,0), halffloat to float, vector to array, uuid to a string, fixed to binary).
+int, uint32 to bigint, uint64 to decimal(20,0), halffloat to float, vector to array, uuid to a string, fixed and shapes
+to binary).
 Times of day, nanoseconds and decimals beyond 38 digits are refused, naming the column.
 """
 
@@ -37,6 +38,8 @@ from boathouse.types import (
     FixedSizeListType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     MapType,
@@ -169,6 +172,8 @@ def native_obstacle(type: DataType, column: str) -> str | None:
         case MapType(key, value):
             return native_obstacle(key.type, f"{column}.key") or native_obstacle(value.type, f"{column}.value")
         case IntegerType(_, False) | FloatType(16) | UUIDType() | DurationType() | FixedSizeListType():
+            return f"Spark's Parquet reader does not read {type} (`{column}`)"
+        case GeometryType() | GeographyType():
             return f"Spark's Parquet reader does not read {type} (`{column}`)"
         case TimestampType(_, unit) if unit != "us":
             return f"Spark's Parquet reader does not read {type} (`{column}`)"
