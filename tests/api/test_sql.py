@@ -244,6 +244,11 @@ def test_maintenance(spark, run, tmp_path):
     ((root, figures),) = run(f"OPTIMIZE {t} ZORDER BY (id)")
     assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (1, 3)
     assert run(f"SELECT id FROM {t}") == [(0,), (1,), (2,)]
+    bh.open(uri).set_properties({"delta.enableDeletionVectors": "true"})
+    run(f"DELETE FROM {t} WHERE id = 1")
+    ((root, figures),) = run(f"REORG TABLE {t} APPLY (PURGE)")
+    assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (1, 1)
+    assert run(f"SELECT id FROM {t}") == [(0,), (2,)]
 
 
 # ---- errors

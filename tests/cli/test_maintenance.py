@@ -82,3 +82,15 @@ def test_optimize(run, asjson, table):
     assert (done["files_removed"], done["files_added"], done["rows_copied"]) == (2, 1, 5)
     assert sorted(bh.open(table).to_arrow()["id"].to_pylist()) == [1, 3, 4, 5, 9]
     assert asjson("optimize", table)["version"] is None
+
+
+def test_purge(run, asjson, table):
+    t = bh.open(table)
+    t.set_properties({"delta.enableDeletionVectors": "true"})
+    t.delete("id = 4")
+    code, out = run("purge", table, "--dry-run")
+    assert code == 0 and "1 file removed" in out
+    done = asjson("purge", table)
+    assert (done["files_removed"], done["files_added"], done["rows_copied"]) == (1, 1, 2)
+    assert sorted(bh.open(table).to_arrow()["id"].to_pylist()) == [3, 5]
+    assert asjson("purge", table)["version"] is None

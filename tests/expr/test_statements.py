@@ -105,6 +105,9 @@ def test_other_statements():
     assert isinstance(insert, Insert) and insert.columns == ("a", "`b c`") and joined(insert.query) == "VALUES (1, 2)"
     assert parsed("INSERT INTO t (SELECT 1)").columns is None
     assert parsed("OPTIMIZE t WHERE a = 1 ZORDER BY (b, `c d`)").zorder_by == ("b", "`c d`")
+    assert joined(parsed("REORG TABLE t WHERE a = 1 APPLY (PURGE)").where) == "a = 1"
+    with pytest.raises(ExpressionError, match="expected PURGE"):
+        parsed("REORG TABLE t APPLY (UPGRADE UNIFORM)")
     assert joined(parsed("INSERT INTO t REPLACE WHERE a = 1 FROM x SELECT *").where) == "a = 1"
     assert parsed("vacuum delta.`/a b` lite retain 0.5 hours dry run") == Vacuum(
         TableName(("delta", "/a b"), tuple(tokenize("       delta.`/a b`"))), "lite", 0.5, True

@@ -124,6 +124,45 @@ def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, local_only, tm
     check(t, make_people(8, 100))
 
 
+def test_every_file_with_deleted_rows_is_purged(table, to_data, format_name, properties, make_people):
+    """However few they are; files without any stay, however small they are."""
+    table.append(to_data(make_people(30, 34)))
+    table.delete("id = 4 OR id = 31")
+    before = {f["path"]: f["deleted"] for f in table.files().to_pylist()}
+    marked = sorted(path for path, deleted in before.items() if deleted)
+    assert bool(marked) == (format_name in ("toy", "lance") or bool(properties))
+    assert table.purge(dry_run=True).files_removed == len(marked)
+    done = table.purge(message="for good")
+    assert (done.files_removed, done.rows_deleted, done.rows_added) == (len(marked), 0, 0)
+    after = {f["path"]: f["deleted"] for f in table.files().to_pylist()}
+    assert set(before) - set(after) == set(marked) and not any(after.values())
+    check(table, pa.concat_tables([make_people(0, 4), make_people(5, 31), make_people(32, 34)]))
+    assert table.purge().version is None
+    if marked:
+        assert table.history()[0].message == "for good"
+        old = table.history()[1].version
+        assert bh.open(table.uri, version=old, format=format_name).count() == 32
+
+
+def test_one_partition_is_purged(tmp_path, make_people):
+    """Delta calls it REORG, as the reference does."""
+    properties = {"delta.enableDeletionVectors": "true", "delta.appendOnly": "false"}
+    uri = str(tmp_path / "t")
+    bh.write(make_people(0, 30), uri, format="delta", partition_by=["city"], properties=properties)
+    t = bh.open(uri)
+    t.delete("id < 6")
+    done = t.purge("city = 'Oslo'", commit_bytes=1)
+    assert done.files_removed == 1
+    assert sorted(d or 0 for d in t.files()["deleted"].to_pylist()) == [0, 2, 2]
+    check(t, make_people(6, 30))
+    entry = deltalake.DeltaTable(t.uri).history(1)[0]
+    assert (entry["operation"], entry["operationParameters"]["applyPurge"]) == ("REORG", "true")
+    with pytest.raises(errors.InvalidArgumentError, match="`id` is not a partition column"):
+        t.purge("id = 1")
+    with pytest.raises(errors.InvalidArgumentError, match="commit_bytes='many' is not a number"):
+        t.purge(commit_bytes="many")
+
+
 def test_one_partition_is_chosen(table, make_people):
     if table.format == "lance":
         with pytest.raises(errors.InvalidArgumentError, match=r"city.*is not a partition column"):

@@ -20,7 +20,16 @@ def history(spark: Any, table: Table, limit: int | None) -> Any:
 def optimize(spark: Any, table: Table, where: str | None, zorder_by: Sequence[str] | None = None) -> Any:
     """One row: the path, and figures."""
     before = table.refresh().detail()["files"]
-    result = table.optimize(where, zorder_by=zorder_by)
+    return _figures(spark, table, table.optimize(where, zorder_by=zorder_by), before)
+
+
+def purge(spark: Any, table: Table, where: str | None) -> Any:
+    """One row: the path, and figures."""
+    before = table.refresh().detail()["files"]
+    return _figures(spark, table, table.purge(where), before)
+
+
+def _figures(spark: Any, table: Table, result: WriteResult, before: int) -> Any:
     entries = table.history(len(result.versions)) if result.versions else []
     return optimize_frame(spark, table.uri, result, entries, before)
 

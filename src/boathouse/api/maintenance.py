@@ -16,7 +16,7 @@ from boathouse.api.free import check_free
 from boathouse.api.opening import path_text, point
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.clone import clone
-from boathouse.ops.compact import Compact
+from boathouse.ops.compact import COMMIT_BYTES, Compact
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.restore import Restore
@@ -64,16 +64,38 @@ class Maintenance:
         CommitUnknownError, ReadOnlyError.
         """
         options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
-        if commit_bytes is not None and (isinstance(commit_bytes, bool) or not isinstance(commit_bytes, int)):
-            raise InvalidArgumentError(f"commit_bytes={commit_bytes!r} is not a number", advice="pass 100 << 30")
+        at_once = _commit_bytes(commit_bytes)
         columns = () if zorder_by is None else tuple(names("zorder_by", zorder_by))
         if zorder_by is not None and (not columns or commit_bytes is not None):
             raise InvalidArgumentError("zorder_by needs a column, and is one commit", advice="leave commit_bytes out")
         self._handle.check_open()
         parsed = None if where is None else condition(where)
-        write: Write = Compact(parsed) if commit_bytes is None else Compact(parsed, commit_bytes)
+        write: Write = Compact(parsed, at_once)
         if columns or self._handle.snapshot.clustering() is not None:
             write = ClusterRows(columns, parsed)
+        return self._run(engine_for(None, self._spark), write, options, where is not None)
+
+    @located
+    def purge(
+        self,
+        where: Condition | None = None,
+        *,
+        target_file_bytes: int | None = None,
+        commit_bytes: int | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Rewrites every file that has deleted rows without them, so that no row delete is left to apply; no row
+        changes. The old files stay for readers of older versions until they are vacuumed. `where` names partition
+        columns only; `commit_bytes` is as in `optimize`.
+
+        Raises InvalidArgumentError for another column, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
+        options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
+        self._handle.check_open()
+        parsed = None if where is None else condition(where)
+        write = Compact(parsed, _commit_bytes(commit_bytes), purge=True)
         return self._run(engine_for(None, self._spark), write, options, where is not None)
 
     @located
@@ -174,6 +196,14 @@ class Maintenance:
         context = TableContext(location, Stores(self._handle.context.stores.options, home=location.uri))
         check_free(context)
         return clone(self._handle.snapshot, context, options)
+
+
+def _commit_bytes(given: int | None) -> int:
+    if given is None:
+        return COMMIT_BYTES
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise InvalidArgumentError(f"commit_bytes={given!r} is not a number", advice="pass 100 << 30")
+    return given
 
 
 def _milliseconds(retention: float | dt.timedelta | None) -> int | None:

@@ -23,6 +23,7 @@ from boathouse.expr.statement_tree import (
     Insert,
     Merge,
     Optimize,
+    Reorg,
     Restore,
     TableName,
     Tokens,
@@ -39,7 +40,7 @@ def sql(spark: Any, text: str) -> Any:
 
     Tables are named as in Spark's metastore, or by path: ``delta.`/path` ``, ``iceberg.`/path` ``, ``lance.`/path` ``,
     or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`,
-    `TIMESTAMP AS OF '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, VACUUM,
+    `TIMESTAMP AS OF '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, REORG, VACUUM,
     DESCRIBE HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations; a statement that names none of its
     tables is Spark's. Raises ExpressionError that names the line and column, what the operations raise, and Spark's own
     errors.
@@ -88,6 +89,11 @@ def _optimize(tables: Tables, s: Optimize) -> Any:
     return commands.optimize(tables.spark, tables.table(s.table), where, s.zorder_by)
 
 
+def _reorg(tables: Tables, s: Reorg) -> Any:
+    where = None if s.where is None else _own(tables, s.where, s.table, None)
+    return commands.purge(tables.spark, tables.table(s.table), where)
+
+
 def _vacuum(tables: Tables, s: Vacuum) -> Any:
     return commands.vacuum(tables.spark, tables.table(s.table), s.hours, s.mode, s.dry_run)
 
@@ -104,6 +110,7 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     Merge: merge,
     Insert: insert,
     Optimize: _optimize,
+    Reorg: _reorg,
     Vacuum: _vacuum,
     History: lambda t, s: commands.history(t.spark, t.table(s.table), s.limit),
     Detail: lambda t, s: detail_frame(t.spark, t.table(s.table).detail()),

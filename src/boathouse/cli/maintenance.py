@@ -1,4 +1,4 @@
-"""Commands that change a table: convert, optimize, vacuum, restore."""
+"""Commands that change a table: convert, optimize, purge, vacuum, restore."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ Short = Annotated[
 def register(app: typer.Typer) -> None:
     app.command()(convert)
     app.command()(optimize)
+    app.command()(purge)
     app.command()(vacuum)
     app.command()(restore)
 
@@ -58,6 +59,21 @@ def optimize(
     columns = None if zorder_by is None else [name.strip() for name in zorder_by.split(",")]
     with spinner("optimizing"):
         result = table.optimize(where, zorder_by=columns, dry_run=dry_run)
+    _rewritten(result, json)
+
+
+def purge(
+    path: Path, where: Where = None, dry_run: DryRun = False, format: Format = None, option: Option = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Rewrites every file that has deleted rows, without them; no row changes."""
+    table = boathouse.open(path, format, storage_options=storage_options(option))
+    with spinner("purging"):
+        result = table.purge(where, dry_run=dry_run)
+    _rewritten(result, json)
+
+
+def _rewritten(result: boathouse.WriteResult, json: bool) -> None:
     shown = ("version", "commit", "versions", "files_added", "files_removed", "rows_copied", "bytes_added", "dry_run")
     show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)
 

@@ -114,6 +114,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "replace":
             predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
             ordered = {"zOrderBy": parameters.pop("zorder_by", "[]"), "clusterBy": parameters.pop("cluster_by", "[]")}
+            if "applyPurge" in parameters:
+                return "REORG", {"predicate": json.dumps(predicate), **parameters}
             return "OPTIMIZE", {"predicate": json.dumps(predicate), **ordered, "auto": "false", **parameters}
         case "restore":
             version = parameters.get("version")
@@ -172,7 +174,7 @@ def _metrics(change: Change, operation: str, added: list[Action], removed: list[
     elif operation == "CLONE":
         copied = {"numRemovedFiles": 0, "numCopiedFiles": 0, "removedFilesSize": 0, "copiedFilesSize": 0}
         metrics = {"sourceTableSize": sum(a["size"] or 0 for a in adds), "sourceNumOfFiles": len(adds), **copied}
-    elif operation == "OPTIMIZE":
+    elif operation in ("OPTIMIZE", "REORG"):
         metrics = _optimize_metrics([a["size"] for a in files], removes)
     elif added or removed:
         metrics = {"numFiles": len(files), "numOutputRows": rows, "numOutputBytes": sum(a["size"] for a in files)}

@@ -83,6 +83,14 @@ class Optimize:
 
 
 @dataclass(frozen=True, slots=True)
+class Reorg:
+    """Purges deleted rows: the only form that is offered."""
+
+    table: TableName
+    where: Tokens | None
+
+
+@dataclass(frozen=True, slots=True)
 class Vacuum:
     table: TableName
     mode: str
@@ -107,4 +115,4 @@ class Restore:
     at: TimeTravel
 
 
-Statement = Merge | Update | Delete | Insert | Optimize | Vacuum | History | Detail | Restore
+Statement = Merge | Update | Delete | Insert | Optimize | Reorg | Vacuum | History | Detail | Restore

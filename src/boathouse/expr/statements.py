@@ -1,4 +1,4 @@
-"""Statements on tables, parsed: MERGE, UPDATE, DELETE, INSERT, OPTIMIZE, VACUUM, DESCRIBE HISTORY and DETAIL, RESTORE.
+"""Statements on tables, parsed: MERGE, UPDATE, DELETE, INSERT, OPTIMIZE, REORG, VACUUM, DESCRIBE and RESTORE.
 
 Conditions, values and queries in them are not parsed but passed on as tokens. Any other statement is None.
 """
@@ -18,6 +18,7 @@ from boathouse.expr.statement_tree import (
     Merge,
     MergeClause,
     Optimize,
+    Reorg,
     Restore,
     Statement,
     TableName,
@@ -276,6 +277,12 @@ class _Parser:
             columns = tuple(joined(c) for c in self.listed("a column"))
         return Optimize(table, where, columns)
 
+    def reorg(self, table: TableName) -> Reorg:
+        where = self.until("a condition", "APPLY") if self.take("WHERE") else None
+        for word in ("APPLY", "(", "PURGE", ")"):
+            self.need(word)
+        return Reorg(table, where)
+
     def vacuum(self, table: TableName) -> Vacuum:
         mode, hours, dry_run = "full", None, False
         while self._at < len(self._tokens):
@@ -311,6 +318,7 @@ _STATEMENTS: Final[dict[str, Callable[[_Parser, TableName], Statement]]] = {
     "INSERT INTO": _Parser.insert,
     "INSERT OVERWRITE": lambda p, table: p.insert(table, overwrite=True),
     "OPTIMIZE": _Parser.optimize,
+    "REORG TABLE": _Parser.reorg,
     "VACUUM": _Parser.vacuum,
     "DESCRIBE HISTORY": _Parser.history,
     "DESC HISTORY": _Parser.history,

@@ -38,18 +38,20 @@ class Compact:
     names partition columns only, and selects files all of whose rows satisfy it. Every commit rewrites about
     `commit_bytes`, at least one group; `own` are files that earlier commits of this compaction wrote. Deletes that are
     committed after the plan and before the compaction apply to the new files, since these have the sequence number of
-    the newest file and row delete that they are made from. Raises InvalidArgumentError for another column in `where`.
+    the newest file and row delete that they are made from. With `purge` every file with a deleted row is rewritten, on
+    its own, and no other. Raises InvalidArgumentError for another column in `where`.
     """
 
     where: Expr | None = None
     commit_bytes: int = COMMIT_BYTES
     own: frozenset[str] = frozenset()
+    purge: bool = False
     operation: ClassVar[Operation] = "replace"
 
     def plan(self, start: Start) -> WritePlan:
         context = start.context()
         scan = chosen_units(start, self.where, self.own)
-        groups = _groups(scan.units, context)
+        groups = [[i] for i in marked(scan.units)] if self.purge else _groups(scan.units, context)
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
         tasks = [_task(scan, group, context) for group in chosen]
         work = TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], context)
@@ -64,6 +66,7 @@ class Compact:
                 edits.append(AddFiles(added, newest_sequence(units, [t.scan.deletes for t in tasks])))
             reads = ReadSet(units=frozenset(units.column("path").to_pylist()))
             parameters = {} if self.where is None else {"predicate": str(self.where)}
+            parameters |= {"applyPurge": "true"} if self.purge else {}
             change = start.change("replace", edits, reads, parameters, data_change=False)
             own = self.own | frozenset(added.column("path").to_pylist())
             then = replace(self, own=own) if len(chosen) < len(groups) else None
@@ -148,6 +151,13 @@ def _shares(units: pa.Table, context: WriteContext) -> list[float]:
         part = live / rows if rows else 1.0
         by_rows = live / context.target_rows if context.target_rows else 0.0
         found.append(max(part * size / context.target_bytes, by_rows))
+    return found
+
+
+def marked(units: pa.Table) -> list[int]:
+    """The rows of FILES whose files have rows that are marked as deleted, or may have."""
+    any_deletes = pc.greater(pc.fill_null(pc.list_value_length(units.column("deletes")), 0), 0)
+    found: list[int] = pc.indices_nonzero(any_deletes).to_pylist()
     return found
 
 

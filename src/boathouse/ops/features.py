@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from boathouse.ops.compact import marked
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
@@ -38,8 +38,7 @@ class FeatureDropped:
         """Turns the feature off, and rewrites the files of which rows are marked as deleted; the rest follows."""
         context = start.context()
         scan = start.snapshot.plan(None, None, (), start.engine.map)
-        marked = pc.greater(pc.fill_null(pc.list_value_length(scan.units.column("deletes")), 0), 0)
-        units = scan.units.filter(marked) if left.purge else scan.units.slice(0, 0)
+        units = scan.units.take(pa.array(marked(scan.units) if left.purge else [], pa.int64()))
         tasks = []
         for i in range(units.num_rows):
             unit = compact(units.slice(i, 1))
