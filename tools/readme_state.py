@@ -23,7 +23,8 @@ OPERATIONS = {
     "append": "append", "overwrite": "overwrite, also only of the rows that match a condition", "delete": "delete",
     "add_column": "add columns", "set_properties": "set properties", "update": "update", "merge": "merge",
     "upsert": "upsert", "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
-    "optimize": "compaction, Z-order", "purge": "purge of deleted rows", "vacuum": "vacuum", "restore": "restore", "widen_column": "widen columns",
+    "optimize": "compaction, Z-order",
+    "purge": "purge of deleted rows", "vacuum": "vacuum", "restore": "restore", "widen_column": "widen columns",
     "set_name": "name the table", "set_comment": "comments", "convert": "convert a folder of Parquet files in place",
     "clone": "shallow clone", "drop_feature": "drop features",
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 import pyarrow as pa
 
@@ -21,7 +22,10 @@ from boathouse.table.snapshot import Snapshot
 
 log = logging.getLogger("boathouse")
 
-MAX_PLANS = 10
+MIN_PLANS = 10
+PLANNING_SECONDS = 5 * 60
+"""A write that loses is planned again for so long, and this number of times even if that takes longer: one that is
+small finds its turn between many others, and one that is large is not done again and again."""
 
 
 def run(
@@ -61,7 +65,9 @@ def _one_commit(
     write_id = new_write_id()
     snapshot, loaded = handle.snapshot, entropy.current().monotonic()
     error: CommitConflictError | None = None
-    for turn in range(MAX_PLANS):
+    for turn in count():
+        if turn >= MIN_PLANS and entropy.current().monotonic() - started > PLANNING_SECONDS:
+            break
         skipped = already_applied(snapshot, options)
         if skipped is not None:
             done.discard()
