@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _STORAGE = "storage."
 _READ = frozenset(
     {"path", "versionasof", "timestampasof", "branch", "tag", "tableformat", "pushfilters", "timezone",
-     "allowforeignpaths"}
+     "allowforeignpaths", "relocatedfrom"}
 )  # fmt: skip
 _WRITE = frozenset(
     {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
@@ -36,6 +36,7 @@ class ReadOptions:
     timezone: str | None = None
     foreign_paths: bool = False
     storage: Mapping[str, str] = field(default_factory=dict)
+    relocated_from: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -53,6 +54,7 @@ class ReadOptions:
             given.get("timezone"),
             flag(given, "allowforeignpaths"),
             storage,
+            given.get("relocatedfrom"),
         )
 
     def open(self) -> Table:
@@ -66,6 +68,7 @@ class ReadOptions:
             self.storage or None,
             timezone=self.timezone,
             allow_foreign_paths=self.foreign_paths,
+            relocated=None if self.relocated_from is None else {self.relocated_from: self.path},
         )
 
 

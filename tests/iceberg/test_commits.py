@@ -454,9 +454,9 @@ def test_a_moved_table_is_read_and_not_written(make, tmp_path):
 
     _, eyes = make(DATA, partition_by=["p"])
     shutil.move(eyes.root, tmp_path / "moved")
-    table = bh.open(str(tmp_path / "moved"))
+    table = bh.open(str(tmp_path / "moved"), relocated={str(eyes.root): str(tmp_path / "moved")})
     assert ids(table) == list(range(6))
-    with pytest.raises(UnsupportedFeatureError, match="moved"):
+    with pytest.raises(UnsupportedFeatureError, match="relocated from"):
         table.append(rows(10))
 
 

@@ -420,7 +420,7 @@ def test_the_error_shows_the_path_and_not_the_bytes(make):
     uri = moved_to_memory(eyes, "secret")
     for allowed in (False, True):
         with pytest.raises(BoathouseError) as caught:
-            bh.open(uri, allow_foreign_paths=allowed).to_arrow()
+            bh.open(uri, allow_foreign_paths=allowed, relocated={f"file://{eyes.root}": uri}).to_arrow()
         assert str(secret) in str(caught.value) and "password" not in str(caught.value)
 
 

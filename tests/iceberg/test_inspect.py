@@ -509,7 +509,8 @@ def test_relocated_tables_keep_recorded_paths(make, tmp_path):
     _, eyes = make(pa.table({"id": [1]}))
     recorded = bh.open(str(eyes.root)).inspect.files()["file_path"].to_pylist()
     shutil.move(eyes.root, tmp_path / "moved")
-    assert bh.open(str(tmp_path / "moved")).inspect.files()["file_path"].to_pylist() == recorded
+    moved = bh.open(str(tmp_path / "moved"), relocated={str(eyes.root): str(tmp_path / "moved")})
+    assert moved.inspect.files()["file_path"].to_pylist() == recorded
 
 
 def test_null_records_in_parquet(tmp_path):

@@ -299,17 +299,6 @@ def test_a_negative_position_is_damage(make, position_deletes):
         bh.open(str(eyes.root)).to_arrow()
 
 
-def test_a_field_id_of_two_meanings_in_two_specs_is_refused(make):
-    """Version 1 gave ids to partition fields by their place."""
-    _, eyes = make(DATA, partition_by=["p"])
-    bucket = {"source-id": 1, "field-id": 1000, "name": "b", "transform": "bucket[4]"}
-    edit(eyes, lambda d: d["partition-specs"].append({"spec-id": 1, "fields": [bucket]}))
-    with pytest.raises(UnsupportedFeatureError, match="partition field 1000 is string in one partition spec and int"):
-        bh.open(str(eyes.root)).to_arrow()
-    edit(eyes, lambda d: d["partition-specs"][1]["fields"][0].update(transform="void"))
-    assert bh.open(str(eyes.root)).scan(where="p = 'a'").to_arrow()["id"].to_pylist() == [0, 2, 4]
-
-
 def test_partition_values_are_of_their_type():
     assert from_avro(b"\xff", DecimalType(3, 1)) == -1
     for value, type in ((b"\x7f\xff", DecimalType(3, 1)), ("x", DATE), (1 << 40, DATE), (True, TIMESTAMP)):

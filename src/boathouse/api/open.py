@@ -30,6 +30,7 @@ def open(
     allow_foreign_paths: bool = False,
     verify: bool = True,
     catalog_options: Mapping[str, str] | None = None,
+    relocated: Mapping[str, str] | None = None,
 ) -> Table:
     """Opens a table by path, and detects its format; pinned to a version if `version` or `timestamp` is given.
 
@@ -43,13 +44,19 @@ def open(
     without data run there. `allow_mixed_writers` lets this handle write although a library that does not
     put-if-absent here was found to write too (docs/writers.md). A file in a store of another kind than the table's (a
     local file of a table in a bucket) is refused with ForeignPathError unless `allow_foreign_paths`. With
-    `verify=False`, a table whose recorded totals disagree with its lists of files is read by the lists. Raises
+    `verify=False`, a table whose recorded totals disagree with its lists of files is read by the lists. An Iceberg
+    table names its files by where they were written: a copy is read with `relocated={"s3://old/t": "/copies/t"}`, the
+    folders that its metadata names and where they are now; without it a table elsewhere is refused. Raises
     TableNotFoundError (naming what is at the path), VersionNotFoundError, InvalidArgumentError, AmbiguousFormatError,
     CorruptTableError, UnsupportedFeatureError.
     """
     named = _in_catalog(uri, catalog_options, storage_options)
     if named is not None:
         found, identifier = named
+        if relocated is not None:
+            raise InvalidArgumentError(
+                "relocated= is for tables that are opened by path", advice="register the table at its new place"
+            )
         return found.open(
             identifier, version, timestamp, ref, storage_options, spark, timezone, allow_foreign_paths, verify
         )
@@ -67,6 +74,7 @@ def open(
         zone or "UTC",
         allow_foreign_paths,
         verify,
+        relocated,
     )
     return Table(handle, spark, named_zone)
 

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from boathouse.api.arguments import errors_at, flag
+from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.detection import choose, locate
 from boathouse.errors import InvalidArgumentError, TableNotFoundError
 from boathouse.ops.handle import Handle
-from boathouse.storage import Stores
+from boathouse.storage import Stores, absolute
 from boathouse.table.context import TableContext
 from boathouse.table.location import At
 
@@ -30,11 +30,12 @@ def open_handle(
     zone: str = "UTC",
     allow_foreign_paths: bool = False,
     verify: bool = True,
+    relocated: Mapping[str, str] | None = None,
 ) -> Handle:
     """The implementation of `boathouse.open`, which documents the arguments and errors."""
     with errors_at(path_text(uri)):
         at = point(version, timestamp, ref, zone)
-        location = replace(locate(path_text(uri)), verify=flag("verify", verify))
+        location = replace(locate(path_text(uri)), verify=flag("verify", verify), relocated=folders(relocated))
         foreign = flag("allow_foreign_paths", allow_foreign_paths)
         stores = Stores(storage_options, home=None if foreign else location.uri)
         try:
@@ -43,6 +44,10 @@ def open_handle(
             if _DOTTED.fullmatch(path_text(uri)):
                 error.advice = "pass the path of the table, or spark= to look for this name in Spark's metastore"
             raise
+        if location.relocated and chosen.name != "iceberg":
+            raise InvalidArgumentError(
+                f"relocated= is for Iceberg tables, and this is {chosen.name}", advice="leave it out"
+            )
         snapshot = chosen.open(TableContext(location, stores, allow_mixed_writers), at)
     return Handle(snapshot, at.pinned or location.metadata is not None)
 
@@ -58,6 +63,12 @@ def point(version: int | None, timestamp: str | dt.datetime | None, ref: str | N
     if ref is not None and (not isinstance(ref, str) or not ref):
         raise InvalidArgumentError(f"ref={ref!r} is not a name", advice="pass the name of a branch or tag")
     return At(version, None if timestamp is None else timestamp_ms(timestamp, zone), ref)
+
+
+def folders(relocated: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Pairs of canonical folders. Raises InvalidArgumentError."""
+    given = texts("relocated", relocated)
+    return tuple((absolute(path_text(before)), absolute(path_text(now))) for before, now in given.items())
 
 
 def path_text(uri: object) -> str:

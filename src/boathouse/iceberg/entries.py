@@ -96,7 +96,7 @@ class LiveFiles:
         if field.transform.name == "void" or not len(self):
             return nothing
         where = self.columns.where
-        names = (f"f{field.id}", field.name, avro_name(field.name))
+        names = (f"f{field.recorded_id}", field.name, avro_name(field.name))
         path = next((p for n in names if self.columns.type(p := (*PARTITION, n)) is not None), None)
         if path is None or not self.columns.known(PARTITION).all():
             if field.transform.name == "unknown":

@@ -57,7 +57,7 @@ def _new_spec(metadata: TableMetadata, partition_by: Sequence[PartitionField], s
     highest = max(s.id for s in specs)
     last = highest_partition_id(metadata.document)
     bound, _ = bind_spec(partition_by, schema, highest + 1, last)
-    known = {(f.source_id, str(f.transform), f.name): f.id for s in specs for f in s}
+    known = {(f.source_id, str(f.transform), f.name): f.recorded_id for s in specs for f in s}
     fields = []
     for f in bound:
         id = known.get((f.source_id, str(f.transform), f.name))
@@ -65,7 +65,7 @@ def _new_spec(metadata: TableMetadata, partition_by: Sequence[PartitionField], s
             last += 1
         fields.append(replace(f, id=last if id is None else id))
     for spec in specs:
-        if [(f.id, f.name, f.source_id, f.transform) for f in spec] == [
+        if [(f.recorded_id, f.name, f.source_id, f.transform) for f in spec] == [
             (f.id, f.name, f.source_id, f.transform) for f in fields
         ]:
             return PartitionSpec(spec.id, tuple(fields))

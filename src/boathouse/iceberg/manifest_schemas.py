@@ -142,8 +142,9 @@ def partition_type(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
     """The record of a spec's partition values. With `names` false, fields are named `f<id>`."""
     fields = []
     for f in spec:
-        name = avro_name(f.name) if names else f"f{f.id}"
-        field = _optional(name, _avro_type(f.type, f.id), f.id)
+        id = f.recorded_id
+        name = avro_name(f.name) if names else f"f{id}"
+        field = _optional(name, _avro_type(f.type, id), id)
         if names and name != f.name:
             field["iceberg-field-name"] = f.name
         fields.append(field)

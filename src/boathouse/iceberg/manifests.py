@@ -174,7 +174,7 @@ def partition_values(data_file: Row, spec: PartitionSpec, where: str | None = No
 
 
 def _partition_value(row: Row, field: PartitionField, where: str | None) -> Physical:
-    names = (f"f{field.id}", field.name, avro_name(field.name))
+    names = (f"f{field.recorded_id}", field.name, avro_name(field.name))
     name = next((n for n in names if n in row), None)
     if field.transform.name == "void":
         return None
@@ -191,7 +191,7 @@ def _partition_value(row: Row, field: PartitionField, where: str | None) -> Phys
 
 def partition_row(values: Mapping[int, Physical], spec: PartitionSpec) -> Row:
     """Physical partition values as a manifest stores them."""
-    return {f"f{f.id}": to_avro(values.get(f.id), f.type) for f in spec}
+    return {f"f{f.recorded_id}": to_avro(values.get(f.id), f.type) for f in spec}
 
 
 def write_entries(
@@ -206,12 +206,15 @@ def write_entries(
         "format-version": "2",
         "content": "data" if content == DATA else "deletes",
     }
-    names = {f.id: avro_name(f.name) for f in spec}
+    names = {f.recorded_id: avro_name(f.name) for f in spec}
     return avro.write(manifest(spec), [_named(e, names) for e in entries], metadata, codec)
 
 
 def _spec_fields(spec: PartitionSpec) -> list[Row]:
-    return [{"source-id": f.source_id, "field-id": f.id, "name": f.name, "transform": str(f.transform)} for f in spec]
+    return [
+        {"source-id": f.source_id, "field-id": f.recorded_id, "name": f.name, "transform": str(f.transform)}
+        for f in spec
+    ]
 
 
 def _named(entry: Entry, names: Mapping[int, str]) -> Entry:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
 
-from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
+from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
 from boathouse.iceberg.schemas import by_id
 from boathouse.types import (
     DATE,
@@ -39,6 +39,7 @@ from boathouse.types import (
 )
 
 FIRST_FIELD_ID = 1000
+_APART = 1 << 20
 _PLAIN = frozenset({"identity", "year", "month", "day", "hour", "void"})
 _SIZED = re.compile(r"(bucket|truncate)\[(\d{1,10})\]")
 
@@ -56,26 +57,33 @@ def parse_specs(
     documents: Iterable[Mapping[str, Any]], schemas: Sequence[Schema], current: int, where: str | None = None
 ) -> Partitioning:
     """All specs of a table. Sources are looked up in `schemas`, the current one first: a dropped column still
-    partitions old files. Raises CorruptTableError, UnsupportedFeatureError."""
+    partitions old files. Raises CorruptTableError."""
     known: dict[int, tuple[tuple[str, ...], Field]] = {}
     for schema in reversed(schemas):
         known.update(by_id(schema))
     specs = [_spec(d, known, where) for d in documents]
-    return Partitioning(tuple(_alike(specs, where)), current)
+    return Partitioning(tuple(_apart(specs)), current)
 
 
-def _alike(specs: Sequence[PartitionSpec], where: str | None) -> list[PartitionSpec]:
-    """The specs with one type for each field id: that of `void`, which has no values, follows the others.
+def _apart(specs: Sequence[PartitionSpec]) -> list[PartitionSpec]:
+    """The specs with one meaning for each field id: `void`, which has no values, follows the others in type.
 
-    Version 1 assigned ids by position, so specs may have one id for values of two types.
+    Version 1 assigned ids by position, so specs may have one id for values of two columns or types: the later ones get
+    ids of their own, which do not depend on specs that are added.
     """
-    types: dict[int, DataType] = {}
+    first: dict[int, PartitionField] = {}
     for f in (f for spec in specs for f in spec if f.transform.name != "void"):
-        if types.setdefault(f.id, f.type) != f.type:
-            raise UnsupportedFeatureError(
-                f"partition field {f.id} is {types[f.id]} in one partition spec and {f.type} in another", where=where
-            )
-    return [replace(spec, fields=tuple(replace(f, type=types.get(f.id, f.type)) for f in spec)) for spec in specs]
+        first.setdefault(f.id, f)
+    return [replace(spec, fields=tuple(_of_one_meaning(f, spec, first) for f in spec)) for spec in specs]
+
+
+def _of_one_meaning(field: PartitionField, spec: PartitionSpec, first: Mapping[int, PartitionField]) -> PartitionField:
+    other = first.get(field.id, field)
+    if field.transform.name == "void":
+        return replace(field, type=other.type)
+    if (field.source_id, field.transform, field.type) == (other.source_id, other.transform, other.type):
+        return field
+    return replace(field, id=field.id + (spec.id + 1) * _APART, recorded=field.id)
 
 
 def _spec(
@@ -110,7 +118,10 @@ def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: in
 
 def spec_fields_json(spec: PartitionSpec) -> list[dict[str, Any]]:
     """The `fields` array of a spec: what manifests hold under `partition-spec`."""
-    return [{"source-id": f.source_id, "field-id": f.id, "name": f.name, "transform": str(f.transform)} for f in spec]
+    return [
+        {"source-id": f.source_id, "field-id": f.recorded_id, "name": f.name, "transform": str(f.transform)}
+        for f in spec
+    ]
 
 
 def bind_spec(

@@ -1,14 +1,15 @@
 """The locations of metadata files, and the paths inside them.
 
 Paths in metadata are raw and should be absolute with a scheme; in practice the scheme may be missing or spelled
-differently, or the path relative. A relocated table is read by replacing the prefix of its recorded location.
+differently, or the path relative. A relocated table is read by replacing the folders that it was told.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from boathouse.bits import entropy
 from boathouse.bits.inflate import Budget
-from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError
+from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.storage import ObjectInfo, Stores, absolute, basename, join, parent, relative
 from boathouse.table.context import TableContext
 
@@ -108,25 +109,47 @@ def decompressed(data: bytes, uri: str) -> bytes:
     return Budget(len(data), uri).gzip(data)
 
 
+Relocated = Sequence[tuple[str, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Turns recorded paths into URIs. `recorded` is the location in the metadata, `root` the actual one."""
+    """Turns recorded paths into URIs. `recorded` is the location in the metadata, `root` the actual one; `relocated`
+    are folders that metadata names, and where they are, the longest first."""
 
     recorded: str
     root: str
     moved: bool
+    relocated: Relocated = ()
 
     @classmethod
-    def of(cls, recorded: str, root: str, metadata_uri: str, metadata_path: str | None = None) -> Paths:
-        """`metadata_path` is the property write.metadata.path: metadata may be outside the location."""
+    def of(
+        cls, recorded: str, root: str, metadata_uri: str, metadata_path: str | None = None, relocated: Relocated = ()
+    ) -> Paths:
+        """`metadata_path` is the property write.metadata.path: metadata may be outside the location.
+
+        Raises UnsupportedFeatureError for a table that is not where its metadata says, nor where `relocated` leads: the
+        files that it names may be those of another table.
+        """
         recorded = recorded.rstrip("/")
         canonical = _canonical(recorded)
         if canonical is None:
             return cls(recorded, root, True)
+        longest = sorted(relocated, key=lambda pair: -len(pair[0]))
+        there = _relocated(canonical, longest)
+        if there is not None:
+            return cls(recorded, there, True, tuple(longest))
         homes = [canonical] + ([h] if metadata_path and (h := _canonical(metadata_path)) else [])
-        if any(relative(metadata_uri, home) is not None for home in homes):
-            return cls(recorded, canonical, False)
-        return cls(recorded, root, canonical != root)
+        if canonical == root or any(relative(metadata_uri, home) is not None for home in homes):
+            return cls(recorded, canonical, False, tuple(longest))
+        if _linked(canonical, root):
+            return cls(recorded, canonical, False, tuple(longest))
+        raise UnsupportedFeatureError(
+            f"the table's metadata says that it is at {recorded}, and it is at {root}",
+            where=metadata_uri,
+            advice=f"if its files were copied along, open it with relocated={{{recorded!r}: {root!r}}}; "
+            f"if they are still there, with relocated={{{recorded!r}: {recorded!r}}}",
+        )
 
     def uri(self, path: str) -> str:
         """The URI of a path in metadata. Raises CorruptTableError for one that does not name a file, and
@@ -134,11 +157,11 @@ class Paths:
         if not path or "\0" in path:
             raise CorruptTableError(f"the path {path!r:.80} does not name a file", where=self.root)
         prefix = self.recorded
-        if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] == "/":
+        if not self.relocated and path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] == "/":
             return self.root + path[len(prefix) :]
         found = _canonical(path)
         if found is not None:
-            return self._mapped(found)
+            return _relocated(found, self.relocated) or found
         if _URI.match(path):
             try:
                 absolute(path)
@@ -159,6 +182,8 @@ class Paths:
 
     def uris(self, paths: pa.Array) -> pa.Array:
         """The URIs of many paths, which mostly begin with the table's location."""
+        if self.relocated:
+            return pa.array([self.uri(p) for p in paths.to_pylist()], pa.string())
         beginning = self.recorded + "/"
         below = pc.and_not(pc.starts_with(paths, beginning), pc.match_substring(paths, "\0"))
         if not pc.all(below).as_py():
@@ -178,10 +203,22 @@ class Paths:
                 return self.root[: -len(beginning)]
         return None
 
-    def _mapped(self, uri: str) -> str:
-        home = _canonical(self.recorded) if self.moved else None
-        below = relative(uri, home) if home is not None else None
-        return join(self.root, below) if below else uri
+
+def _relocated(uri: str, relocated: Relocated) -> str | None:
+    """Where the first of these folders that has the URI leads it; None if none has it."""
+    for before, now in relocated:
+        below = relative(uri, before)
+        if below is not None:
+            return join(now, below) if below else now
+    return None
+
+
+def _linked(one: str, other: str) -> bool:
+    """Whether two folders of the local disk are one, by way of links."""
+    local = "file://"
+    if not (one.startswith(local) and other.startswith(local)):
+        return False
+    return os.path.realpath(one.removeprefix(local)) == os.path.realpath(other.removeprefix(local))
 
 
 def _canonical(path: str) -> str | None:

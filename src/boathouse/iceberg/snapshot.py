@@ -91,9 +91,8 @@ class IcebergSnapshot:
     @cached_property
     def paths(self) -> Paths:
         metadata = self.metadata
-        return Paths.of(
-            metadata.location, self.location.uri, metadata.uri, metadata.properties.get("write.metadata.path")
-        )
+        elsewhere = metadata.properties.get("write.metadata.path")
+        return Paths.of(metadata.location, self.location.uri, metadata.uri, elsewhere, self.location.relocated)
 
     @cached_property
     def listing(self) -> Listing:
@@ -143,7 +142,9 @@ def load(context: TableContext, at: At, cls: type[S]) -> S:
 
     Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError.
     """
-    return at_point(context, head_metadata(context), at, cls)
+    found = at_point(context, head_metadata(context), at, cls)
+    _ = found.paths
+    return found
 
 
 def newest(snapshot: S, put: Attempt | None = None) -> S:

@@ -26,12 +26,14 @@ class Location:
     """A table's root as an absolute URI without a trailing slash.
 
     `metadata` names one metadata document to open instead of the newest (an Iceberg `*.metadata.json`). With `verify`
-    false, totals that the metadata records beside its lists of files are not compared with those lists.
+    false, totals that the metadata records beside its lists of files are not compared with those lists. `relocated` are
+    pairs of folders: where metadata says that files are, and where they are.
     """
 
     uri: str
     metadata: str | None = None
     verify: bool = True
+    relocated: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return self.metadata or self.uri

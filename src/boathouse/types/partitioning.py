@@ -36,7 +36,10 @@ IDENTITY = Transform("identity")
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """`source` is the path of the column; `id` is unique across the specs of a table; `type` is the value's."""
+    """`source` is the path of the column; `id` is unique across the specs of a table; `type` is the value's.
+
+    `recorded` is the id in the table's metadata, if several specs have it for values of different types.
+    """
 
     name: str
     source: tuple[str, ...]
@@ -44,6 +47,11 @@ class PartitionField:
     id: int
     type: DataType
     source_id: int | None = None
+    recorded: int | None = None
+
+    @property
+    def recorded_id(self) -> int:
+        return self.id if self.recorded is None else self.recorded
 
 
 @dataclass(frozen=True, slots=True)

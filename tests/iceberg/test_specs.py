@@ -1,0 +1,96 @@
+"""Several partition specs in one table: each manifest is read with its own."""
+
+import fastavro
+import pyarrow as pa
+import pytest
+from foreign_writer import Foreign
+
+import boathouse as bh
+
+IDS = (1, 2, 3)
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
+
+
+def rows(*ids, p="a"):
+    return pa.table({"id": list(ids), "p": [p] * len(ids), "x": [float(i) for i in ids]}, SCHEMA)
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    bh.create(str(tmp_path / "t"), SCHEMA, format="iceberg", partition_by=["p"])
+    return Foreign(tmp_path / "t")
+
+
+def respec(foreign, id, *fields):
+    """A new partition spec, the current one, of (field id, source id, name, transform)."""
+
+    def edit(document):
+        names = ("field-id", "source-id", "name", "transform")
+        made = {"spec-id": id, "fields": [dict(zip(names, f)) for f in fields]}
+        document["partition-specs"].append(made)
+        document.update({"default-spec-id": id, "last-partition-id": max(1000, *(f[0] for f in fields))})
+
+    foreign.edit(edit)
+
+
+def ids_of(foreign, **scan):
+    return sorted(bh.open(str(foreign.root)).scan(["id"], **scan).to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.spec("I-134")
+def test_one_field_id_for_values_of_two_types(foreign):
+    """Version 1 gave ids by place, so that another spec may have another type under an id."""
+    a, b = (foreign.data(rows(*ids, p=p), IDS, {"p": p}) for ids, p in (((1, 2), "a"), ((3, 4), "b")))
+    foreign.commit(a, b)
+    respec(foreign, 1, (1000, 1, "id_bucket", "bucket[4]"))
+    c, d = (foreign.data(rows(n, p="c"), IDS, {"id_bucket": n % 4}) for n in (5, 8))
+    foreign.commit(c, d, spec=1)
+    respec(foreign, 2, (1000, 3, "x", "identity"), (1001, 2, "p", "identity"))
+    foreign.commit(foreign.data(rows(9, p="d"), IDS, {"x": 9.0, "p": "d"}), spec=2)
+    assert ids_of(foreign) == [1, 2, 3, 4, 5, 8, 9]
+    for where, found in (("p = 'a'", [1, 2]), ("p = 'c'", [5, 8]), ("p >= 'c'", [5, 8, 9]), ("x = 9", [9]),
+                         ("x < 4 OR p = 'd'", [1, 2, 3, 9]), ("id = 2 AND p = 'a'", [2])):  # fmt: skip
+        assert ids_of(foreign, where=where) == found, where
+    table = bh.open(str(foreign.root))
+    assert table.scan(where="p = 'd'").explain() is not None
+    foreign.commit(foreign.positions([(f["data_file"]["file_path"], 0) for f in (a, b)], {"p": "a"}))
+    foreign.commit(foreign.equality(pa.table({"id": [5, 8, 9]}), [1], partition={"id_bucket": 0}), spec=1)
+    assert ids_of(foreign) == [2, 3, 4, 5, 9]
+    partitions = table.inspect.partitions()
+    assert partitions.num_rows == 5 and set(partitions["spec_id"].to_pylist()) == {0, 1, 2}
+
+
+def test_such_a_table_is_written(foreign, seen):
+    """Appended to and deleted from: every manifest keeps the field ids of the metadata."""
+    foreign.commit(*(foreign.data(rows(*ids, p=p), IDS, {"p": p}) for ids, p in (((1, 2), "a"), ((3, 4), "b"))))
+    respec(foreign, 1, (1000, 1, "id_bucket", "bucket[4]"))
+    table = bh.open(str(foreign.root))
+    table.append(rows(5, 6, 7, 8, p="c"))
+    table.delete("id IN (1, 6)")
+    table.delete("p = 'b'")
+    assert ids_of(foreign) == [2, 5, 7, 8]
+    eyes = seen(foreign.root)
+    for manifest in eyes.manifests():
+        with open(manifest["manifest_path"].removeprefix("file://"), "rb") as file:
+            reader = fastavro.reader(file)
+            data_file = next(f for f in reader.writer_schema["fields"] if f["name"] == "data_file")["type"]
+            partition = next(f for f in data_file["fields"] if f["name"] == "partition")["type"]
+        expected = {0: "p", 1: "id_bucket"}[manifest["partition_spec_id"]]
+        assert [(f["field-id"], f["name"]) for f in partition["fields"]] == [(1000, expected)]
+    assert sorted(eyes.rows()["id"].to_pylist()) == [2, 5, 7, 8]
+
+
+def test_values_that_only_the_metadata_has_under_two_field_ids(foreign):
+    """Files of a Hive table lack their partition column, here under two specs that name it by two ids."""
+    narrow = [rows(n).drop_columns(["p"]) for n in (1, 2, 3)]
+    foreign.commit(foreign.data(narrow[0], (1, 3), {"p": "a"}))
+    respec(foreign, 1, (1001, 1, "id_bucket", "bucket[4]"))
+    foreign.commit(foreign.data(rows(7, p="z"), IDS, {"id_bucket": 1}), spec=1)
+    respec(foreign, 2, (1002, 2, "p", "identity"))
+    foreign.commit(*(foreign.data(t, (1, 3), {"p": p}) for t, p in zip(narrow[1:], ("b", None))), spec=2)
+    found = bh.open(str(foreign.root)).scan(["id", "p"]).to_arrow()
+    assert sorted(zip(*found.to_pydict().values())) == [(1, "a"), (2, "b"), (3, None), (7, "z")]
+    for where, ids in (("p = 'b'", [2]), ("p = 'a'", [1]), ("p IS NULL", [3]), ("p > 'a'", [2, 7])):
+        assert ids_of(foreign, where=where) == ids, where
+    foreign.commit(foreign.equality(pa.table({"p": ["b", "a"]}), [2], partition={"p": "b"}), spec=2)
+    assert ids_of(foreign) == [1, 3, 7]
