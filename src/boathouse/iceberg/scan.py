@@ -15,6 +15,7 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.equality_deletes import key_field
+from boathouse.iceberg.live_once import check_once
 from boathouse.iceberg.name_mapping import NameMapping, names_diverged
 from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.single_values import initial_default
@@ -53,6 +54,8 @@ def plan(
     check_offered(hidden, OFFERED, "Iceberg", snapshot.location.uri)
     tally = Tally()
     units, certain = _units(snapshot, where, tally, classify, map)
+    if snapshot.location.verify:
+        check_once(units.column("path"), snapshot.location.uri)
     _check_formats(units)
     units = _gathered(units, snapshot.partitioning)
     found = resolve_deletes(snapshot, units, where, map)

@@ -44,6 +44,7 @@ def check(document: Json, where: str, before: Json | None = None) -> None:
             if known.get(schema["schema-id"]) != schema:
                 check_schema(schema)
         _check_specs(document)
+        _check_orders(document)
         _check_refs(document)
         _check_logs(document)
 
@@ -205,6 +206,15 @@ def sortable(document: Json) -> bool:
     except CorruptTableError:
         return False
     return True
+
+
+def _check_orders(document: Json) -> None:
+    """Order 0 is the unsorted one, and no other."""
+    for order in document["sort-orders"]:
+        if (order["order-id"] == 0) != (not order["fields"]):
+            raise CorruptTableError(
+                f"sort order {order['order-id']} has {len(order['fields'])} fields: 0 is the one without any"
+            )
 
 
 def _check_sort_order(document: Json) -> None:
