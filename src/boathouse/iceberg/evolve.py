@@ -3,6 +3,7 @@ Evolution")."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -10,6 +11,7 @@ from typing import TypeVar
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg import documents
 from boathouse.iceberg.metadata import Json, TableMetadata
+from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping
 from boathouse.iceberg.partitions import bind_spec
 from boathouse.iceberg.schemas import Ids, merged_ids
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -34,13 +36,23 @@ def edit_schema(document: Json, edit: SchemaEdit, where: str) -> None:
     """One edit of the current schema. Raises UnsupportedFeatureError naming a kind that is not offered."""
     match edit:
         case AddColumn():
+            before = TableMetadata(document, where).schema
             documents.add_column(document, edit, where)
+            _update_mapping(document, before, where)
         case SetType():
             _set_type(document, edit, where)
         case ReplaceSchema():
             _replace_schema(document, edit, where)
         case _:
             raise UnsupportedFeatureError(f"{words_of(type(edit))} is not offered for Iceberg tables", where=where)
+
+
+def _update_mapping(document: Json, before: Schema, where: str) -> None:
+    """The name mapping gets the names of new columns, as the reference does it."""
+    text = TableMetadata(document, where).properties.get(NAME_MAPPING)
+    if text is not None:
+        mapping = NameMapping.parse(text, where).evolved(before, TableMetadata(document, where).schema)
+        document["properties"] = {**document["properties"], NAME_MAPPING: json.dumps(mapping.json())}
 
 
 def _replace_schema(document: Json, edit: ReplaceSchema, where: str) -> None:

@@ -16,11 +16,10 @@ from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.equality_deletes import key_field
 from boathouse.iceberg.live_once import check_once
-from boathouse.iceberg.name_mapping import NameMapping, names_diverged
+from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping, names_diverged, names_in_files
 from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.single_values import initial_default
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.tasks import MappedIds
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.equality import key_name
@@ -32,7 +31,6 @@ from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import LANCE
 from boathouse.types import Field, Partitioning
 
-NAME_MAPPING = "schema.name-mapping.default"
 _AS_PARQUET = (
     "rewrite them as Parquet with the engine that wrote them (Spark: set the property write.format.default to "
     "parquet, then call rewrite_data_files with the option rewrite-all)"
@@ -97,14 +95,20 @@ def read_spec(
     constants = _constants(snapshot.partitioning)
     made = [_read_column(schema.field(n), (n,), n, constants) for n in needed]
     made += _key_columns(snapshot, keys, made, constants)
-    mapping, ids = snapshot.properties.get(NAME_MAPPING), None
-    if mapping is not None:
-        ids = MappedIds(NameMapping.parse(mapping, snapshot.token).paths)
     version = version_words(snapshot.version, snapshot.location.uri)
-    matching = Matching(default=initial_default, file_ids=ids)
     diverged = names_diverged(snapshot.metadata.schemas)
     files = data_files(snapshot.stores)
+    matching = _matching(snapshot)
     return ReadSpec("iceberg", files, tuple(made), output, hidden, where, matching, diverged, version=version)
+
+
+def _matching(snapshot: IcebergSnapshot) -> Matching:
+    """In files without field ids the name mapping gives them; without one, names decide, as long as none has
+    changed."""
+    mapping = snapshot.properties.get(NAME_MAPPING)
+    if mapping is None:
+        return Matching(default=initial_default, names=names_in_files(snapshot.metadata.schemas))
+    return Matching(default=initial_default, file_ids=NameMapping.parse(mapping, snapshot.token).id_at)
 
 
 def _constants(partitioning: Partitioning) -> Mapping[int, Mapping[int, int]]:

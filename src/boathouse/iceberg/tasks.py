@@ -3,8 +3,7 @@ and no parser but those of the data files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
@@ -15,17 +14,7 @@ from boathouse.iceberg.delete_keys import load_keys
 from boathouse.table.reading import read_units
 from boathouse.table.tasks import FileWriters, ScanTask, WriteContext
 
-__all__ = ["MappedIds", "outcomes_schema", "read", "writers"]
-
-
-@dataclass(frozen=True, slots=True)
-class MappedIds:
-    """Field ids by name, for files without any: `paths` is a name mapping."""
-
-    paths: Mapping[tuple[str, ...], int]
-
-    def __call__(self, path: tuple[str, ...]) -> int | None:
-        return self.paths.get(path)
+__all__ = ["outcomes_schema", "read", "writers"]
 
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:

@@ -22,9 +22,11 @@ class Matching:
 
     `physical_name` is a nested field's name in the file (Delta column mapping); `default` its value where the
     file lacks it (Iceberg initial-default); `file_ids` gives the id of a physical path in files that carry no
-    field ids at all (Iceberg name mapping), lists and maps with their `element`, `key` and `value`.
+    field ids at all (Iceberg name mapping), lists and maps with their `element`, `key` and `value`. Without it, columns
+    that have ids are found by name in such files, if these have one of the `names` (in lower case; None: in any file).
     """
 
     physical_name: Callable[[Field], str] = own_name
     default: Callable[[Field], object] = no_default
     file_ids: Callable[[tuple[str, ...]], int | None] | None = None
+    names: frozenset[str] | None = None
