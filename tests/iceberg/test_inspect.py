@@ -29,7 +29,7 @@ from boathouse.iceberg import avro, avro_columns, avro_items, entries, manifest_
 from boathouse.iceberg.avro_cursors import ABSENT, Buffer
 from boathouse.iceberg.inspect import rows as inspect_rows
 from boathouse.iceberg.inspect.columns import BOUNDS, LONGS
-from boathouse.iceberg.inspect.row_ids import number_rows, row_ids
+from boathouse.iceberg.row_ids import number_rows, row_ids
 from boathouse.table.inspection import NAMES
 
 pytest.importorskip("pyiceberg")

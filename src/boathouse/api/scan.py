@@ -14,11 +14,14 @@ from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.api.explain import Explanation
 from boathouse.engines.local import read_table
 from boathouse.errors import MissingRequirementError
+from boathouse.expr.identifiers import quote
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
 from boathouse.ops.handle import Handle
 from boathouse.table.engine import Engine
+from boathouse.table.metadata_columns import DELETED, SELECTABLE
 from boathouse.table.plan import ScanPlan
+from boathouse.types import Schema
 
 
 class Scan:
@@ -37,8 +40,10 @@ class Scan:
         self._spark = spark
         self._timezone = timezone
         with errors_at(self.uri):
-            wanted = None if columns is None else [schema.field(c).name for c in names("columns", columns)]
-            self._columns = None if wanted is None else names("columns", wanted)
+            self._output = None if columns is None else _chosen(schema, names("columns", columns))
+            there = schema.places
+            self._columns = None if self._output is None else [n for n in self._output if there.exactly(n)]
+            self._hidden = tuple(n for n in self._output or () if not there.exactly(n))
             self._parsed = None if where is None else condition(where)
             self._where = self._bound(LOCAL)
 
@@ -59,7 +64,7 @@ class Scan:
         StorageError."""
         h = self._handle
         where = self._where if engine is LOCAL else self._bound(engine)
-        return h.snapshot.plan(self._columns, where, (), engine.map)
+        return h.snapshot.plan(self._columns, where, self._hidden, engine.map)
 
     @located
     def to_arrow(self) -> pa.Table:
@@ -68,7 +73,8 @@ class Scan:
         Raises EvaluationError if the condition fails on a row, MissingFileError, CorruptTableError,
         UnsupportedFeatureError, ForeignPathError, StorageError.
         """
-        return read_table(LOCAL, self.plan())
+        found = read_table(LOCAL, self.plan())
+        return found.select(self._output) if self._hidden else found
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows batch by batch, in bounded memory. Raises what `to_arrow` raises, also between batches."""
@@ -76,12 +82,16 @@ class Scan:
 
     def _batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
         with errors_at(self.uri):
-            yield from LOCAL.batches(plan)
+            for batch in LOCAL.batches(plan):
+                yield batch.select(self._output) if self._hidden else batch
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as an Arrow stream. Raises what `to_arrow` raises; while the stream is read, as Arrow's errors."""
         plan = self.plan()
-        return pa.RecordBatchReader.from_batches(plan.read.schema, self._batches(plan))
+        schema = plan.read.schema
+        if self._hidden:
+            schema = pa.schema([schema.field(n) for n in self._output or ()])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(plan))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
@@ -99,7 +109,8 @@ class Scan:
         reason. Raises InvalidArgumentError without a session, and what `plan` raises; reading the rows raises Spark's
         own errors."""
         engine = spark_engine(session(self._spark if spark is None else spark))
-        return engine.scan(self.plan(engine))
+        frame = engine.scan(self.plan(engine))
+        return frame.select(*map(quote, self._output or ())) if self._hidden else frame
 
     @located
     def count(self) -> int:
@@ -108,6 +119,8 @@ class Scan:
         Raises what `to_arrow` raises.
         """
         h = self._handle
+        if DELETED in self._hidden:
+            return sum(batch.num_rows for batch in self.to_batches())
         if self._where is None:
             rows = h.snapshot.plan([], None, ("_pos",), LOCAL.map).rows
             if rows is not None:
@@ -121,7 +134,7 @@ class Scan:
 
     def __repr__(self) -> str:
         h = self._handle
-        columns = "all columns" if self._columns is None else f"columns {', '.join(self._columns)}"
+        columns = "all columns" if self._output is None else f"columns {', '.join(self._output)}"
         where = "" if self._where is None else f" where {self._where}"
         return f"scan of {h.snapshot.format} table {h.location}, version {h.snapshot.version}: {columns}{where}"
 
@@ -132,3 +145,9 @@ class Scan:
         """
         spark = self._spark
         return Explanation.of(self._handle.snapshot, self.plan(), None if spark is None else spark_engine(spark))
+
+
+def _chosen(schema: Schema, columns: Sequence[str]) -> list[str]:
+    """The names of columns as the table spells them, and of metadata columns that no column hides."""
+    found = [c if c in SELECTABLE and not schema.places.at(c) else schema.field(c).name for c in columns]
+    return names("columns", found)

@@ -119,6 +119,10 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
     def scan(self, columns: Sequence[str] | None = None, where: Condition | None = None) -> Scan:
         """Some columns of the rows for which `where`, Spark SQL text or an expression, is true; lazy.
 
+        `columns` may name metadata columns, which a column of the same name hides: `_file`, `_pos`, `_spec_id`,
+        `_sequence`; of Iceberg tables also `_partition`, `_row_id`, `_last_updated_sequence_number`, and `_deleted`,
+        with which the scan returns deleted rows too, as far as their files still have them.
+
         Raises ColumnNotFoundError, ExpressionError, InvalidArgumentError.
         """
         return Scan(self._handle, columns, where, self._spark, self._timezone)

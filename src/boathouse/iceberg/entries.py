@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg import avro, avro_columns, manifests
 from boathouse.iceberg.avro_columns import Columns
@@ -77,10 +76,6 @@ class LiveFiles:
 
     def formats(self) -> Coded:
         return Coded(*self.columns.distinct((FILE, "file_format")))
-
-    def first_row_id(self) -> pa.Array:
-        numbers, valid = self.columns.longs((FILE, "first_row_id"))
-        return longs(numbers, valid)
 
     def metric(self, name: str, ids: Sequence[int]) -> Mapping[int, pa.Array]:
         """The values of these columns in a metric map; a missing map or key is null: unknown, not zero."""

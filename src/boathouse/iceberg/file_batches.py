@@ -20,6 +20,7 @@ from boathouse.iceberg.entries import Coded, LiveFiles
 from boathouse.iceberg.manifest_reader import ManifestReader
 from boathouse.iceberg.manifests import ManifestFile
 from boathouse.iceberg.paths import Paths
+from boathouse.iceberg.row_ids import row_ids
 from boathouse.iceberg.schemas import field_type
 from boathouse.iceberg.values import bounds_array
 from boathouse.table.units import (
@@ -133,6 +134,8 @@ class _Builder:
         self.spec = spec_of(request.partitioning, source)
         self.live = live
         self.partition = live.partition(self.spec)
+        # Files inherit the ids of their rows from those before them, whatever a condition leaves of these.
+        self.row_ids = row_ids(live.columns, live.rows, source, pa.nulls(len(live), pa.int64()))
         self.skipped: dict[str, int] = {}
 
     def batch(self, first: int) -> pa.RecordBatch:
@@ -152,6 +155,7 @@ class _Builder:
             return kept
         self.skipped[test] = len(keep) - int(np.count_nonzero(keep))
         self.live = self.live.take(keep)
+        self.row_ids = self.row_ids.filter(pa.array(keep))
         self.partition = {id: coded.take(keep) for id, coded in self.partition.items()}
         return kept[keep]
 
@@ -205,7 +209,7 @@ class _Builder:
             pa.repeat(pa.scalar(self.spec.id, pa.int32()), n),
             self._partition_column(),
             longs(live.sequence),
-            live.first_row_id(),
+            self.row_ids,
             pa.nulls(n, pa.list_(PART)),
             pa.nulls(n, pa.list_(pa.int32())),
             self._stats(request.columns),

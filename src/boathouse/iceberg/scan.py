@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +17,11 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.equality_deletes import key_field
+<<<<<<< HEAD
 from boathouse.iceberg.live_once import check_once
+=======
+from boathouse.iceberg.inspect.columns import partition_fields
+>>>>>>> f2dee48 (Iceberg: metadata columns in scans: _file, _pos, _spec_id, _partition, _deleted, row lineage)
 from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping, names_diverged, names_in_files
 from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.single_values import initial_default
@@ -23,14 +29,17 @@ from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.equality import key_name
-from boathouse.table.metadata_columns import OFFERED, check_offered
+from boathouse.table.metadata_columns import DELETED, LAST_UPDATED, OFFERED, PARTITION, ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import LANCE
-from boathouse.types import Field, Partitioning
+from boathouse.types import INT64, Field, Partitioning, StructType
 
+_LINEAGE: Final = {ROW_ID: 2147483540, LAST_UPDATED: 2147483539}
+"""The field ids under which files may store these metadata columns."""
+_OFFERED: Final = OFFERED | {DELETED, PARTITION} | _LINEAGE.keys()
 _AS_PARQUET = (
     "rewrite them as Parquet with the engine that wrote them (Spark: set the property write.format.default to "
     "parquet, then call rewrite_data_files with the option rewrite-all)"
@@ -49,7 +58,7 @@ def plan(
     deletes."""
     schema = snapshot.schema
     output = tuple(schema.names if columns is None else (schema.field(c).name for c in columns))
-    check_offered(hidden, OFFERED, "Iceberg", snapshot.location.uri)
+    check_offered(hidden, _OFFERED, "Iceberg", snapshot.location.uri)
     tally = Tally()
     units, certain = _units(snapshot, where, tally, classify, map)
     if snapshot.location.verify:
@@ -95,11 +104,35 @@ def read_spec(
     constants = _constants(snapshot.partitioning)
     made = [_read_column(schema.field(n), (n,), n, constants) for n in needed]
     made += _key_columns(snapshot, keys, made, constants)
+    lineage = _lineage_columns(hidden, Names(c.name for c in made))
+    made += lineage.values()
     version = version_words(snapshot.version, snapshot.location.uri)
     diverged = names_diverged(snapshot.metadata.schemas)
     files = data_files(snapshot.stores)
     matching = _matching(snapshot)
-    return ReadSpec("iceberg", files, tuple(made), output, hidden, where, matching, diverged, version=version)
+    return ReadSpec(
+        "iceberg",
+        files,
+        tuple(made),
+        output,
+        hidden,
+        where,
+        matching,
+        diverged,
+        stored={name: column.name for name, column in lineage.items()},
+        partition=StructType(tuple(replace(f, id=id) for id, f in partition_fields(snapshot.metadata))),
+        version=version,
+    )
+
+
+def _lineage_columns(hidden: Sequence[str], taken: Names) -> dict[str, ReadColumn]:
+    """The columns of files that store metadata columns of rows, under names that nothing else has."""
+    found = {}
+    for name, id in _LINEAGE.items():
+        if name in hidden:
+            column = key_name(id, taken)
+            found[name] = ReadColumn(column, INT64, True, (column,), id)
+    return found
 
 
 def _matching(snapshot: IcebergSnapshot) -> Matching:

@@ -26,6 +26,9 @@ from boathouse.table.equality import EqualityDeletes, EqualityIndex, LoadKeys
 from boathouse.table.tasks import ReadColumn, ReadSpec, ScanTask, data_files_of
 from boathouse.table.units import EQUALITY
 
+_POSITION = "\0pos"
+_DELETED = "\0deleted"
+"""Columns of a batch that no column of a table is confused with."""
 _UNIT_COLUMNS = ("unit", "path", "format", "size", "rows", "spec", "sequence", "first_row_id", "parts", "deletes")
 
 
@@ -64,6 +67,7 @@ def read_units(
                 task.read,
                 unit,
                 {c.name: partitions.field(str(c.partition))[i] for c in constants(task.read, unit["spec"])},
+                partitions[i],
                 _union([bitmaps[n] for n in numbers if n in bitmaps], unit["path"]),
                 equality.of(numbers),
                 _selected(task, i),
@@ -107,6 +111,7 @@ class _UnitReader:
     spec: ReadSpec
     unit: Mapping[str, Any]
     values: Mapping[str, pa.Scalar]
+    partition: pa.StructScalar
     deleted: Bitmap | None
     equality: tuple[EqualityDeletes, ...]
     selected: Bitmap | None = None
@@ -114,19 +119,34 @@ class _UnitReader:
     def batches(self, reader: FileReader) -> Iterator[pa.RecordBatch]:
         stored = tuple(c for c in self.spec.columns if c.name not in self.values)
         inside, outside = self._split({c.name for c in stored})
-        positions = self.selected is not None or bool({M.POSITION, M.ROW_ID} & set(self.spec.hidden))
-        for batch in reader(UnitRead(self.spec, self.unit, stored, inside, self.deleted, positions)):
-            rows = self._whole(batch)
+        marked = M.DELETED in self.spec.hidden
+        positions = marked or self.selected is not None or bool({M.POSITION, M.ROW_ID} & set(self.spec.hidden))
+        deleted = None if marked else self.deleted
+        for batch in reader(UnitRead(self.spec, self.unit, stored, inside, deleted, positions)):
+            rows = self._whole(batch, positions)
             if self.selected is not None:
-                wanted = pa.array(self.selected.positions())
-                rows = rows.filter(pc.is_in(rows.column(rows.schema.get_field_index(M.POSITION)), wanted))
-            for deletes in self.equality:
-                gone = deletes.mask(rows)
-                rows = rows.filter(pa.array(~gone)) if gone.any() else rows
+                rows = rows.filter(_among(rows, self.selected))
+            rows = self._marked(rows) if marked else self._left(rows)
             if outside is not None:
                 rows = rows.filter(mask(outside, rows))
             if rows.num_rows:
                 yield self._output(rows)
+
+    def _left(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that equality deletes leave."""
+        for deletes in self.equality:
+            gone = deletes.mask(rows)
+            rows = rows.filter(pa.array(~gone)) if gone.any() else rows
+        return rows
+
+    def _marked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """All rows, and whether each is deleted."""
+        gone = np.zeros(rows.num_rows, np.bool_)
+        if self.deleted is not None:
+            gone |= _among(rows, self.deleted).to_numpy(zero_copy_only=False)
+        for deletes in self.equality:
+            gone |= deletes.mask(rows)
+        return pa.RecordBatch.from_arrays([*rows.columns, pa.array(gone)], names=[*rows.schema.names, _DELETED])
 
     def _split(self, stored: set[str]) -> tuple[Expr | None, Expr | None]:
         """The conjuncts that the stored columns decide, and the others."""
@@ -137,9 +157,11 @@ class _UnitReader:
             (inside if used and all(p[0] in stored for p in used) else outside).append(part)
         return all_of(inside) if inside else None, all_of(outside) if outside else None
 
-    def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _whole(self, batch: pa.RecordBatch, positions: bool) -> pa.RecordBatch:
         """The batch with the constants."""
         arrays, names = list(batch.columns), list(batch.schema.names)
+        if positions:
+            names[-1] = _POSITION
         for c in self.spec.columns:
             if c.name in self.values:
                 # Repeated as it is: Python has no dates after the year 9999.
@@ -158,15 +180,38 @@ class _UnitReader:
 
     def _metadata(self, name: str, rows: pa.RecordBatch, index: Mapping[str, int]) -> pa.Array:
         """A metadata column: of the plan, of the unit, or by position."""
-        type = to_arrow_type(M.METADATA_COLUMNS[name].type)
+        type, n = to_arrow_type(self.spec.type_of(name)), rows.num_rows
         if name in self.spec.constants:
-            return constant(self.spec.constants[name], type, rows.num_rows)
-        if name == M.POSITION:
-            return rows.column(index[M.POSITION])
-        if name == M.ROW_ID:
-            first = self.unit["first_row_id"]
-            if first is None:
-                return pa.nulls(rows.num_rows, type)
-            return pa.array(rows.column(index[M.POSITION]).to_numpy() + np.int64(first))
+            return constant(self.spec.constants[name], type, n)
+        if name in (M.POSITION, M.DELETED):
+            return rows.column(index[_POSITION if name == M.POSITION else _DELETED])
+        if name == M.PARTITION:
+            return self._partition(type, n)
+        if name in (M.ROW_ID, M.LAST_UPDATED):
+            return self._lineage(name, rows, index)
         key = {M.UNIT: "unit", M.FILE: "path", M.SPEC: "spec", M.SEQUENCE: "sequence", M.ROW_VERSION: "sequence"}[name]
-        return constant(self.unit[key], type, rows.num_rows)
+        return constant(self.unit[key], type, n)
+
+    def _partition(self, type: pa.StructType, rows: int) -> pa.Array:
+        if not type.num_fields:
+            return pa.array([{}] * rows, type)
+        values = [pa.repeat(self.partition[str(f.id)], rows) for f in self.spec.partition]
+        return pa.StructArray.from_arrays([v.cast(f.type) for v, f in zip(values, type)], fields=list(type))
+
+    def _lineage(self, name: str, rows: pa.RecordBatch, index: Mapping[str, int]) -> pa.Array:
+        """What the file stores of each row, else what the row inherits from the file; null in files that have no
+        ids."""
+        first = self.unit["first_row_id"]
+        if first is None:
+            return pa.nulls(rows.num_rows, pa.int64())
+        if name == M.ROW_ID:
+            inherited = pa.array(rows.column(index[_POSITION]).to_numpy() + np.int64(first))
+        else:
+            inherited = constant(self.unit["sequence"], pa.int64(), rows.num_rows)
+        stored = self.spec.stored.get(name)
+        return inherited if stored is None else pc.coalesce(rows.column(index[stored]), inherited)
+
+
+def _among(rows: pa.RecordBatch, positions: Bitmap) -> pa.Array:
+    """Which rows are at these positions."""
+    return pc.is_in(rows.column(rows.schema.get_field_index(_POSITION)), pa.array(positions.positions()))

@@ -13,8 +13,8 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.parquet.matching import Matching
-from boathouse.table.metadata_columns import METADATA_COLUMNS
-from boathouse.types import DataType, PartitionSpec, Schema
+from boathouse.table.metadata_columns import METADATA_COLUMNS, PARTITION
+from boathouse.types import DataType, PartitionSpec, Schema, StructType
 from boathouse.types.identity import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -45,9 +45,11 @@ class ReadSpec:
 
     `columns` holds all needed columns, including those for `where` and the keys of equality deletes; `output` names
     those to return, followed by the metadata columns `hidden`, some of which have the same value in all units
-    (`constants`). `where` is bound to the columns and filters rows. `matching` says how fields are found in Parquet
-    files, and `diverged` that names and field ids of some files differ from the table's. `version` describes the
-    version for messages. `native` is the format's own, which only its tasks read.
+    (`constants`), and some of which files may store (`stored`: in the column of that name). `partition` is the type of
+    `_partition`: its fields have the ids of partition fields. `where` is bound to the columns and filters rows.
+    `matching` says how fields are found in Parquet files, and `diverged` that names and field ids of some files differ
+    from the table's. `version` describes the version for messages. `native` is the format's own, which only its tasks
+    read.
     """
 
     format: str
@@ -59,6 +61,8 @@ class ReadSpec:
     matching: Matching = field(default_factory=Matching)
     diverged: bool = True
     constants: Mapping[str, Any] = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)
+    partition: StructType = field(default_factory=StructType)
     version: str = "this version of the table"
     native: Any = None
 
@@ -67,8 +71,12 @@ class ReadSpec:
         """The Arrow schema of the batches that are returned."""
         by_name = {c.name: c for c in self.columns}
         fields = [pa.field(n, to_arrow_type(by_name[n].type), by_name[n].nullable) for n in self.output]
-        hidden = (METADATA_COLUMNS[h] for h in self.hidden)
-        return pa.schema([*fields, *(pa.field(h.name, to_arrow_type(h.type), h.nullable) for h in hidden)])
+        hidden = [pa.field(h, to_arrow_type(self.type_of(h)), METADATA_COLUMNS[h].nullable) for h in self.hidden]
+        return pa.schema([*fields, *hidden])
+
+    def type_of(self, hidden: str) -> DataType:
+        """The type of a metadata column."""
+        return self.partition if hidden == PARTITION else METADATA_COLUMNS[hidden].type
 
 
 @contextmanager

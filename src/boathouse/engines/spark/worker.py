@@ -21,7 +21,6 @@ from boathouse.ops.tasks.numbering import Lane
 from boathouse.ops.tasks.sink import pickle_error, sink_batches
 from boathouse.registry import tasks
 from boathouse.table.engine import RowOrder
-from boathouse.table.metadata_columns import METADATA_COLUMNS
 from boathouse.table.tasks import ReadSpec, ScanTask, WriteContext
 from boathouse.types import DataType
 
@@ -46,7 +45,7 @@ def bundle_ids(batches: Batches, step: int) -> Iterator[int]:
 def output_types(read: ReadSpec) -> list[DataType]:
     """The types of the batches of a scan, metadata columns last."""
     by_name = {c.name: c.type for c in read.columns}
-    return [by_name[n] for n in read.output] + [METADATA_COLUMNS[h].type for h in read.hidden]
+    return [by_name[n] for n in read.output] + [read.type_of(h) for h in read.hidden]
 
 
 @dataclass(frozen=True)

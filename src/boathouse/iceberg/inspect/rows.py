@@ -21,8 +21,8 @@ from boathouse.iceberg.entries import FILE, Entries
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import INTS, LONGS, MAPS, PARTITION, READABLE, Layout, struct
 from boathouse.iceberg.inspect.metrics import readable
-from boathouse.iceberg.inspect.row_ids import number_rows, row_ids
 from boathouse.iceberg.manifests import Entry, ManifestFile, partition_values
+from boathouse.iceberg.row_ids import number_rows, row_ids
 from boathouse.iceberg.values import arrow_array
 from boathouse.types import PartitionSpec
 

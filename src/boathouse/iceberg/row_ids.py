@@ -12,6 +12,7 @@ import pyarrow as pa
 from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.avro_columns import Columns
+from boathouse.iceberg.avro_few import FewColumns
 from boathouse.iceberg.entries import FILE
 from boathouse.iceberg.manifests import DATA, DELETED, Entry, ManifestFile
 
@@ -30,7 +31,9 @@ def number_rows(entries: Sequence[Entry], source: ManifestFile) -> None:
             number += file["record_count"]
 
 
-def row_ids(columns: Columns, rows: npt.NDArray[np.int64], source: ManifestFile, nothing: pa.Array) -> pa.Array:
+def row_ids(
+    columns: Columns | FewColumns, rows: npt.NDArray[np.int64], source: ManifestFile, nothing: pa.Array
+) -> pa.Array:
     """The ids of the files of one manifest with these numbers of rows; `nothing` is an array of nulls. Raises
     CorruptTableError."""
     number = _first(source)
