@@ -103,6 +103,25 @@ def test_a_table_without_partitions_and_deletes(make):
         table.scan(where="_pos = 1")
 
 
+@pytest.mark.spec("I-102")
+def test_the_partition_where_two_fields_are_of_one_column(new):
+    files = new(IDS, partition_by=["p"])
+    files.commit(files.file("parquet", rows(1), partition={"p": "a"}))
+
+    def change(document):
+        field = {"source-id": 2, "field-id": 1001, "name": "again", "transform": "identity"}
+        document["partition-specs"].append({"spec-id": 1, "fields": [field]})
+        document["default-spec-id"], document["last-partition-id"] = 1, 1001
+
+    files.edit(change)
+    files.commit(files.file("parquet", rows(2, p="b"), partition={"again": "b"}), spec=1)
+    found = bh.open(str(files.root)).scan(["id", "_partition", "p"]).to_arrow().to_pylist()
+    assert sorted(found, key=lambda r: r["id"]) == [
+        {"id": 1, "_partition": {"p": "a", "again": None}, "p": "a"},
+        {"id": 2, "_partition": {"p": None, "again": "b"}, "p": "b"},
+    ]
+
+
 @pytest.mark.spec("I-105")
 def test_columns_of_these_names(make):
     data = pa.table({"_file": ["mine", "yours"], "_pos": pa.array([7, 8], pa.int64()), "_deleted": [True, False],

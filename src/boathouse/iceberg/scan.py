@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -17,11 +16,8 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.equality_deletes import key_field
-<<<<<<< HEAD
-from boathouse.iceberg.live_once import check_once
-=======
 from boathouse.iceberg.inspect.columns import partition_fields
->>>>>>> f2dee48 (Iceberg: metadata columns in scans: _file, _pos, _spec_id, _partition, _deleted, row lineage)
+from boathouse.iceberg.live_once import check_once
 from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping, names_diverged, names_in_files
 from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.single_values import initial_default
@@ -33,9 +29,9 @@ from boathouse.table.metadata_columns import DELETED, LAST_UPDATED, OFFERED, PAR
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
-from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
+from boathouse.table.tasks import PartitionMember, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import LANCE
-from boathouse.types import INT64, Field, Partitioning, StructType
+from boathouse.types import INT64, Field, Partitioning
 
 _LINEAGE: Final = {ROW_ID: 2147483540, LAST_UPDATED: 2147483539}
 """The field ids under which files may store these metadata columns."""
@@ -120,7 +116,7 @@ def read_spec(
         matching,
         diverged,
         stored={name: column.name for name, column in lineage.items()},
-        partition=StructType(tuple(replace(f, id=id) for id, f in partition_fields(snapshot.metadata))),
+        partition=_partition_members(snapshot),
         version=version,
     )
 
@@ -133,6 +129,14 @@ def _lineage_columns(hidden: Sequence[str], taken: Names) -> dict[str, ReadColum
             column = key_name(id, taken)
             found[name] = ReadColumn(column, INT64, True, (column,), id)
     return found
+
+
+def _partition_members(snapshot: IcebergSnapshot) -> tuple[PartitionMember, ...]:
+    specs = snapshot.partitioning.specs
+    return tuple(
+        PartitionMember(f.name, f.type, id, tuple(s.id for s in specs if any(p.id == id for p in s)))
+        for id, f in partition_fields(snapshot.metadata)
+    )
 
 
 def _matching(snapshot: IcebergSnapshot) -> Matching:

@@ -195,8 +195,13 @@ class _UnitReader:
     def _partition(self, type: pa.StructType, rows: int) -> pa.Array:
         if not type.num_fields:
             return pa.array([{}] * rows, type)
-        values = [pa.repeat(self.partition[str(f.id)], rows) for f in self.spec.partition]
-        return pa.StructArray.from_arrays([v.cast(f.type) for v, f in zip(values, type)], fields=list(type))
+        values = [
+            pa.repeat(self.partition[str(m.id)], rows).cast(f.type)
+            if self.unit["spec"] in m.specs
+            else pa.nulls(rows, f.type)
+            for m, f in zip(self.spec.partition, type)
+        ]
+        return pa.StructArray.from_arrays(values, fields=list(type))
 
     def _lineage(self, name: str, rows: pa.RecordBatch, index: Mapping[str, int]) -> pa.Array:
         """What the file stores of each row, else what the row inherits from the file; null in files that have no

@@ -14,7 +14,7 @@ from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.parquet.matching import Matching
 from boathouse.table.metadata_columns import METADATA_COLUMNS, PARTITION
-from boathouse.types import DataType, PartitionSpec, Schema, StructType
+from boathouse.types import DataType, Field, PartitionSpec, Schema, StructType
 from boathouse.types.identity import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -40,16 +40,25 @@ class ReadColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionMember:
+    """A member of the metadata column `_partition`: the partition field `id`, which these `specs` have."""
+
+    name: str
+    type: DataType
+    id: int
+    specs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadSpec:
     """How units of one snapshot are read.
 
     `columns` holds all needed columns, including those for `where` and the keys of equality deletes; `output` names
     those to return, followed by the metadata columns `hidden`, some of which have the same value in all units
-    (`constants`), and some of which files may store (`stored`: in the column of that name). `partition` is the type of
-    `_partition`: its fields have the ids of partition fields. `where` is bound to the columns and filters rows.
-    `matching` says how fields are found in Parquet files, and `diverged` that names and field ids of some files differ
-    from the table's. `version` describes the version for messages. `native` is the format's own, which only its tasks
-    read.
+    (`constants`), and some of which files may store (`stored`: in the column of that name); `partition` are the
+    members of `_partition`. `where` is bound to the columns and filters rows. `matching` says how fields are found in
+    Parquet files, and `diverged` that names and field ids of some files differ from the table's. `version` describes
+    the version for messages. `native` is the format's own, which only its tasks read.
     """
 
     format: str
@@ -62,7 +71,7 @@ class ReadSpec:
     diverged: bool = True
     constants: Mapping[str, Any] = field(default_factory=dict)
     stored: Mapping[str, str] = field(default_factory=dict)
-    partition: StructType = field(default_factory=StructType)
+    partition: tuple[PartitionMember, ...] = ()
     version: str = "this version of the table"
     native: Any = None
 
@@ -76,7 +85,9 @@ class ReadSpec:
 
     def type_of(self, hidden: str) -> DataType:
         """The type of a metadata column."""
-        return self.partition if hidden == PARTITION else METADATA_COLUMNS[hidden].type
+        if hidden == PARTITION:
+            return StructType(tuple(Field(m.name, m.type) for m in self.partition))
+        return METADATA_COLUMNS[hidden].type
 
 
 @contextmanager
