@@ -16,6 +16,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.view import View
 
 
 class Catalog:
@@ -41,6 +42,17 @@ class Catalog:
         not there, StorageError."""
         return list(self._made.tables(namespace))
 
+    def views(self, namespace: str | None = None) -> list[str]:
+        """The views of a namespace, or of all, as `namespace.view`. Raises TableNotFoundError for a namespace that is
+        not there, UnsupportedFeatureError if PyIceberg's client of this catalog does not list views, StorageError."""
+        return list(self._made.views(namespace))
+
+    def view(self, identifier: str) -> View:
+        """The view `namespace.view`: its queries by SQL dialect, schema and defaults. Raises TableNotFoundError,
+        CorruptTableError, and what `views` raises."""
+        found: View = self._made.view(identifier)
+        return found
+
     def open(
         self,
         identifier: str,
@@ -57,7 +69,7 @@ class Catalog:
 
         The catalog says which version is the newest, and makes the new ones: writes go through it. What it vends for
         the table's store (credentials, endpoint) is used unless `storage_options` says otherwise. Raises what
-        `boathouse.open` raises, StorageError if the catalog fails.
+        `boathouse.open` raises, StorageError if the catalog fails, UnsupportedFeatureError with the query of a view.
         """
         table = self._made.table(identifier)
         with errors_at(table.name):

@@ -6,6 +6,7 @@ in the updates and requirements of the REST catalog's specification. All files a
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,15 +15,26 @@ from importlib import import_module
 from typing import Any, Final
 
 from boathouse.bits import entropy
-from boathouse.errors import InvalidArgumentError, MissingRequirementError, StorageError, TableNotFoundError
+from boathouse.errors import (
+    BoathouseError,
+    InvalidArgumentError,
+    MissingRequirementError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from boathouse.iceberg.views import parse_view
 from boathouse.storage import absolute
 from boathouse.storage.aliases import ALIASES
 from boathouse.storage.options import scrub
 from boathouse.table.attempt import Attempt, Published
+from boathouse.table.view import View
 
 log = logging.getLogger("boathouse")
 _LOOKS: Final = 6
-_GONE: Final = ("NoSuchTableError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
+_GONE: Final = (
+    "NoSuchTableError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", "NoSuchViewError",
+)  # fmt: skip
 _REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
 """Errors after which nothing was committed; after any other, that is unknown."""
 _SECRETS: Final = ("credential", "token", "secret", "password", "key", "uri")
@@ -82,14 +94,43 @@ class IcebergCatalog:
         with _errors(self.name, self.secrets):
             return sorted(".".join(t) for n in names for t in self.client.list_tables(tuple(n.split("."))))
 
+    def views(self, namespace: str | None = None) -> list[str]:
+        """The views of a namespace, or of all. Raises TableNotFoundError, StorageError, and UnsupportedFeatureError if
+        the client does not list them."""
+        names = self.namespaces() if namespace is None else [namespace]
+        with _errors(self.name, self.secrets), self._with_views():
+            return sorted(".".join(v) for n in names for v in self.client.list_views(tuple(n.split("."))))
+
+    def view(self, identifier: str) -> View:
+        """A view by namespace and name. Raises TableNotFoundError, and what `views` raises."""
+        parts, where = self._parts(identifier), f"{self.name}.{identifier}"
+        with _errors(where, self.secrets), self._with_views():
+            metadata = self.client.load_view(parts).metadata
+            document = json.loads(metadata.model_dump_json(by_alias=True))
+        return parse_view(document, where)
+
+    @contextmanager
+    def _with_views(self) -> Iterator[None]:
+        try:
+            yield
+        except NotImplementedError:
+            raise UnsupportedFeatureError(
+                f"PyIceberg's client of this catalog ({type(self.client).__name__}) does not know views",
+                where=self.name,
+                advice="list them with an engine that has the catalog",
+            ) from None
+
     def table(self, identifier: str) -> CatalogTable:
         """A table by namespace and name, joined by dots. Raises InvalidArgumentError."""
+        return CatalogTable(self, self._parts(identifier))
+
+    def _parts(self, identifier: str) -> tuple[str, ...]:
         parts = tuple(identifier.split("."))
         if len(parts) < 2 or not all(parts):
             raise InvalidArgumentError(
                 f"{identifier!r} is not a table's name", where=self.name, advice="write namespace.table"
             )
-        return CatalogTable(self, parts)
+        return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +148,13 @@ class CatalogTable:
         return absolute(str(self._load().metadata_location))
 
     def place(self) -> tuple[str, dict[str, str]]:
-        """The table's location, and the settings of its store that the catalog vends."""
-        found = self._load()
+        """The table's location, and the settings of its store that the catalog vends. Raises UnsupportedFeatureError
+        with the query of a view."""
+        try:
+            found = self._load()
+        except TableNotFoundError:
+            self._refuse_view()
+            raise
         known = {k: str(v) for k, v in found.io.properties.items() if k.lower() in ALIASES}
         return str(found.metadata.location), known
 
@@ -144,6 +190,13 @@ class CatalogTable:
                 return "lost"
         return "unknown"
 
+    def _refuse_view(self) -> None:
+        try:
+            view = self.catalog.view(".".join(self.identifier))
+        except BoathouseError:
+            return
+        raise view.refusal(self.name) from None
+
     def _load(self) -> Any:
         with _errors(self.name, self.catalog.secrets):
             return self.catalog.client.load_table(self.identifier)
@@ -168,7 +221,7 @@ def _errors(where: str, secrets: Sequence[str]) -> Iterator[None]:
     """A client's errors as ours, without the values of secrets."""
     try:
         yield
-    except (StorageError, TableNotFoundError, InvalidArgumentError):
+    except BoathouseError:
         raise
     except Exception as error:
         text = scrub(f"{type(error).__name__}: {error}", secrets)

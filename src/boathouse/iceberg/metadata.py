@@ -17,6 +17,7 @@ from boathouse.iceberg.partitions import parse_specs
 from boathouse.iceberg.schema_rules import check_schema
 from boathouse.iceberg.schemas import parse_schema
 from boathouse.iceberg.version_1 import completed
+from boathouse.iceberg.views import is_view, parse_view
 from boathouse.storage import ObjectInfo
 from boathouse.types import Partitioning, Schema
 
@@ -140,8 +141,8 @@ def files_of_snapshots(metadata: TableMetadata) -> dict[int, str]:
 
 def _check_version(document: Json, uri: str) -> None:
     version = document.get("format-version")
-    if "view-uuid" in document:
-        raise UnsupportedFeatureError("this is an Iceberg view, not a table", where=uri)
+    if is_view(document):
+        raise parse_view(document, uri).refusal(uri)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise CorruptTableError(f"format-version is {version!r}", where=uri)
     if version > 3:

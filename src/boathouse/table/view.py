@@ -1,0 +1,44 @@
+"""A view: a query that a catalog keeps beside its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.types import Schema
+
+_SHOWN: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view as its metadata describes it. `sql` has the same query in one or more dialects; names in it without a
+    catalog or namespace are those of `default_catalog` (None: the view's own) and `default_namespace`. A materialized
+    view has its rows in the table `storage_table` of its catalog."""
+
+    version: int
+    schema: Schema
+    sql: Mapping[str, str]
+    location: str
+    default_namespace: tuple[str, ...]
+    default_catalog: str | None = None
+    storage_table: str | None = None
+    engine: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def refusal(self, where: str) -> UnsupportedFeatureError:
+        """The error of one who opens it as a table."""
+        queries = "; ".join(f"in {dialect}: {_shortened(sql)}" for dialect, sql in self.sql.items())
+        advice = f"run its query with an engine that has {' or '.join(self.sql) or 'its'} SQL"
+        if self.storage_table is not None:
+            advice += f", or open the table with its rows, {self.storage_table}"
+        kind = "a view" if self.storage_table is None else "a materialized view"
+        return UnsupportedFeatureError(
+            f"this is {kind}, not a table: {queries or 'no SQL'}", where=where, advice=advice
+        )
+
+
+def _shortened(sql: str) -> str:
+    return sql if len(sql) <= _SHOWN else f"{sql[:_SHOWN]}..."
