@@ -139,6 +139,42 @@ def test_equality_deletes_that_a_compaction_applies(new):
     assert steps(opened(foreign), start) == {last: [("delete", 0), ("delete", 2), ("delete", 11), ("insert", 5)]}
 
 
+def test_appended_rows(catalog, new):
+    """As pyiceberg's incremental scan finds them: without the commits that did anything else."""
+    theirs = catalog.create_table("db.t", SCHEMA)
+    versions = []
+    for change in (
+        lambda: theirs.append(rows(1, 2)), lambda: theirs.append(rows(3, 4)), lambda: theirs.delete("id = 3"),
+        lambda: theirs.append(rows(5)), lambda: theirs.overwrite(rows(6)), lambda: theirs.append(rows(7, 7)),
+    ):  # fmt: skip
+        change()
+        versions.append(theirs.current_snapshot().snapshot_id)
+    table = bh.open(theirs.location())
+    for i, first in enumerate(versions):
+        for j in range(i, len(versions)):
+            parent = None if i == 0 else versions[i - 1]
+            scan = theirs.incremental_append_scan(
+                from_snapshot_id_exclusive=parent, to_snapshot_id_inclusive=versions[j]
+            )
+            ours = table.changes(first, versions[j], appends_only=True).to_arrow()
+            assert sorted(ours["id"].to_pylist()) == sorted(scan.to_arrow()["id"].to_pylist())
+            assert set(ours["_change_type"].to_pylist()) <= {"insert"}
+
+
+def test_appended_rows_between_deletes(new):
+    """Later deletes do not concern them, and commits that also delete are passed over."""
+    foreign = new().upgrade()
+    a = foreign.data(rows(1, 2), IDS)
+    first = foreign.commit(a, operation="append")
+    foreign.commit(foreign.positions([(path_of(a), 0)]), operation="delete")
+    third = foreign.commit(foreign.data(rows(3, 4), IDS), operation="append")
+    foreign.commit(foreign.equality(pa.table({"id": [3]}), [1]), foreign.data(rows(3), IDS))
+    foreign.commit(foreign.data(rows(2, 3, 4), IDS), gone=foreign.live(), drop=lambda f: True, operation="replace")
+    found = steps(opened(foreign), 0, appends_only=True, where="id > 1")
+    assert found == {first: [("insert", 2)], third: [("insert", 3), ("insert", 4)]}
+    assert repr(opened(foreign).changes(0, appends_only=True)).startswith("appends of iceberg")
+
+
 def test_rows_that_are_there_several_times(new):
     """Of five equal rows two are deleted: two changes."""
     foreign = new()

@@ -36,8 +36,9 @@ class Changes:
         where: str | Expr | None,
         spark: Any = None,
         timezone: str | None = None,
+        appends_only: bool = False,
     ) -> None:
-        self._end, self._start = end, start
+        self._end, self._start, self._appends_only = end, start, appends_only
         self._spark, self._timezone = spark, timezone
         with errors_at(self.uri):
             wanted = None if columns is None else [end.schema.field(c).name for c in names("columns", columns)]
@@ -55,7 +56,8 @@ class Changes:
         return bind_predicate(self._where, self._end.schema, zone_of(engine, self._timezone, self._spark))
 
     def _plan(self, engine: Engine) -> ChangesPlan:
-        return plan_changes(self._end, self._start, self._columns, self._bound(engine), engine.map)
+        where = self._bound(engine)
+        return plan_changes(self._end, self._start, self._columns, where, engine.map, self._appends_only)
 
     @located
     def to_arrow(self) -> pa.Table:
@@ -91,7 +93,7 @@ class Changes:
     def __repr__(self) -> str:
         columns = "all columns" if self._columns is None else f"columns {', '.join(self._columns)}"
         where = "" if self._where is None else f" where {self._where}"
-        end = self._end
-        return f"changes of {end.format} table {end.context.location}, versions {self._start} to {end.version}: " + (
+        end, what = self._end, "appends" if self._appends_only else "changes"
+        return f"{what} of {end.format} table {end.context.location}, versions {self._start} to {end.version}: " + (
             f"{columns}{where}"
         )

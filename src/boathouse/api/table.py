@@ -134,13 +134,16 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         end: Version | None = None,
         columns: Sequence[str] | None = None,
         where: Condition | None = None,
+        appends_only: bool = False,
     ) -> Changes:
         """The rows that the commits from version `start` to `end` inserted and deleted, both included; lazy.
 
         `end` is by default this table's version. `start=0` is the first commit in every format. An updated row is a
         delete and an insert. Rows are found by comparing the files of neighbouring versions, and read with the schema
-        of `end`: columns that a version lacks are null. When rows are requested, raises VersionNotFoundError if a
-        version is gone, UnsupportedFeatureError if a schema was replaced in between.
+        of `end`: columns that a version lacks are null. With `appends_only`, commits that deleted or updated rows are
+        passed over, with the rows that they inserted: what is left are the appended rows, also those that are deleted
+        by now. When rows are requested, raises VersionNotFoundError if a version is gone, UnsupportedFeatureError if a
+        schema was replaced in between.
         """
         for name, version in (("start", start), ("end", end)):
             if isinstance(version, bool) or not isinstance(version, int if name == "start" else int | None):
@@ -148,7 +151,8 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         snapshot = self._handle.snapshot
         if end is not None and end != snapshot.version:
             snapshot = registry.load(snapshot.format).open(snapshot.context, At(version=end))
-        return Changes(snapshot, start, columns, where, self._spark, self._timezone)
+        appends = flag("appends_only", appends_only)
+        return Changes(snapshot, start, columns, where, self._spark, self._timezone, appends)
 
     def to_arrow(self) -> pa.Table:
         """The whole table in process. Raises what `Scan.to_arrow` raises."""

@@ -136,8 +136,10 @@ def plan_changes(
     columns: Sequence[str] | None = None,
     where: Expr | None = None,
     map: MapFunction | None = None,
+    appends_only: bool = False,
 ) -> ChangesPlan:
     """The changes of the commits from `start` to the snapshot `end`, both included; `where` is bound to its schema.
+    With `appends_only`, those of commits that did nothing but insert rows.
 
     Every version is read with the schema of `end`: columns that it lacks are null. Raises VersionNotFoundError if one
     of the versions, or the one before `start`, is gone, and UnsupportedFeatureError if its files cannot be read so.
@@ -146,8 +148,13 @@ def plan_changes(
     whole = last.whole
     plans = Plans(end, map, last)
     found = (commit_changes(end, entry, plans) for entry in _entries(end, start) if entry.data_change)
-    commits = tuple(commit for commit in found if commit is not None)
+    commits = tuple(c for c in found if c is not None and (not appends_only or _inserts_only(c)))
     return replace(reads_of(end, columns, last, whole, where), commits=commits)
+
+
+def _inserts_only(commit: CommitChanges | RecordedChanges) -> bool:
+    """Commits record their changes where they did more than that."""
+    return isinstance(commit, CommitChanges) and not commit.lost.any
 
 
 def plan_end(end: Snapshot, map: MapFunction | None = None) -> ScanPlan:
