@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,14 @@ from boathouse.delta.actions import Protocol
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.features import FEATURES, dropped, supports, writer_features
 from boathouse.delta.log_cleanup import PROTECTED
-from boathouse.errors import BoathouseError, ConstraintViolationError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import (
+    BoathouseError,
+    ConstraintViolationError,
+    InvalidArgumentError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
+from boathouse.ops import features
 from boathouse.ops import write as write_op
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
@@ -319,7 +327,7 @@ def test_features_in_use_stay(by_hand, delta, name, properties, column, why):
 
 
 @pytest.mark.spec("D-165")
-def test_mapped_columns_and_types_keep_their_features(tmp_path, by_hand, delta):
+def test_features_that_others_need(tmp_path, by_hand, delta):
     path = str(tmp_path / "t")
     bh.create(path, "x bigint, t timestamp_ntz", properties={"delta.enableIcebergCompatV2": "true"})
     with pytest.raises(UnsupportedFeatureError, match="timestamp_ntz"):
@@ -328,11 +336,92 @@ def test_mapped_columns_and_types_keep_their_features(tmp_path, by_hand, delta):
         bh.open(path).drop_feature("columnMapping")
     bh.open(path).drop_feature("icebergCompatV2")
     assert "icebergCompatV2" not in last(delta, path, "protocol")["writerFeatures"]
-    with pytest.raises(UnsupportedFeatureError, match="physical names"):
-        bh.open(path).drop_feature("columnMapping")
     unused = by_hand(5, 2)
     bh.open(unused).drop_feature("columnMapping")
     assert last(delta, unused, "protocol")["minReaderVersion"] == 1
+
+
+NESTED = pa.struct([("a b", pa.int32()), ("l", pa.list_(pa.struct([("c", pa.string())])))])
+
+
+@pytest.mark.spec("D-165")
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_mapped_columns_get_files_of_their_own_names(tmp_path, delta, mode):
+    """Every file is written again, also one that comes meanwhile; then other readers need to know no mapping."""
+    path = str(tmp_path / "t")
+    nested = pa.array([None, {"a b": 1, "l": []}, {"a b": 2, "l": [{"c": "z"}, None]}], NESTED)
+    rows = pa.table({"x": pa.array([1, 2, 3]), "p": ["u", "ü /", None], "s": nested})
+    bh.write(rows, path, format="delta", partition_by=["p"], properties={**VECTORS, "delta.columnMapping.mode": mode})
+    table = bh.open(path)
+    table.rename_column("x", "y")
+    table.append(rows.rename_columns(["y", "p", "s"]))
+    table.delete("y = 2")
+    with pytest.raises(SchemaError, match=r"`s\.a b` contains ' ', which Delta allows with column mapping only"):
+        table.drop_feature("columnMapping")
+    table.rename_column("s.a b", "a")
+    before = bh.open(path).to_arrow().to_pylist()
+    done = table.drop_feature("columnMapping")
+    first, second = (delta.log(path)[version] for version in done.versions)
+    assert kinds(second) == ["commitInfo", "metaData", "protocol"]
+    stated = next(a["metaData"] for a in first if "metaData" in a)
+    assert "columnMapping" not in stated["schemaString"] and "columnMapping" not in str(stated["configuration"])
+    assert "columnMapping" not in last(delta, path, "protocol")["writerFeatures"]
+    added = [a["add"] for a in first if "add" in a]
+    assert {tuple(a["partitionValues"]) for a in added} == {("p",)} and not any(a["dataChange"] for a in added)
+    assert all("y" in json.loads(a["stats"])["minValues"] for a in added)
+    assert sorted(map(str, bh.open(path).to_arrow().to_pylist())) == sorted(map(str, before))
+    for add in added:
+        names = pq.ParquetFile(f"{path}/{unquote(add['path'])}").schema_arrow.names
+        assert names == ["y", "s"]
+    found = sorted(r["y"] for r in delta.rows(path))
+    assert found == [1, 1, 3, 3] == sorted(r["y"] for r in bh.open(path).to_arrow().to_pylist())
+    assert bh.open(path).scan(where="p = 'u' AND s.a IS NULL").count() == 2
+    assert bh.open(path, version=done.versions[0] - 1).count() == 4
+    bh.open(path).append(pa.table({"y": [9]}))
+    assert bh.open(path).count() == 5
+
+
+@pytest.mark.spec("D-165", "D-305")
+def test_widened_columns_get_files_of_their_type(tmp_path, delta):
+    path = str(tmp_path / "t")
+    narrow = pa.table({"x": pa.array([1, 2], pa.int8()), "f": pa.array([0.1, None], pa.float32())})
+    bh.write(narrow, path, format="delta", properties={"delta.enableTypeWidening": "true"})
+    table = bh.open(path)
+    table.widen_column("x", "bigint")
+    table.widen_column("f", "double")
+    table.append(pa.table({"x": [2**40], "f": [0.1]}))
+    before = table.to_arrow()
+    table.drop_feature("typeWidening")
+    assert table.to_arrow().sort_by("x").equals(before.sort_by("x")) and table.count() == 3
+    stated = last(delta, path, "metaData")
+    assert "typeChanges" not in stated["schemaString"]
+    assert stated["configuration"]["delta.enableTypeWidening"] == "false"
+    assert "typeWidening" not in last(delta, path, "protocol")["writerFeatures"]
+    types = {
+        str(pq.ParquetFile(f.removeprefix("file://")).schema_arrow.types) for f in table.files()["path"].to_pylist()
+    }
+    assert types == {"[DataType(int64), DataType(double)]"}
+    assert sorted(r["x"] for r in delta.rows(path)) == [1, 2, 2**40]
+    with pytest.raises(InvalidArgumentError, match="no feature"):
+        table.drop_feature("typeWidening")
+
+
+@pytest.mark.spec("D-165")
+def test_a_file_that_comes_while_mapped_ones_are_written_again(tmp_path, delta, monkeypatch):
+    path = str(tmp_path / "t")
+    bh.write(ROWS, path, format="delta", properties={"delta.columnMapping.mode": "name"})
+    table, once = bh.open(path), []
+
+    def meanwhile(*args):
+        if not once:
+            once.append(bh.open(path).append(ROWS))
+        return copied(*args)
+
+    copied = features.copy_rows
+    monkeypatch.setattr(features, "copy_rows", meanwhile)
+    done = table.drop_feature("columnMapping")
+    assert len(once) == 1 and done.retries == 1
+    assert len(delta.rows(path)) == 2 * ROWS.num_rows == bh.open(path).count()
 
 
 @pytest.mark.spec("D-165")

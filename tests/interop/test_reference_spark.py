@@ -458,3 +458,27 @@ def test_delta_spark_after_we_dropped_features(reference, place):
     assert reference.rows(f"SELECT count(*) AS n FROM {t} VERSION AS OF 1").to_pylist() == [{"n": 7}]
     reference.sql(f"DELETE FROM {t} WHERE x = 9")
     assert sorted(bh.open(path).to_arrow()["x"].to_pylist()) == [3, 4, 5, 6, 7, 8]
+
+
+def test_delta_spark_after_we_wrote_mapped_and_widened_files_again(reference, place):
+    """Older versions stay what they were."""
+    _, path = place
+    t = f"delta.`{path}`"
+    modes = {
+        "delta.columnMapping.mode": "name",
+        "delta.enableTypeWidening": "true",
+        "delta.enableChangeDataFeed": "true",
+    }
+    bh.write(pa.table({"x": pa.array([1, 2, 3], pa.int16())}), path, format="delta", properties=modes)
+    table = bh.open(path)
+    table.rename_column("x", "y")
+    table.widen_column("y", "bigint")
+    table.append(pa.table({"y": [2**40]}))
+    last = table.version
+    for name in ("typeWidening", "columnMapping"):
+        table.drop_feature(name)
+    total = 2**40 + 6
+    assert reference.rows(f"SELECT sum(y) AS n FROM {t}").to_pylist() == [{"n": total}]
+    assert reference.rows(f"SELECT sum(y) AS n FROM {t} VERSION AS OF {last}").to_pylist() == [{"n": total}]
+    reference.sql(f"UPDATE {t} SET y = 9 WHERE y = 3", f"INSERT INTO {t} VALUES (10)")
+    assert sorted(bh.open(path).to_arrow()["y"].to_pylist()) == [1, 2, 9, 10, 2**40]

@@ -88,6 +88,17 @@ def enabled(raw: Raw) -> Document:
     return _assigned(named, lambda f, id: f["name"])
 
 
+def disabled(raw: Raw) -> Document:
+    """The metaData without mapping: files have the names of columns."""
+    configuration = dict(raw.get("configuration") or {})
+    if text_of(configuration.pop(MAPPING_MODE, "none")).lower() == "none":
+        return dict(raw)
+    configuration.pop(MAX_ID, None)
+    document = json.loads(raw["schemaString"])
+    unmapped(document)
+    return {**raw, "schemaString": _text(document), "configuration": configuration}
+
+
 def replaced(raw: Raw, before: Raw) -> Document:
     """The metaData after an overwrite of the schema: a field with the path and type of an earlier one continues it."""
     document, earlier = json.loads(raw["schemaString"]), json.loads(before["schemaString"])

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from boathouse.delta.change_data import FEED
 from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.column_mapping import disabled
 from boathouse.delta.commit_times import ENABLED as TIMES
 from boathouse.delta.computed import DEFAULT, GENERATION
 from boathouse.delta.constraints import INVARIANT, constraints
@@ -27,7 +28,13 @@ from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.identity import START
 from boathouse.delta.known_files import added_again
 from boathouse.delta.log_cleanup import PROTECTED
+from boathouse.delta.names import check_characters
+from boathouse.delta.schema import parse_schema
 from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.delta.type_changes import FEATURE as WIDENING
+from boathouse.delta.type_changes import PREVIEW as WIDENING_PREVIEW
+from boathouse.delta.widening import ENABLED as WIDENS
+from boathouse.delta.widening import unwidened
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.table.snapshot import FeatureDrop
 from boathouse.types.data_types import TIMESTAMP_NTZ
@@ -43,11 +50,13 @@ _ROW_COLUMNS: Final = (
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """`off` are properties that turn the feature off, with the values that it then has; `use` says what else uses it,
-    which the user must undo. `needed_by` are features that include it."""
+    which the user must undo. `needed_by` are features that include it. `clear` makes the metaData without it, where
+    the schema has something of it and files are written accordingly."""
 
     off: Mapping[str, str | None] = field(default_factory=dict)
     use: Callable[[DeltaSnapshot], str | None] = lambda _: None
     needed_by: tuple[str, ...] = ()
+    clear: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
 def _flagged(key: str) -> Callable[[DeltaSnapshot], str | None]:
@@ -67,10 +76,10 @@ def _constrained(snapshot: DeltaSnapshot) -> str | None:
     return f"there are constraints: drop {', '.join(found)} first" if found else None
 
 
-def _mapped(snapshot: DeltaSnapshot) -> str | None:
-    if snapshot.metadata.column_mapping == "none":
+def _clustered(snapshot: DeltaSnapshot) -> str | None:
+    if snapshot.metadata.column_mapping == "none" or CLUSTERING not in domains(snapshot):
         return None
-    return "files have physical names for columns: write the rows into a new table"
+    return "clustering columns have their physical names: drop the feature clustering first"
 
 
 def _has_ntz(snapshot: DeltaSnapshot) -> str | None:
@@ -99,7 +108,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "checkConstraints": _Rule(use=_constrained),
     "changeDataFeed": _Rule(use=_flagged(FEED)),
     "generatedColumns": _Rule(use=_declared(GENERATION)),
-    "columnMapping": _Rule(use=_mapped, needed_by=("icebergCompatV1", "icebergCompatV2")),
+    "columnMapping": _Rule(use=_clustered, needed_by=("icebergCompatV1", "icebergCompatV2"), clear=disabled),
     "identityColumns": _Rule(use=_declared(START)),
     "allowColumnDefaults": _Rule(use=_declared(DEFAULT)),
     "deletionVectors": _Rule({"delta.enableDeletionVectors": "false"}),
@@ -110,6 +119,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "domainMetadata": _Rule(use=_has_domains, needed_by=("rowTracking", "clustering")),
     "clustering": _Rule(),
     "inCommitTimestamp": _Rule({TIMES: "false"}),
+    **dict.fromkeys((WIDENING, WIDENING_PREVIEW), _Rule({WIDENS: "false"}, clear=unwidened)),
     "icebergCompatV1": _Rule({"delta.enableIcebergCompatV1": "false"}),
     "icebergCompatV2": _Rule({"delta.enableIcebergCompatV2": "false"}),
     PROTECTION: _Rule({PROTECTED: None}, _protects),
@@ -139,7 +149,22 @@ def feature_drop(snapshot: DeltaSnapshot, name: str) -> FeatureDrop:
     configuration = snapshot.metadata.configuration
     off = {k: v for k, v in rule.off.items() if _needed(k, v, configuration)}
     purge = name == "deletionVectors" and _has_vectors(snapshot)
-    return FeatureDrop(off, purge, feature.reader)
+    return FeatureDrop(off, purge, rule.clear is not None and _clear(snapshot, rule.clear), feature.reader)
+
+
+def _clear(snapshot: DeltaSnapshot, without: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
+    return without(snapshot.metadata.raw) != snapshot.metadata.raw
+
+
+def cleared(raw: Mapping[str, Any], newest: DeltaSnapshot, name: str) -> Mapping[str, Any]:
+    """The metaData without what the schema says for the feature. Raises SchemaError for names of columns that need
+    it."""
+    without = _RULES[name].clear
+    assert without is not None  # feature_drop asked for it
+    found = without(raw)
+    where = newest.location.uri
+    check_characters(parse_schema(found["schemaString"], where).fields, where)
+    return found
 
 
 def _needed(key: str, value: str | None, configuration: Mapping[str, str]) -> bool:
@@ -162,7 +187,7 @@ def protocol_without(newest: DeltaSnapshot, name: str) -> Action:
     Raises what `feature_drop` raises, and UnsupportedFeatureError if it is used again.
     """
     left = feature_drop(newest, name)
-    if left.separate and (left.properties or left.purge):
+    if left.separate and (left.properties or left.purge or left.clear):
         raise UnsupportedFeatureError(
             f"the feature {name} is used again", where=newest.location.uri, advice="call drop_feature again"
         )

@@ -22,7 +22,7 @@ from boathouse.delta.commit_times import next_time, records_times, with_enableme
 from boathouse.delta.computed import with_generation
 from boathouse.delta.domains import check_clustering, preserved, with_row_ids
 from boathouse.delta.entries import read_entry
-from boathouse.delta.feature_drop import drops_history, protected, protocol_without, traces, untracked
+from boathouse.delta.feature_drop import cleared, drops_history, protected, protocol_without, traces, untracked
 from boathouse.delta.features import (
     CONSTRAINT,
     asked_by_name,
@@ -72,6 +72,7 @@ from boathouse.table.change import (
     AddFiles,
     AdvanceIdentity,
     Change,
+    ClearFeature,
     CloneTable,
     CreateTable,
     DropColumn,
@@ -117,6 +118,7 @@ _EDITS: Final = (
     SetProperties,
     SetConstraint,
     AdvanceIdentity,
+    ClearFeature,
     SetFeature,
     RestoreTo,
     SetTransaction,
@@ -295,6 +297,8 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
             return found
         case AdvanceIdentity():
             return advanced(raw, edit)
+        case ClearFeature(name):
+            return cleared(raw, newest, name)
         case SetFeature(name, enabled):
             if enabled:
                 raise UnsupportedFeatureError(f"adding the feature {name} is not offered", where=newest.location.uri)

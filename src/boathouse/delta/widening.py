@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from boathouse.delta.actions import Metadata, Protocol
+from boathouse.delta.column_mapping import walk
 from boathouse.delta.features import supports
 from boathouse.delta.schema import parse_type, type_json
 from boathouse.delta.schema_edits import nearest
@@ -51,6 +52,15 @@ def widened(
     holder["metadata"] = dict(holder.get("metadata") or {})
     holder["metadata"][CHANGES] = [*(holder["metadata"].get(CHANGES) or ()), change]
     return {**raw, "schemaString": json.dumps(document, ensure_ascii=False)}
+
+
+def unwidened(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metaData without the changes of types: files have the types of the schema."""
+    document = json.loads(raw["schemaString"])
+    found = [f["metadata"] for _, f in walk(document) if CHANGES in (f.get("metadata") or {})]
+    for metadata in found:
+        del metadata[CHANGES]
+    return {**raw, "schemaString": json.dumps(document, ensure_ascii=False)} if found else raw
 
 
 def _check_allowed(protocol: Protocol, metadata: Metadata, edit: SetType, have: DataType) -> None:

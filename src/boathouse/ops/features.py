@@ -12,7 +12,16 @@ from boathouse.ops.compact import marked
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
-from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles, SetFeature, SetProperties
+from boathouse.table.change import (
+    AddFiles,
+    ClearFeature,
+    Edit,
+    Operation,
+    ReadSet,
+    RemoveFiles,
+    SetFeature,
+    SetProperties,
+)
 from boathouse.table.plan import compact, deletes_of
 from boathouse.table.snapshot import FeatureDrop
 from boathouse.table.tasks import ScanTask
@@ -29,16 +38,18 @@ class FeatureDropped:
     def plan(self, start: Start) -> WritePlan:
         left = start.snapshot.feature_drop(self.name)
         off: tuple[Edit, ...] = (SetProperties(left.properties),) if left.properties else ()
-        if left.purge or (left.separate and off):
+        if left.purge or left.clear or (left.separate and off):
             return self._undone(start, left, off)
         change = start.change(self.operation, (*off, SetFeature(self.name, False)), parameters={"name": self.name})
         return WritePlan((), lambda _: Planned(change))
 
     def _undone(self, start: Start, left: FeatureDrop, off: tuple[Edit, ...]) -> WritePlan:
-        """Turns the feature off, and rewrites the files of which rows are marked as deleted; the rest follows."""
-        context = start.context()
+        """Turns the feature off, and rewrites the files that have to be; the rest follows."""
+        clear: tuple[ClearFeature, ...] = (ClearFeature(self.name),) if left.clear else ()
+        context = start.context(clear)
         scan = start.snapshot.plan(None, None, (), start.engine.map)
-        units = scan.units.take(pa.array(marked(scan.units) if left.purge else [], pa.int64()))
+        chosen = range(scan.units.num_rows) if left.clear else marked(scan.units) if left.purge else []
+        units = scan.units.take(pa.array(chosen, pa.int64()))
         tasks = []
         for i in range(units.num_rows):
             unit = compact(units.slice(i, 1))
@@ -49,9 +60,10 @@ class FeatureDropped:
             added = data_files(outcomes[0])
             files: list[Edit] = [RemoveFiles(units)] if units.num_rows else []
             files += [AddFiles(added)] if added.num_rows else []
-            reads = ReadSet(units=frozenset(units.column("path").to_pylist()))
+            # A file that comes meanwhile, too, is under the schema that goes.
+            reads = ReadSet(whole=left.clear, units=frozenset(units.column("path").to_pylist()))
             parameters = {"name": self.name}
-            change = start.change(self.operation, (*off, *files), reads, parameters, data_change=False)
+            change = start.change(self.operation, (*off, *clear, *files), reads, parameters, data_change=False)
             return Planned(change, units.num_rows, then=self)
 
         return WritePlan((work,), finish, dry=Planned(None, files_removed=units.num_rows))

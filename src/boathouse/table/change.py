@@ -300,6 +300,13 @@ class SetFeature:
     enabled: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class ClearFeature:
+    """What the schema says for a feature of the format goes; the same change writes every file again without it."""
+
+    name: str
+
+
 SchemaEdit = (
     ReplaceSchema
     | AddColumn
@@ -311,6 +318,7 @@ SchemaEdit = (
     | SetDefault
     | SetComment
     | SetPartitioning
+    | ClearFeature
 )
 """Edits of the schema and of the partitioning: files may be written under them before they are committed."""
 FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | AddChangeFiles | SetPart

@@ -55,11 +55,13 @@ class Clustering:
 
 @dataclass(frozen=True, slots=True)
 class FeatureDrop:
-    """What must be undone before a feature of the format can be dropped: `properties` that turn it off, and, if
-    `purge`, files of which rows are marked as deleted. `separate`: in a commit before."""
+    """What must be undone before a feature of the format can be dropped: `properties` that turn it off; if `purge`,
+    files of which rows are marked as deleted; if `clear`, what the schema says for it, and with that every file
+    (`ClearFeature`). `separate`: in a commit before."""
 
     properties: Mapping[str, str | None]
     purge: bool
+    clear: bool
     separate: bool
 
 
