@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from boathouse.api.arguments import errors_at
+from boathouse.api.arguments import errors_at, names
 from boathouse.api.conditions import Condition, condition_text, is_sql, sql_text
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.identifiers import quote
 from boathouse.ops.merge import Action, Clause, Merge, When
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
@@ -106,3 +107,16 @@ def texts(values: Mapping[str, Condition]) -> dict[str, str]:
                 advice="pass an expression such as 'n + 1'; a string constant has its own quotes: \"'x'\"",
             )
     return {name: sql_text(value) for name, value in values.items()}
+
+
+def same_keys(on: str | Sequence[str] | None, identifiers: Sequence[tuple[str, ...]]) -> str:
+    """The condition of an upsert: equality of the columns `on`, or of those that identify a row of the table."""
+    if on is None and not identifiers:
+        raise InvalidArgumentError(
+            "the table does not say which columns identify a row", advice='name them, for example on="id"'
+        )
+    paths = identifiers if on is None else [(c,) for c in names("on", [on] if isinstance(on, str) else on)]
+    if not paths:
+        raise InvalidArgumentError("on=[] names no column", advice="name the columns that identify a row")
+    columns = [".".join(map(quote, path)) for path in paths]
+    return " AND ".join(f"target.{c} = source.{c}" for c in columns)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, flag, located, names, texts
+from boathouse.api.arguments import errors_at, flag, located, texts
 from boathouse.api.changes import Changes
 from boathouse.api.columns import Columns
 from boathouse.api.conditions import Condition, condition, condition_text
@@ -21,13 +21,12 @@ from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.features import Features
 from boathouse.api.inspect import Inspect
 from boathouse.api.maintenance import Maintenance
-from boathouse.api.merge import MergeBuilder
+from boathouse.api.merge import MergeBuilder, same_keys
 from boathouse.api.merge import texts as value_texts
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError, SchemaError
-from boathouse.expr.identifiers import quote
 from boathouse.ops.append import Append
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
@@ -293,7 +292,7 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
     def upsert(
         self,
         source: Any,
-        on: str | Sequence[str],
+        on: str | Sequence[str] | None = None,
         merge_schema: bool = False,
         *,
         message: str | None = None,
@@ -304,16 +303,14 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         isolation: Isolation | None = None,
     ) -> WriteResult:
         """Updates the rows that have the same values as a row of `source` in the columns `on`, and inserts the others:
-        the short form of a merge. As there, rows with null in one of these columns match no row.
+        the short form of a merge. As there, rows with null in one of these columns match no row. Without `on`, those
+        that the table says identify a row (Iceberg's identifier fields).
 
         Raises ConstraintViolationError if two rows of `source` have the same values in `on`, ColumnNotFoundError, and
         what `merge` raises.
         """
         with errors_at(self.uri):
-            columns = names("on", [on] if isinstance(on, str) else on)
-            if not columns:
-                raise InvalidArgumentError("on=[] names no column", advice="name the columns that identify a row")
-            equal = " AND ".join(f"target.{quote(c)} = source.{quote(c)}" for c in columns)
+            equal = same_keys(on, self._handle.snapshot.identifiers())
         merge = self.merge(source, equal, merge_schema=merge_schema).when_matched_update_all()
         return merge.when_not_matched_insert_all().execute(
             message=message,

@@ -167,6 +167,10 @@ class DeltaTable(DeltaSnapshot):
 
         return log_compaction.compact_log(self, first, last)
 
+    def identifiers(self) -> tuple[()]:
+        """No table of this format names such columns."""
+        return ()
+
     def clustering(self) -> Clustering | None:
         from boathouse.delta import domains
 

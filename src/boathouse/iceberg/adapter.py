@@ -152,6 +152,11 @@ class IcebergTable(IcebergSnapshot):
 
         raise not_offered("compact_log", self)
 
+    def identifiers(self) -> tuple[tuple[str, ...], ...]:
+        from boathouse.iceberg.schema_rules import identifiers
+
+        return identifiers(self.schema)
+
     def clustering(self) -> None:
         """No table of this format names such columns."""
 

@@ -10,6 +10,7 @@ from boathouse.bits import entropy
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.metadata import MAIN, Json, TableMetadata
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, spec_fields_json
+from boathouse.iceberg.schema_rules import IDENTIFIERS
 from boathouse.iceberg.schemas import Ids, by_id, fresh_ids, schema_json, storable
 from boathouse.iceberg.validate import highest_column_id, highest_partition_id, sortable
 from boathouse.table.change import AddColumn, CreateTable, SetProperties
@@ -96,9 +97,9 @@ def _with(fields: tuple[Field, ...], parent: tuple[str, ...], added: Field, path
 
 def set_schema(document: Json, schema: Schema) -> None:
     """Makes `schema` (with ids) the current one; an existing equal one is reused."""
-    wanted = schema_json(schema, 0)["fields"]
+    wanted = schema_json(schema, 0)
     for known in document["schemas"]:
-        if known["fields"] == wanted:
+        if known["fields"] == wanted["fields"] and _identifying(known) == _identifying(wanted):
             document["current-schema-id"] = known["schema-id"]
             return
     check_names(document, schema)
@@ -106,6 +107,10 @@ def set_schema(document: Json, schema: Schema) -> None:
     document["schemas"] = [*document["schemas"], schema_json(schema, id)]
     document["current-schema-id"] = id
     _settle_ids(document)
+
+
+def _identifying(schema: Mapping[str, Any]) -> set[int]:
+    return set(schema.get(IDENTIFIERS) or ())
 
 
 def check_names(document: Json, schema: Schema) -> None:

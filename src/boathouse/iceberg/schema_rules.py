@@ -1,4 +1,5 @@
-"""What the specification demands of a table's schemas: types of the format version, defaults, identifiers, ids."""
+"""What the specification demands of a table's schemas: types of the format version, defaults, ids; and the columns that
+identify rows."""
 
 from __future__ import annotations
 
@@ -9,15 +10,10 @@ from boathouse.errors import CorruptTableError
 from boathouse.iceberg.single_values import INITIAL, WRITE, default_of
 from boathouse.types import (
     DataType,
-    Field,
-    FloatType,
     GeographyType,
     GeometryType,
-    ListType,
-    MapType,
     NullType,
     Schema,
-    StructType,
     TimestampType,
     VariantType,
 )
@@ -50,52 +46,14 @@ def _problems(schema: Schema, version: int) -> Iterator[str]:
         for which in (INITIAL, WRITE):
             if f.metadata.get(which) is not None:
                 default_of(f, which)
-    yield from _identifiers(schema)
 
 
 def _is_new(type: DataType) -> bool:
     return isinstance(type, _VERSION_3) or (isinstance(type, TimestampType) and type.unit == "ns")
 
 
-def _identifiers(schema: Schema) -> Iterator[str]:
-    ids = identifier_ids(schema)
-    if not ids:
-        return
-    usable = dict(_usable(schema.fields, True))
-    names = {f.id: ".".join(path) for path, f in schema.walk()}
-    for id in ids:
-        reason = usable.get(id, "it is inside of a list or a map")
-        if id not in names:
-            yield f"field {id} identifies the rows, but no column has this id"
-        elif reason is not None:
-            yield f"column `{names[id]}` identifies the rows, but {reason}"
-
-
-def _usable(fields: tuple[Field, ...], required: bool) -> Iterator[tuple[int, str | None]]:
-    """The fields outside of lists and maps by id, and why each cannot identify rows."""
-    for f in fields:
-        there = required and not f.nullable
-        if f.id is not None:
-            yield f.id, _unusable(f, there)
-        if isinstance(f.type, StructType):
-            yield from _usable(f.type.fields, there)
-
-
-def _unusable(f: Field, there: bool) -> str | None:
-    if isinstance(f.type, StructType | ListType | MapType | VariantType):
-        return f"it is {f.type}, not a single value"
-    if isinstance(f.type, FloatType):
-        return f"it is {f.type}, whose values are not equal to themselves"
-    return None if there else "it may be null"
-
-
-def identifier_ids(schema: Schema) -> tuple[int, ...]:
-    """The ids of the columns that identify a row."""
+def identifiers(schema: Schema) -> tuple[tuple[str, ...], ...]:
+    """The paths of the columns that identify a row, in the order of the schema."""
     found = schema.metadata.get(IDENTIFIERS)
-    return tuple(found) if isinstance(found, list) else ()
-
-
-def identifier_paths(schema: Schema) -> tuple[tuple[str, ...], ...]:
-    """The columns that identify a row, in the order of the schema."""
-    ids = set(identifier_ids(schema))
+    ids = frozenset(found) if isinstance(found, list) else frozenset()
     return tuple(path for path, f in schema.walk() if f.id in ids) if ids else ()

@@ -113,8 +113,13 @@ def check_schema(schema: Json) -> None:
         found = columns.get(id)
         if found is None:
             raise CorruptTableError(f"{which} has the identifier field {id}, which does not exist")
-        if not found.required or not isinstance(found.type, str) or found.type in _NO_IDENTIFIERS:
+        above = [columns[names[".".join(found.path[:n])]] for n in range(1, len(found.path))]
+        if not _identifies(found) or not all(c.required and c.type["type"] == "struct" for c in above):
             raise CorruptTableError(f"{which} has the identifier field {found.name}, which cannot identify a row")
+
+
+def _identifies(column: Column) -> bool:
+    return column.required and isinstance(column.type, str) and column.type not in _NO_IDENTIFIERS
 
 
 def current_schema(document: Json) -> Json:

@@ -148,6 +148,10 @@ class LanceTable(LanceSnapshot):
 
         raise not_offered("compact_log", self)
 
+    def identifiers(self) -> tuple[()]:
+        """No table of this format names such columns."""
+        return ()
+
     def clustering(self) -> None:
         """No table of this format names such columns."""
 

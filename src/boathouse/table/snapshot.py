@@ -229,6 +229,9 @@ class Snapshot(Target, TableVersion, Protocol):
         Raises UnsupportedFeatureError if the format has none, InvalidArgumentError, VersionNotFoundError.
         """
 
+    def identifiers(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the columns that identify a row, which an upsert goes by; () if the table names none."""
+
     def clustering(self) -> Clustering | None:
         """How the table wants its rows to be clustered; None if it does not."""
 

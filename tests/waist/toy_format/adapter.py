@@ -258,6 +258,9 @@ class ToySnapshot:
     def compact_log(self, first: int | None, last: int | None) -> NoReturn:
         raise not_offered("compact_log", self)
 
+    def identifiers(self) -> tuple[()]:
+        return ()
+
     def clustering(self) -> None: ...
 
     def cloning(self, context: TableContext) -> NoReturn:
