@@ -7,11 +7,13 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table import StaticTable
 
 from boathouse.errors import (
     BoathouseError,
@@ -156,3 +158,47 @@ def test_every_table_is_read_or_refused_with_a_typed_error(folder):
     except BoathouseError as error:
         known = (UnsupportedFeatureError, CorruptTableError, TableNotFoundError)
         assert isinstance(error, known), repr(error)
+
+
+# What pyiceberg 0.12 says of the tables that it does not read.
+NOT_READ_BY_PYICEBERG = {
+    "big_query_error": "list indices",  # bounds of nested columns as BigQuery writes them
+    "equality_deletes/warehouse/mydb/mytable": "equality deletes",
+    "equality_deletes/warehouse/mydb/mytable_partitioned": "equality deletes",
+    # The table's location is relative to another folder.
+    **dict.fromkeys((f"iceberg/lineitem_iceberg{n}" for n in ("", "_gz", "_gz_no_hint", "_no_hint")), "No such file"),
+    "iceberg_v1_deprecated/default/legacy_v1": "manifest-list",  # its snapshots name their manifests themselves
+    "legacy_bare_deletion_vector/warehouse/default/legacy_bare_deletion_vector": "magic bytes",
+    # Values of identity partitions that only the metadata has.
+    **dict.fromkeys((f"partition_{t}/default.db/partition_{t}" for t in (
+        "fixed_length_binary", "time", "timestamp", "timestamptz")), "could not be found in the file"),
+}  # fmt: skip
+
+
+def canonical(value):
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else repr(value + 0.0)
+    if isinstance(value, dict):
+        return tuple((k, canonical(v)) for k, v in value.items())
+    return tuple(map(canonical, value)) if isinstance(value, list | tuple) else repr(value)
+
+
+@pytest.mark.spec("I-216")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("folder", list(folders()))
+def test_the_rows_of_pyiceberg(folder, monkeypatch):
+    """Equal, or pyiceberg does not read the table, for a reason that is listed; DuckDB's rows are the queries above."""
+    monkeypatch.chdir(ROOT)  # locations are relative to it
+    location = Location(absolute(folder))
+    try:
+        head = head_metadata(TableContext(location, Stores())).uri
+    except TableNotFoundError:
+        pytest.skip("a catalog of DuckDB's without metadata files")
+    reason = NOT_READ_BY_PYICEBERG.get(str(folder.relative_to(ROOT / "data/persistent")))
+    if reason is not None:
+        with pytest.raises(Exception, match=reason):
+            StaticTable.from_metadata(head).scan().to_arrow()
+        return
+    ours = table_of(FORMAT.open(TableContext(here(location), Stores())))
+    theirs = StaticTable.from_metadata(head).scan().to_arrow()
+    assert Counter(map(canonical, theirs.to_pylist())) == Counter(map(canonical, ours.to_pylist()))

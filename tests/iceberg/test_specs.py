@@ -94,3 +94,28 @@ def test_values_that_only_the_metadata_has_under_two_field_ids(foreign):
         assert ids_of(foreign, where=where) == ids, where
     foreign.commit(foreign.equality(pa.table({"p": ["b", "a"]}), [2], partition={"p": "b"}), spec=2)
     assert ids_of(foreign) == [1, 3, 7]
+
+
+def test_deletes_where_a_dropped_field_came_back(foreign):
+    """As version 1 does it: the old field is void, and has no value in the tuple by which deletes find their files."""
+    foreign.commit(foreign.data(rows(1), IDS, {"p": "a"}))
+    respec(foreign, 1, (1000, 2, "p_1000", "void"), (1001, 2, "p", "identity"))
+    data = foreign.data(rows(2, 3), IDS, {"p_1000": None, "p": "a"})
+    foreign.commit(data, spec=1)
+    place = {"p_1000": None, "p": "a"}
+    foreign.commit(foreign.positions([(data["data_file"]["file_path"], 0)], place), spec=1)
+    assert ids_of(foreign) == [1, 3] and ids_of(foreign, where="p = 'a' AND id > 1") == [3]
+    foreign.commit(foreign.equality(pa.table({"id": [3, 1]}), [1], partition=place), spec=1)
+    assert ids_of(foreign) == [1]
+
+
+@pytest.mark.spark
+def test_on_spark(spark, foreign):
+    """Both ids of the partition column, and a file that stores it."""
+    foreign.commit(foreign.data(rows(1).drop_columns(["p"]), (1, 3), {"p": "a"}))
+    respec(foreign, 1, (1001, 1, "id_bucket", "bucket[4]"))
+    foreign.commit(foreign.data(rows(7, p="z"), IDS, {"id_bucket": 1}), spec=1)
+    respec(foreign, 2, (1002, 2, "p", "identity"))
+    foreign.commit(foreign.data(rows(2).drop_columns(["p"]), (1, 3), {"p": "b"}), spec=2)
+    found = bh.open(str(foreign.root), spark=spark).scan(["id", "p"]).to_spark(spark).collect()
+    assert sorted(map(tuple, found)) == [(1, "a"), (2, "b"), (7, "z")]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits.names import Names
@@ -60,7 +59,6 @@ def plan(
     if snapshot.location.verify:
         check_once(units.column("path"), snapshot.location.uri)
     _check_formats(units)
-    units = _gathered(units, snapshot.partitioning)
     found = resolve_deletes(snapshot, units, where, map)
     read = read_spec(snapshot, output, where, tuple(hidden), found.keys)
     return ScanPlan.of(read, found.units, found.deletes, where, tally, certain)
@@ -158,33 +156,16 @@ def _constants(partitioning: Partitioning) -> Mapping[int, Mapping[int, int]]:
     return found
 
 
-def _gathered(units: pa.Table, partitioning: Partitioning) -> pa.Table:
-    """The units with the values of identity partitioning of a column under one partition field: specs may have several
-    for it, and a reader is told one."""
-    struct = units.column("partition").combine_chunks()
-    fields = {int(f.name): struct.field(i) for i, f in enumerate(struct.type)}
-    specs = units.column("spec").combine_chunks()
-    several = [of_specs for of_specs in _constants(partitioning).values() if len(set(of_specs.values())) > 1]
-    for of_specs in several if units.num_rows else ():
-        first = next(iter(of_specs.values()))
-        for spec, id in of_specs.items():
-            if id != first:
-                fields[first] = pc.if_else(pc.equal(specs, spec), fields[id], fields[first])
-    if not several or not units.num_rows:
-        return units
-    made = pa.StructArray.from_arrays(list(fields.values()), fields=list(struct.type))
-    at = units.schema.get_field_index("partition")
-    return units.set_column(at, units.schema.field(at), made)
-
-
 def _read_column(
     field: Field, path: tuple[str, ...], name: str, constants: Mapping[int, Mapping[int, int]]
 ) -> ReadColumn:
     # A field of a struct is not constant: its struct may be read as well.
     of_specs = constants.get(field.id, {}) if field.id is not None and len(path) == 1 else {}
     partition = next(iter(of_specs.values()), None)
+    specs = tuple(spec for spec, id in of_specs.items() if id == partition)
+    others = tuple((spec, id) for spec, id in of_specs.items() if id != partition)
     default = initial_default(field)
-    return ReadColumn(name, field.type, field.nullable, path, field.id, default, partition, tuple(of_specs))
+    return ReadColumn(name, field.type, field.nullable, path, field.id, default, partition, specs, others)
 
 
 def _key_columns(

@@ -66,7 +66,7 @@ def read_units(
             found = _UnitReader(
                 task.read,
                 unit,
-                {c.name: partitions.field(str(c.partition))[i] for c in constants(task.read, unit["spec"])},
+                {n: partitions.field(str(id))[i] for n, id in constants(task.read, unit["spec"]).items()},
                 partitions[i],
                 _union([bitmaps[n] for n in numbers if n in bitmaps], unit["path"]),
                 equality.of(numbers),
@@ -75,9 +75,10 @@ def read_units(
             yield from found.batches(_reader(readers, unit))
 
 
-def constants(spec: ReadSpec, partition_spec: int) -> list[ReadColumn]:
-    """The columns whose value in files of this partition spec is the partition's."""
-    return [c for c in spec.columns if c.partition is not None and partition_spec in c.constant_in]
+def constants(spec: ReadSpec, partition_spec: int) -> dict[str, int]:
+    """The columns whose value in files of this partition spec is the partition's, and the partition field of each."""
+    found = ((c.name, c.partition_in(partition_spec)) for c in spec.columns)
+    return {name: id for name, id in found if id is not None}
 
 
 def _no_keys(delete: Mapping[str, Any], keys: object) -> pa.Table:

@@ -26,7 +26,8 @@ class ReadColumn:
     """One column to read: found by `field_id` if given, else by `physical` path; absent gives `default`.
 
     `partition` is the id of a partition field that holds the column's value for every row of a unit whose
-    spec is in `constant_in`; such a column is not searched in the file.
+    spec is in `constant_in`; such a column is not searched in the file. `constant_as` are other specs, each with the
+    field that does so there.
     """
 
     name: str
@@ -37,6 +38,11 @@ class ReadColumn:
     default: object = None
     partition: int | None = None
     constant_in: tuple[int, ...] = ()
+    constant_as: tuple[tuple[int, int], ...] = ()
+
+    def partition_in(self, spec: int) -> int | None:
+        """The partition field that holds the column's value in units of this spec."""
+        return self.partition if spec in self.constant_in else dict(self.constant_as).get(spec)
 
 
 @dataclass(frozen=True, slots=True)

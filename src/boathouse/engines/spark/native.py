@@ -6,7 +6,7 @@ partition values replace a column separately from those that contain it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -35,6 +35,7 @@ from boathouse.engines.spark.route import as_spark_reads
 from boathouse.errors import CorruptTableError
 from boathouse.table.metadata_columns import METADATA_COLUMNS, POSITION, UNIT
 from boathouse.table.plan import ScanPlan, deletes_of
+from boathouse.table.reading import constants
 from boathouse.table.tasks import ReadColumn, ReadSpec, missing_data_file
 
 CHECKED_FILES = 1000
@@ -45,10 +46,10 @@ _PREFIX = "__c"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Units that are read the same way: `constants` are the columns whose values come from the partition."""
+    """Units that are read the same way: `constants` are the columns whose values come from a partition field."""
 
     units: pa.Table
-    constants: frozenset[str]
+    constants: Mapping[str, int]
     deleted: bool
 
 
@@ -68,11 +69,15 @@ def groups(read: ReadSpec, units: pa.Table) -> list[Group]:
     """Units by how they are read, in order of first appearance; the order of units within a group is kept."""
     specs = units.column("spec").to_pylist()
     deletes = units.column("deletes").to_pylist()
-    found: dict[tuple[frozenset[str], bool], list[int]] = {}
+    found: dict[tuple[int, bool], list[int]] = {}
+    known: dict[int, Mapping[str, int]] = {}
+    alike: dict[int, int] = {}
     for i, (spec, ids) in enumerate(zip(specs, deletes, strict=True)):
-        constants = frozenset(c.name for c in read.columns if c.partition is not None and spec in c.constant_in)
-        found.setdefault((constants, bool(ids)), []).append(i)
-    return [Group(units.take(pa.array(rows)), constants, dead) for (constants, dead), rows in found.items()]
+        if spec not in known:
+            known[spec] = constants(read, spec)
+            alike[spec] = next(s for s, c in known.items() if c == known[spec])
+        found.setdefault((alike[spec], bool(ids)), []).append(i)
+    return [Group(units.take(pa.array(rows)), known[spec], dead) for (spec, dead), rows in found.items()]
 
 
 def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.Table) -> DataFrame:
@@ -137,8 +142,8 @@ def _constants(read: ReadSpec, group: Group, file_path: Column) -> Column:
         columns.append(("u", group.units.column("unit").to_pylist()))
         ddl["u"] = "bigint"
     for i, c in enumerate(read.columns):
-        if c.name in group.constants and c.partition is not None:
-            columns.append((f"c{i}", carried(partition_values(group.units, c.partition), c.type)))
+        if c.name in group.constants:
+            columns.append((f"c{i}", carried(partition_values(group.units, group.constants[c.name]), c.type)))
             ddl[f"c{i}"] = str(carrier(c.type))
     return lookup(table_of(columns, keys), ddl, file_path)
 

@@ -107,7 +107,7 @@ def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
 def _of_column(c: ReadColumn) -> str | None:
     if c.physical is not None and len(c.physical) > 1:
         return f"`{c.name}` is read from inside a struct"
-    if c.constant_in and carrier(c.type) is None:
+    if (c.constant_in or c.constant_as) and carrier(c.type) is None:
         return f"partition values of type {c.type} (`{c.name}`)"
     return native_obstacle(c.type, c.name)
 
