@@ -173,7 +173,7 @@ class _Builder:
     def _stats(self, paths: Sequence[tuple[str, ...]]) -> pa.StructArray:
         """The waist's `stats` for these columns; an identity partition column has its value as exact bounds."""
         fields = [self.request.fields[p] for p in paths]
-        identities = [_identity(self.spec, p) for p in paths]
+        identities = [_identity(self.spec, f) for f in fields]
         ids = [f.id for f, i in zip(fields, identities) if i is None and f.id is not None]
         metrics = {name: self.live.metric(name, ids) for name in (*_COUNTS, "lower_bounds", "upper_bounds")}
         done = []
@@ -246,9 +246,10 @@ def _formats(live: LiveFiles, source: ManifestFile) -> pa.Array:
     return numbers.take(longs(coded.codes))
 
 
-def _identity(spec: PartitionSpec, path: tuple[str, ...]) -> int | None:
+def _identity(spec: PartitionSpec, column: Field) -> int | None:
     """The partition field that holds the column's value, if there is one."""
-    return next((f.id for f in spec if f.source == path and f.transform.name == "identity"), None)
+    identities = (f for f in spec if f.transform.name == "identity" and f.source_id is not None)
+    return next((f.id for f in identities if f.source_id == column.id), None)
 
 
 def _partition_stats(field: Field, found: Coded, rows: Rows) -> pa.StructArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,7 @@ from boathouse.arrow.transforms import transform
 from boathouse.compute.prune import Pruner
 from boathouse.expr.tree import Column, Comparison, Expr, In, Literal, columns, conjuncts
 from boathouse.iceberg.manifests import Summary
-from boathouse.iceberg.schemas import field_type
+from boathouse.iceberg.schemas import by_id, field_type
 from boathouse.iceberg.values import Physical, arrow_array, decode, physical_list, raised, unscaled
 from boathouse.table.units import column_stats_type
 from boathouse.types import (
@@ -123,7 +123,7 @@ class PartitionPruner:
         self.schema = schema
         self.paths = columns(where)
         self.types = [field_type(schema, p) for p in self.paths]
-        usable = [f for f in spec if f.source in self.paths and f.transform.name not in ("void", "unknown")]
+        usable = [f for f in _of_schema(spec, schema) if f.source in self.paths]
         self.layers = _layers([f for f in usable if f.transform.name != "bucket"])
         self.buckets = [(f, b) for f in usable if f.transform.name == "bucket" and (b := _buckets(where, f, schema))]
         self.pruner = Pruner(where, self.paths) if self.layers else None
@@ -175,6 +175,14 @@ class PartitionPruner:
         struct = pa.StructArray.from_arrays(arrays, fields=[pa.field(str(i), a.type) for i, a in enumerate(arrays)])
         assert self.pruner is not None
         return list(self.pruner.may_match(struct, pa.array(rows, pa.int64())).to_pylist())
+
+
+def _of_schema(spec: PartitionSpec, schema: Schema) -> list[PartitionField]:
+    """The fields of a spec that say something about columns of this schema, with their paths in it. Ids decide: a
+    column may have the name that the source of an old field had."""
+    there = by_id(schema)
+    known = [f for f in spec if f.source_id in there and f.transform.name not in ("void", "unknown")]
+    return [replace(f, source=there[f.source_id][0]) for f in known if f.source_id is not None]
 
 
 def _layers(fields: Sequence[PartitionField]) -> list[Layer]:
