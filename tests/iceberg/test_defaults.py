@@ -210,6 +210,9 @@ def test_the_defaults_of_a_struct_and_of_its_fields(new):
             "deep": {"new80": {"x": 0, "y": 0}, "s": None}}  # fmt: skip
     assert read(files, columns=["i"], where="new66.y = 0 AND p.y = 0 AND deep.new80.x = 0").num_rows == 6
     assert read(files, columns=["i"], where="new66 IS NULL OR new62 IS NOT NULL OR new66.x <> 0").num_rows == 0
+    # Where the struct is null, so is the field.
+    assert read(files, columns=["i"], where="p.y IS NULL")["i"].to_pylist() == [2, 2, 2]
+    assert read(files, columns=["i"], where="p.y <=> 0").num_rows == 6
     # A file with one field of the struct has that, and the default of the other.
     schema = {"fields": [{"id": 1, "name": "i", "type": "int", "required": False}, added(66, "new66", {
         "type": "struct", "fields": [added(68, "y", "int")]})]}  # fmt: skip

@@ -159,7 +159,8 @@ def row_group_stats(
 
     A path is a column's name followed by fields of structs; by default the paths are the columns themselves. Bounds are
     in the columns' current types, exact is false (other writers truncate), NaN counts are unknown. A leaf that the file
-    lacks is all null, or all its default; statistics of nested columns, and inside lists and maps, are unknown.
+    lacks is all null, or its default where the structs around it are not null; statistics of nested columns, and inside
+    lists and maps, are unknown.
     """
     by_name = {c.name: c for c in columns}
     if unknown := [p for p in paths or () if p[0] not in by_name]:
@@ -180,7 +181,8 @@ def _groups_of(
     rows = [g.num_rows for g in groups]
     if isinstance(node, Absent) and not pa.types.is_nested(held):
         value = constant(node.default, held, len(groups))
-        nulls = rows if node.default is None else [0] * len(groups)
+        # A struct that is null has no fields, so none with their default.
+        nulls = rows if node.default is None else unknown if below else [0] * len(groups)
         nans = unknown if isinstance(type, FloatType) else [0] * len(groups)
         return summaries(value, value, unknown, unknown, nulls, nans, rows)
     if stored is None or not isinstance(node, Leaf):
