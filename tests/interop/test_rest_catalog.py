@@ -1,0 +1,122 @@
+"""The reference's own handlers of the REST catalog protocol, over its JDBC catalog: they parse and check what our
+commits send, and say which metadata is current."""
+
+import os
+import subprocess
+import threading
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
+from reference_spark import Release
+
+import boathouse as bh
+from boathouse.errors import TableNotFoundError, UnsupportedFeatureError
+
+pytestmark = pytest.mark.slow
+RELEASE = Release(
+    "reference-spark",
+    "4.0.1",
+    (
+        "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",
+        "org/xerial/sqlite-jdbc/3.46.1.3/sqlite-jdbc-3.46.1.3.jar",
+    ),
+)
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
+
+
+def rows(*ids):
+    return pa.table({"id": list(ids), "city": [f"c{i % 2}" for i in ids]}, schema=SCHEMA)
+
+
+def ids(table):
+    return sorted(table.to_arrow()["id"].to_pylist())
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    """How clients reach the server."""
+    try:
+        RELEASE.build()
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"the reference cannot be fetched: {error}")
+    (spark,) = RELEASE.home.glob("venv/lib/python*/site-packages/pyspark/jars")
+    jars = ":".join([*(str(RELEASE.home / "jars" / os.path.basename(j)) for j in RELEASE.jars), f"{spark}/*"])
+    root = tmp_path_factory.mktemp("rest")
+    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+    program = os.path.join(os.path.dirname(__file__), "RestCatalog.java")
+    with open(root / "log", "w") as log:
+        process = subprocess.Popen(
+            [java, "-cp", jars, program, f"file://{root}/wh", str(root / "catalog.db")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=root,
+        )  # fmt: skip
+        line = process.stdout.readline()
+        assert line.startswith("port "), (root / "log").read_text()[-3000:]
+        yield {"type": "rest", "uri": f"http://127.0.0.1:{line.split()[1]}"}
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def theirs(options):
+    made = load_catalog("prod", **options)
+    made.create_namespace("db")
+    return made
+
+
+@pytest.mark.spec("I-255")
+def test_every_operation(options, theirs):
+    theirs.create_table("db.t", SCHEMA).append(rows(1, 2, 3))
+    ours = bh.catalog("prod", **options)
+    assert ours.namespaces() == ["db"] and "db.t" in ours.tables()
+    table = ours.open("db.t")
+    assert ids(table) == [1, 2, 3]
+    table.append(rows(4, 5))
+    table.delete("id = 2")
+    table.update({"city": "'x'"}, "id = 3")
+    table.merge(rows(5, 6), "target.id = source.id").when_not_matched_insert_all().execute()
+    table.append(pa.table({"id": [7], "city": ["c"], "more": [1.5]}), merge_schema=True)
+    table.set_properties({"owner": "me"})
+    table.optimize()
+    found = theirs.load_table("db.t")
+    assert sorted(found.scan().to_arrow()["id"].to_pylist()) == ids(ours.open("db.t")) == [1, 3, 4, 5, 6, 7]
+    assert found.properties["owner"] == "me" and found.schema().find_field("more").field_id == 3
+    theirs.load_table("db.t").append(pa.table({"id": [8], "city": ["d"], "more": [None]}, found.schema().as_arrow()))
+    assert ids(table.refresh()) == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_writers_at_the_same_time(options, theirs):
+    theirs.create_table("db.many", SCHEMA)
+
+    def write(first):
+        table = bh.catalog("prod", **options).open("db.many")
+        for n in range(first, first + 4):
+            table.append(rows(n))
+
+    threads = [threading.Thread(target=write, args=(10 * i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    found = theirs.load_table("db.many")
+    assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [10 * i + n for i in range(4) for n in range(4)]
+    assert [s.sequence_number for s in found.metadata.snapshots] == list(range(1, 17))
+
+
+@pytest.mark.spec("I-337")
+def test_views(options, theirs):
+    theirs.create_table("db.base", SCHEMA).append(rows(1))
+    query = SQLViewRepresentation(type="sql", sql="SELECT id FROM base", dialect="spark")
+    version = ViewVersion(
+        schema_id=0, representations=[ViewRepresentation(query)], default_namespace=("db",),
+        summary={"engine-name": "e"},
+    )  # fmt: skip
+    theirs.create_view("db.v", theirs.load_table("db.base").schema(), version)
+    ours = bh.catalog("prod", **options)
+    assert ours.views() == ["db.v"] and "db.v" not in ours.tables()
+    view = ours.view("db.v")
+    assert view.sql == {"spark": "SELECT id FROM base"} and view.schema.names == ("id", "city")
+    with pytest.raises(UnsupportedFeatureError, match="this is a view, not a table: in spark: SELECT id FROM base"):
+        ours.open("db.v")
+    with pytest.raises(TableNotFoundError):
+        ours.open("db.none")
