@@ -142,7 +142,11 @@ class Reference:
         self.sql(f"INSERT INTO {self.t} ({names}) {query}")
 
     def replace(self, rows: pa.Table, where: str) -> None:
-        _, query = self._values(rows)
+        names, query = self._values(rows)
+        if self.process.rows(f"SELECT * FROM {self.t} LIMIT 0").num_columns > rows.num_columns:
+            # It takes rows without the columns that it computes in plain inserts only.
+            self.sql(f"DELETE FROM {self.t} WHERE {where}", f"INSERT INTO {self.t} ({names}) {query}")
+            return
         self.sql(f"INSERT INTO {self.t} REPLACE WHERE {where} {query}")
 
     def delete(self, where: str) -> None:
