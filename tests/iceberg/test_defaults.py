@@ -304,3 +304,50 @@ def test_a_write_default_alone_changes_nothing_for_older_readers(make):
     eyes.head().write_text(json.dumps(document))
     expected = [{"i": 1, "s": None}, {"i": 2, "s": None}]
     assert eyes.rows().to_pylist() == expected and bh.open(str(eyes.root)).to_arrow().to_pylist() == expected
+
+
+@pytest.mark.spark
+@pytest.mark.spec("I-056", "I-065")
+def test_defaults_on_spark(spark, new):
+    """By Spark's own reader, in a session far from UTC, and by tasks where that cannot give them."""
+    files = new(ONE).upgrade()
+    files.commit(files.file("parquet", ROWS))
+    types = [t for t in EVERY_TYPE if t not in ("time", "timestamp_ns", "timestamptz_ns", "uuid", "fixed[4]", "binary")]
+
+    def change(fields):
+        fields += [added(n, f"c{n}", t, **{"initial-default": EVERY_TYPE[t][0]}) for n, t in enumerate(types, 10)]
+
+    evolved(files, change)
+    table = bh.open(str(files.root), spark=spark)
+    expected = table.to_arrow().to_pylist()
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+        frame = table.to_spark(spark)
+        assert "native" in str(table.scan().explain())
+        found = frame.toArrow().to_pylist()
+        moment = f"c{10 + types.index('timestamptz')} = TIMESTAMP'2017-11-16 22:31:08.123456+00:00'"
+        assert frame.where(moment).count() == 2 and table.scan(where=moment).to_spark(spark).count() == 2
+        assert frame.where("c11 IS NULL OR c11 <> 34").count() == 0
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert sorted(map(plain, found), key=str) == sorted(map(plain, expected), key=str)
+
+    def more(fields):
+        zero = {"initial-default": 0}
+        x = {"type": "struct", "fields": [added(61, "x", "int", **zero), added(62, "y", "int")]}
+        fields.append(added(60, "p", x, **{"initial-default": {}}))
+        fields.append(added(63, "u", "uuid", **{"initial-default": EVERY_TYPE["uuid"][0]}))
+        fields.append(added(64, "b", "binary", **{"initial-default": "00ff"}))
+        pairs = {"type": "map", "key-id": 66, "key": "string", "value-id": 67, "value": "long", "value-required": False}
+        fields.append(added(65, "m", pairs, **{"initial-default": {"keys": ["k"], "values": [5]}}))
+
+    evolved(files, more)
+    frame = bh.open(str(files.root), spark=spark).scan(["i", "p", "u", "b", "m"]).to_spark(spark)
+    assert [(r.p.x, r.p.y, r.u, bytes(r.b), r.m) for r in frame.where("p.x = 0").collect()] == [
+        (0, None, EVERY_TYPE["uuid"][0], b"\0\xff", {"k": 5})] * 2  # fmt: skip
+
+
+def plain(row):
+    """Times as instants or wall clocks, whatever the zone they are shown in."""
+    return {k: v.astimezone(dt.UTC) if isinstance(v, dt.datetime) and v.tzinfo else v for k, v in row.items()}
