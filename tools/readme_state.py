@@ -46,7 +46,7 @@ def state() -> str:
         (", ".join(delta_only), "yes", "no", "no"),
         ("metadata tables", "files, data_files, history, snapshots, partitions, position_deletes",
          f"the {len(inspection.NAMES)} of the reference", "as for Delta, and refs"),
-        (", ".join(mapped), "where `delta.columnMapping.mode` is name or id", "no", "no"),
+        (", ".join(mapped), "where `delta.columnMapping.mode` is name or id", "yes", "no"),
         (OPERATIONS[_WIDENED], "where `delta.enableTypeWidening` is true", "yes", "no"),
         ("stream source and sink on Spark, exactly once", *("yes",) * 3),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),

@@ -22,10 +22,9 @@ from boathouse.table.change import (
     AddFiles,
     Change,
     CreateTable,
-    DropColumn,
+    MoveColumn,
     RemoveAll,
     RemoveFiles,
-    RenameColumn,
     ReplaceSchema,
     SetDeletes,
     SetPartitioning,
@@ -186,8 +185,7 @@ def test_kinds_of_edits_that_are_not_offered_are_refused_by_name(make):
         "set deletes": SetDeletes(files, (b"",)),
         "add deletes": AddDeletes(rows),
         "add change files": AddChangeFiles(rows),
-        "rename column": RenameColumn(("x",), "y"),
-        "drop column": DropColumn(("x",)),
+        "move column": MoveColumn(("x",)),
         "set partitioning": SetPartitioning(()),
         "set ref": SetRef("b", snap.version),
         "create table": CreateTable(snap.schema),
@@ -195,7 +193,7 @@ def test_kinds_of_edits_that_are_not_offered_are_refused_by_name(make):
     for name, edit in edits.items():
         with pytest.raises(UnsupportedFeatureError, match=f"{name} is not offered"):
             snap.prepare(change_of(snap, edit))
-    for edit in (RenameColumn(("x",), "y"), SetPartitioning(())):
+    for edit in (MoveColumn(("x",)), SetPartitioning(())):
         with pytest.raises(UnsupportedFeatureError, match=f"{words_of(type(edit))} is not offered"):
             snap.evolve((edit,))
     for more in ({"after": "id"}, {"default": "1"}, {"comment": "why"}):

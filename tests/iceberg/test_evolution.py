@@ -10,7 +10,10 @@ import pytest
 import boathouse as bh
 from boathouse.arrow.schema import to_arrow
 from boathouse.errors import CorruptTableError, InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from boathouse.iceberg.name_mapping import NAME_MAPPING
 from boathouse.iceberg.validate import walk
+from boathouse.table.change import Change, RenameColumn
+from boathouse.table.verdict import Rebase, Stop
 from boathouse.types import (
     DATE,
     DOUBLE,
@@ -178,6 +181,119 @@ def test_renamed_and_moved_columns(theirs):
     # What we write then has the new names and order, and the old ids.
     ours.append(pa.table({"id": [2], "b": ["two"]}))
     assert sorted(r["b"] for r in rows_of(ours)) == ["one", "two"]
+
+
+DEEP = pa.table({
+    "id": pa.array([1, 2], LONG), "a": ["x", None], "s": [{"k": 1, "t": {"u": "v"}}, None],
+    "l": pa.array([[{"e": 1, "f": 2}], []], pa.list_(pa.struct([("e", INT), ("f", INT)]))),
+    "m": pa.array([[("k", {"w": 5, "z": 6})], []], pa.map_(pa.string(), pa.struct([("w", INT), ("z", INT)]))),
+})  # fmt: skip
+
+
+@pytest.mark.spec("I-075", "I-076", "I-083")
+def test_our_renames_and_drops_touch_no_file(make):
+    table, eyes = make(DEEP)
+    files, ids = eyes.live(), {path: f.id for path, f in table.schema.walk()}
+    with pytest.raises(InvalidArgumentError, match=r"two columns `s\.k`"):
+        table.rename_column("a", "s.k")
+    table.rename_column("a", "s.n")
+    table.rename_column("s.t", "T")
+    table.rename_column("s.T.u", "k")
+    table.rename_column("l.element.e", "a")
+    table.rename_column("m.value.w", "z2")
+    table.drop_column("m.value.z")
+    table.drop_column("s.k")
+    expected = [
+        {"id": 1, "s.n": "x", "s": {"T": {"k": "v"}}, "l": [{"a": 1, "f": 2}], "m": [("k", {"z2": 5})]},
+        {"id": 2, "s.n": None, "s": None, "l": [], "m": []},
+    ]
+    assert rows_of(bh.open(str(eyes.root))) == expected == eyes.rows().to_pylist() and eyes.live() == files
+    now = {path: f.id for path, f in table.schema.walk()}
+    assert now[("s.n",)] == ids[("a",)] and now[("s", "T", "k")] == ids[("s", "t", "u")]
+    assert rows_of(table, columns=["id"], where="s.T.k = 'v' AND `s.n` = 'x'") == [{"id": 1}]
+    # Names change places, and what was dropped comes back as another column.
+    for old, new in (("id", "tmp"), ("s.n", "id"), ("tmp", "a")):
+        table.rename_column(f"`{old}`", new)
+    table.add_column("m2", "int")
+    table.append(pa.table({"a": pa.array([3], LONG), "id": ["new"], "m2": pa.array([7], INT)}))
+    table.delete("a = 2")
+    table.update({"m2": "a + 1"}, "id = 'x'")
+    found = sorted((r["a"], r["id"], r["m2"]) for r in rows_of(bh.open(str(eyes.root))))
+    assert found == [(1, "x", 2), (3, "new", 7)] == sorted((r["a"], r["id"], r["m2"]) for r in eyes.rows().to_pylist())
+    assert [s["schema-id"] for s in eyes.document()["schemas"]] == list(range(len(eyes.document()["schemas"])))
+
+
+@pytest.mark.spec("I-077")
+def test_columns_that_are_needed_are_not_dropped(make, keyed):
+    data = pa.table({"id": pa.array([1], LONG), "p": ["a"], "o": pa.array([2], INT), "s": [{"q": "b", "r": 1}]})
+    table, eyes = make(data, name="other", partition_by=["p", "bucket(4, s.q)"])
+    document = eyes.document()
+    order = {"order-id": 1, "fields": [
+        {"source-id": 3, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]}  # fmt: skip
+    document["sort-orders"].append(order)
+    document["default-sort-order-id"] = 1
+    eyes.head().write_text(json.dumps(document))
+    before = eyes.document()
+    for column, words in (("p", "partition spec 0"), ("s.q", "partition spec 0"), ("s", "partition spec 0"),
+                          ("o", "the sort order")):  # fmt: skip
+        with pytest.raises(InvalidArgumentError, match=f"`{column}` cannot be dropped: {words}"):
+            table.drop_column(column)
+    assert eyes.document() == before
+    table.drop_column("s.r")
+    table.rename_column("p", "part")
+    assert rows_of(table) == [{"id": 1, "part": "a", "o": 2, "s": {"q": "b"}}] == eyes.rows().to_pylist()
+    assert len(table.scan(where="part = 'b'").files()) == 0
+    with pytest.raises(InvalidArgumentError, match="the last column of its struct"):
+        table.drop_column("s.q")
+    table, _ = keyed(ID, SK)
+    for column in ("id", "s"):
+        with pytest.raises(InvalidArgumentError, match="the identifier fields of the table needs it"):
+            table.drop_column(column)
+
+
+def test_wrong_renames(make):
+    table, eyes = make(pa.table({"a": pa.array([1], LONG), "b": ["x"], "p": ["y"]}), partition_by=["p"])
+    table.rename_column("p", "q")
+    before = eyes.document()
+    for call, words in ((lambda: table.rename_column("a", "b"), "`b` already exists"),
+                        (lambda: table.rename_column("a", "p"), "partition spec 0")):  # fmt: skip
+        with pytest.raises(InvalidArgumentError, match=words):
+            call()
+    table.rename_column("a", "a")
+    assert eyes.document() == before
+    table.drop_column("b")
+    assert rows_of(table) == [{"a": 1, "q": "y"}]
+
+
+@pytest.mark.spec("I-094")
+def test_our_renames_come_into_the_mapping(make):
+    table, eyes = make(pa.table({"a": pa.array([1], LONG), "s": [{"x": 1, "y": 2}]}))
+    mapping = [{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["s"], "fields": [
+        {"field-id": 3, "names": ["x"]}]}]  # fmt: skip
+    metrics = {"write.metadata.metrics.column.a": "none", "write.metadata.metrics.column.s.x": "full"}
+    table.set_properties({NAME_MAPPING: json.dumps(mapping), **metrics})
+    table.rename_column("a", "b")
+    table.rename_column("s.x", "z")
+    table.rename_column("s", "t")
+    table.drop_column("b")
+    properties = eyes.document()["properties"]
+    assert json.loads(properties[NAME_MAPPING]) == [{"field-id": 1, "names": ["a", "b"]}, {
+        "field-id": 2, "names": ["s", "t"], "fields": [{"field-id": 3, "names": ["x", "z"]}]}]  # fmt: skip
+    assert {k: v for k, v in properties.items() if "metrics" in k} == {"write.metadata.metrics.column.t.z": "full"}
+
+
+@pytest.mark.spec("I-018")
+def test_a_rename_against_another_change_of_the_schema(make):
+    table, eyes = make(pa.table({"a": pa.array([1], LONG), "b": ["x"]}))
+    snapshot = table._handle.snapshot
+    change = Change("iceberg", snapshot.location, snapshot, "w", "alter-columns", (RenameColumn(("a",), "c"),))
+    bh.open(str(eyes.root)).append(pa.table({"a": pa.array([2], LONG), "b": ["y"]}))
+    assert isinstance(snapshot.newest().check(change, snapshot.newest().winners(snapshot)), Rebase)
+    other = bh.open(str(eyes.root))
+    other.rename_column("a", "t")
+    other.rename_column("b", "a")
+    verdict = snapshot.newest().check(change, snapshot.newest().winners(snapshot))
+    assert isinstance(verdict, Stop) and verdict.conflicts[0].kind == "schema-changed"
 
 
 @pytest.mark.spec("I-081")

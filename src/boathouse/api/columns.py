@@ -54,7 +54,7 @@ class Columns(Part):
 
         Raises ColumnNotFoundError, InvalidArgumentError if the new name is taken or a constraint names the column,
         UnsupportedFeatureError for a table whose files have the names of columns (Delta without
-        `delta.columnMapping.mode`) and for other formats than Delta, CommitConflictError.
+        `delta.columnMapping.mode`, Lance), CommitConflictError.
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         return self._run(LOCAL, ColumnRenamed(_named(name), _named(new_name)), options)
@@ -72,8 +72,8 @@ class Columns(Part):
         """Drops a column or a field of a struct, without rewriting files: its values stay in them, unread. A column
         that is added later is null in these rows, whatever its name.
 
-        Raises InvalidArgumentError for a partition column, the last column, or one that a constraint names, and what
-        `rename_column` raises.
+        Raises InvalidArgumentError for a partition column, the last column, or one that a constraint, a sort order or
+        the identifier fields name, and what `rename_column` raises.
         """
         return self._run(LOCAL, ColumnDropped(_named(name)), WriteOptions.of(message, metadata, txn, dry_run))
 

@@ -24,6 +24,8 @@ from boathouse.table.change import (
     AddColumn,
     AddFiles,
     Change,
+    DropColumn,
+    RenameColumn,
     ReplaceSchema,
     SetProperties,
 )
@@ -117,6 +119,9 @@ def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergS
         elif isinstance(edit, AddColumn) and _added_twice(edit, change, head):
             message = f"column `{edit.name}` was added concurrently"
             yield Conflict("schema-changed", head.version, message)
+        elif isinstance(edit, RenameColumn | DropColumn) and _assigned_anew(planned.metadata, head.metadata):
+            # The name may be another column's by now.
+            yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
 
 
 def _added_twice(edit: AddColumn, change: Change, head: IcebergSnapshot) -> bool:
@@ -136,15 +141,17 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
     """Whether files written with the planned schema and spec are still valid."""
     before, after = planned.metadata, head.metadata
     if change.edit(ReplaceSchema) is not None or change.evolves:
-        for key in _ASSIGNED:
-            if before.document[key] != after.document[key]:
-                yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
-                return
+        if _assigned_anew(before, after):
+            yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
     elif change.edit(AddFiles) is not None:
         if not _readable(planned.schema.fields, after.schema.fields):
             yield Conflict("schema-changed", head.version, "the schema changed in a way that the new files do not fit")
         elif _spec(before) != _spec(after):
             yield Conflict("partitioning-changed", head.version, "the partitioning changed concurrently")
+
+
+def _assigned_anew(before: TableMetadata, after: TableMetadata) -> bool:
+    return any(before.document[key] != after.document[key] for key in _ASSIGNED)
 
 
 def _spec(metadata: TableMetadata) -> object:

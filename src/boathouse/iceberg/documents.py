@@ -18,6 +18,7 @@ from boathouse.types import Field, PartitionSpec, Schema, StructType
 
 OURS: Final = "boathouse"
 """A field that only this library writes: the id of the write that created this version of the metadata."""
+_COLUMN_METRICS: Final = "write.metadata.metrics.column."
 _NOT_STORED = frozenset({"format-version"})
 
 
@@ -109,14 +110,32 @@ def set_schema(document: Json, schema: Schema) -> None:
     _settle_ids(document)
 
 
+def move_metrics(document: Json, old: tuple[str, ...], new: tuple[str, ...] | None) -> None:
+    """The properties about metrics of a column, and of those below it, follow it to its new name; None: they go."""
+    properties = dict(document.get("properties") or {})
+    before = _COLUMN_METRICS + ".".join(old)
+    for key in [k for k in properties if k == before or k.startswith(before + ".")]:
+        value = properties.pop(key)
+        if new is not None:
+            properties[_COLUMN_METRICS + ".".join(new) + key[len(before) :]] = value
+    document["properties"] = properties
+
+
 def _identifying(schema: Mapping[str, Any]) -> set[int]:
     return set(schema.get(IDENTIFIERS) or ())
 
 
 def check_names(document: Json, schema: Schema) -> None:
     """Raises InvalidArgumentError for a column with the name of a partition field of another column, even in an older
-    spec: Java resolves each spec by name in the current schema, and then fails to open the table."""
-    names = {".".join(path): id for id, (path, _) in by_id(schema).items()}
+    spec: Java resolves each spec by name in the current schema, and then fails to open the table. So it does with two
+    columns whose names are the same once they are joined by dots."""
+    names: dict[str, int] = {}
+    for id, (path, _) in by_id(schema).items():
+        if names.setdefault(".".join(path), id) != id:
+            raise InvalidArgumentError(
+                f"there are two columns `{'.'.join(path)}`, one of them with a dot in its name",
+                advice="give the column another name",
+            )
     for spec in document["partition-specs"]:
         for field in spec["fields"]:
             if names.get(field["name"], field.get("source-id")) != field.get("source-id"):

@@ -8,17 +8,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from boathouse.errors import UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg import documents
 from boathouse.iceberg.metadata import Json, TableMetadata
 from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping
 from boathouse.iceberg.partitions import bind_spec
-from boathouse.iceberg.schemas import Ids, merged_ids
+from boathouse.iceberg.schema_rules import IDENTIFIERS
+from boathouse.iceberg.schemas import Ids, by_id, merged_ids
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.validate import highest_column_id, highest_partition_id
-from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType, words_of
+from boathouse.iceberg.validate import default_sort_order, highest_column_id, highest_partition_id
+from boathouse.table.change import (
+    AddColumn,
+    DropColumn,
+    RenameColumn,
+    ReplaceSchema,
+    SchemaEdit,
+    SetType,
+    words_of,
+)
 from boathouse.types import DataType, DecimalType, FloatType, IntegerType, PartitionField, PartitionSpec, Schema
-from boathouse.types.evolution import with_type
+from boathouse.types.evolution import with_name, with_type, without_field
 
 S = TypeVar("S", bound=IcebergSnapshot)
 
@@ -39,12 +48,46 @@ def edit_schema(document: Json, edit: SchemaEdit, where: str) -> None:
             before = TableMetadata(document, where).schema
             documents.add_column(document, edit, where)
             _update_mapping(document, before, where)
+        case RenameColumn():
+            _rename(document, edit, where)
+        case DropColumn():
+            _drop(document, edit, where)
         case SetType():
             _set_type(document, edit, where)
         case ReplaceSchema():
             _replace_schema(document, edit, where)
         case _:
             raise UnsupportedFeatureError(f"{words_of(type(edit))} is not offered for Iceberg tables", where=where)
+
+
+def _rename(document: Json, edit: RenameColumn, where: str) -> None:
+    """A column keeps its id under another name: no file is touched, and files are read by id."""
+    before = TableMetadata(document, where).schema
+    after = Schema(with_name(before.fields, edit.path, edit.name), before.metadata)
+    documents.check_names(document, after)
+    documents.set_schema(document, after)
+    _update_mapping(document, before, where)
+    documents.move_metrics(document, edit.path, (*edit.path[:-1], edit.name))
+
+
+def _drop(document: Json, edit: DropColumn, where: str) -> None:
+    """A column leaves the schema, if nothing refers to it or to what is below it. Partition specs of the past count
+    too: Java's library resolves all of them in the current schema."""
+    metadata = TableMetadata(document, where)
+    before = metadata.schema
+    after = Schema(without_field(before.fields, edit.path), before.metadata)
+    gone = by_id(before).keys() - by_id(after).keys()
+    users = [
+        *(f"partition spec {s.id}" for s in metadata.partitioning.specs if any(f.source_id in gone for f in s)),
+        *("the sort order" for f in default_sort_order(document)["fields"] if f.get("source-id") in gone),
+        *("the identifier fields" for id in before.metadata.get(IDENTIFIERS) or () if id in gone),  # type: ignore[attr-defined]
+    ]
+    if users:
+        raise InvalidArgumentError(
+            f"`{'.'.join(edit.path)}` cannot be dropped: {users[0]} of the table needs it", where=where
+        )
+    documents.set_schema(document, after)
+    documents.move_metrics(document, edit.path, None)
 
 
 def _update_mapping(document: Json, before: Schema, where: str) -> None:

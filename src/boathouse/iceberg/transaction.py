@@ -37,8 +37,10 @@ from boathouse.table.change import (
     AddFiles,
     Change,
     CreateTable,
+    DropColumn,
     RemoveAll,
     RemoveFiles,
+    RenameColumn,
     ReplaceSchema,
     SetProperties,
     SetTransaction,
@@ -52,7 +54,8 @@ from boathouse.types import PartitionSpec, Schema
 METADATA_PATH: Final = "write.metadata.path"
 ENTRIES_PER_MANIFEST: Final = 20_000
 OFFERED: Final = (
-    AddFiles, RemoveFiles, RemoveAll, ReplaceSchema, AddColumn, SetType, SetProperties, SetTransaction,
+    AddFiles, RemoveFiles, RemoveAll, ReplaceSchema, AddColumn, RenameColumn, DropColumn, SetType, SetProperties,
+    SetTransaction,
 )  # fmt: skip
 _CODECS = {"gzip": "deflate", "zstd": "zstandard", "uncompressed": "null"}
 

@@ -35,6 +35,35 @@ def with_type(fields: Fields, path: tuple[str, ...], type: DataType) -> Fields:
     return _at(fields, tuple(parent), change)
 
 
+def with_name(fields: Fields, path: tuple[str, ...], name: str) -> Fields:
+    """`fields` with another name of the field at `path`. Raises InvalidArgumentError."""
+    *parent, old = path
+
+    def change(found: Fields) -> Fields:
+        if all(f.name != old for f in found):
+            raise InvalidArgumentError(f"there is no column `{'.'.join(path)}`")
+        if name != old and any(f.name == name for f in found):
+            raise InvalidArgumentError(f"the column `{'.'.join((*parent, name))}` already exists")
+        return tuple(replace(f, name=name) if f.name == old else f for f in found)
+
+    return _at(fields, tuple(parent), change)
+
+
+def without_field(fields: Fields, path: tuple[str, ...]) -> Fields:
+    """`fields` without the field at `path`, which is not the last one of its struct. Raises InvalidArgumentError."""
+    *parent, name = path
+
+    def change(found: Fields) -> Fields:
+        left = tuple(f for f in found if f.name != name)
+        if len(left) == len(found):
+            raise InvalidArgumentError(f"there is no column `{'.'.join(path)}`")
+        if not left:
+            raise InvalidArgumentError(f"`{'.'.join(path)}` is the last column{' of its struct' if parent else ''}")
+        return left
+
+    return _at(fields, tuple(parent), change)
+
+
 def _at(fields: Fields, path: tuple[str, ...], edit: Callable[[Fields], Fields]) -> Fields:
     if not path:
         return edit(fields)
