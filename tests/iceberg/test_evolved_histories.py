@@ -3,6 +3,7 @@ format. Rows are compared with a model that keeps them by field id."""
 
 import copy
 import datetime as dt
+import itertools
 import json
 import random
 from decimal import Decimal
@@ -13,7 +14,8 @@ from file_writers import arrow_schema
 from mixed_files import FORMATS, opener
 
 import boathouse as bh
-from boathouse.types import INT64, Field, Schema
+from boathouse.arrow.schema import to_arrow
+from boathouse.types import INT32, INT64, STRING, Field, Schema, StructType
 
 WIDER = {"int": "long", "float": "double", "decimal(9,2)": "decimal(20,2)"}
 LEAVES = ("int", "float", "decimal(9,2)", "string", "date", "boolean", "long", "binary")
@@ -275,3 +277,98 @@ def check(history, table):
     for column in history.fields:
         alone = table.scan(["id", column["name"]] if column["id"] != 1 else ["id"]).to_arrow().to_pylist()
         assert all(row[column["name"]] == expected[row["id"]][column["name"]] for row in alone)
+
+
+# --- our own changes
+
+STEPS = ("add", "add", "rename", "rename", "drop", "widen", "append", "append", "delete", "update")
+
+
+class Ours:
+    """A table that only this library changes, and its rows by name: {name: value}, structs in the same way."""
+
+    def __init__(self, table, seed):
+        self.table = table
+        self.chance = random.Random(seed)
+        self.types = {"id": "bigint", "s": {"x": "int", "y": "string"}}
+        self.numbers = itertools.count(1)
+        self.rows = []
+
+    def structs(self):
+        """The prefix, the types and the rows' members of the table and of its structs."""
+        yield "", self.types, lambda row: row
+        for name, type in self.types.items():
+            if isinstance(type, dict):
+                yield f"`{name}`.", type, lambda row, name=name: row[name]
+
+    def step(self):
+        chance = self.chance
+        prefix, types, member = chance.choice(list(self.structs()))
+        free = [n for n in NAMES if n not in types]
+        own = [n for n in types if n != "id"]
+        match chance.choice(
+            ("add", "add", "rename", "rename", "drop", "widen", "append", "append", "delete", "update")
+        ):
+            case "add" if free:
+                name = chance.choice(free)
+                types[name] = chance.choice(("int", "string"))
+                self.table.add_column(f"{prefix}`{name}`" if prefix else name, types[name])
+                self.each(member, lambda found: found.update({name: None}))
+            case "rename" if own and free:
+                old, new = chance.choice(own), chance.choice(free)
+                self.table.rename_column(f"{prefix}`{old}`", new)
+                types[new] = types.pop(old)
+                self.each(member, lambda found: found.update({new: found.pop(old)}))
+            case "drop" if own and len(types) > 1:
+                gone = chance.choice(own)
+                self.table.drop_column(f"{prefix}`{gone}`")
+                del types[gone]
+                self.each(member, lambda found: found.pop(gone))
+            case "widen" if ints := [n for n in own if types[n] == "int"]:
+                self.table.widen_column(f"{prefix}`{chance.choice(ints)}`", "bigint")
+            case "append":
+                self.append()
+            case "delete" if self.rows:
+                gone = chance.choice(self.rows)["id"]
+                self.table.delete(f"id = {gone}")
+                self.rows = [r for r in self.rows if r["id"] != gone]
+            case "update" if texts := [n for n, t in self.types.items() if t == "string"]:
+                name = chance.choice(texts)
+                self.table.update({name: "'new'"}, "id % 2 = 0")
+                for row in self.rows:
+                    row[name] = "new" if row["id"] % 2 == 0 else row[name]
+
+    def each(self, member, change):
+        for row in self.rows:
+            if member(row) is not None:
+                change(member(row))
+
+    def append(self):
+        made = [self.filled(self.types) for _ in range(3)]
+        self.rows += [{**row, "id": next(self.numbers)} for row in made]
+        data = pa.Table.from_pylist(copy.deepcopy(self.rows[-3:]), to_arrow(self.table.schema))
+        self.table.append(data)
+
+    def filled(self, types):
+        chance, found = self.chance, {}
+        for name, type in types.items():
+            if isinstance(type, dict):
+                found[name] = self.filled(type) if chance.random() < 0.8 else None
+            else:
+                found[name] = chance.choice((None, 1, 2) if type != "string" else (None, "a", "b"))
+        return found
+
+
+@pytest.mark.spec("I-074", "I-075", "I-076")
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 40))])
+def test_our_changes(tmp_path, seen, seed):
+    inner = StructType((Field("x", INT32), Field("y", STRING)))
+    table = bh.create(str(tmp_path / "t"), Schema((Field("id", INT64), Field("s", inner))), format="iceberg")
+    ours = Ours(table, seed)
+    ours.append()
+    for _ in range(14):
+        ours.step()
+    found = bh.open(table.uri).to_arrow().to_pylist()
+    assert sorted(found, key=lambda r: r["id"]) == sorted(ours.rows, key=lambda r: r["id"])
+    theirs = seen(tmp_path / "t").rows().to_pylist()
+    assert sorted(theirs, key=lambda r: r["id"]) == sorted(ours.rows, key=lambda r: r["id"])
