@@ -171,3 +171,38 @@ def test_conditions_by_brute_force(tmp_path, seed):
         assert sorted(map(repr, ours)) == sorted(map(repr, theirs)), where
         skipped += len(foreign.live()) - scan.plan().units.num_rows
     assert skipped > 0, "no condition left any file out"
+
+
+@pytest.mark.spec("I-204")
+@pytest.mark.parametrize(
+    ("by", "where", "left"),
+    [
+        ("s", "s = 'ab'", None), ("s", "s = 'ab' AND id >= 1", "id >= 1L"), ("s", "s >= 'a' AND s IS NOT NULL", None),
+        ("s", "s = 'ab' OR id = 1", None), ("month(d)", "d >= DATE '2024-03-01' AND d < DATE '2024-04-01'", None),
+        ("month(d)", "d >= DATE '2024-03-01' AND d < DATE '2024-03-31'", "d < DATE'2024-03-31'"),
+        ("month(d)", "d > DATE '2024-03-01'", "d > DATE'2024-03-01'"), ("month(d)", "d IS NOT NULL", None),
+        ("truncate(10, id)", "id < 20 AND id >= 0", None), ("truncate(10, id)", "id < 19", "id < 19L"),
+        ("truncate(1, s)", "s LIKE 'a%'", "startswith(s, 'a')"), ("truncate(1, s)", "s = 'a'", "s = 'a'"),
+        ("bucket(4, id)", "id = 3", "id = 3L"), ("x", "x > 1", None), ("x", "NOT (x > 1)", None),
+    ],
+)  # fmt: skip
+def test_what_partitions_decide_is_not_evaluated_again(tmp_path, by, where, left):
+    """The partition says it of every row: what is left of the condition is all that tasks know, and what they read."""
+    days = [dt.date(2024, 3, 1), dt.date(2024, 3, 31), dt.date(2024, 4, 1), None]
+    values = {"id": [1, 3, 12, 25], "s": ["ab", "ac", "b", None], "d": days, "x": [0.5, 2.5, None, float("nan")]}
+    data = pa.table(values, SCHEMA)
+    table = bh.create(str(tmp_path / "t"), SCHEMA, format="iceberg", partition_by=[by])
+    table.append(data)
+    scan = table.scan(["id"], where=where)
+    plan = scan.plan()
+    assert (None if plan.read.where is None else str(plan.read.where)) == left
+    assert [c.name for c in plan.read.columns] == [
+        "id",
+        *([] if left is None or "id" in left else ["s" if "s" in left else "d"]),
+    ]
+    connection = duckdb.connect()
+    connection.register("data", data)
+    theirs = connection.sql(f"SELECT id FROM data WHERE {where}").fetchall()
+    assert sorted(scan.to_arrow()["id"].to_pylist()) == sorted(i for (i,) in theirs)
+    assert scan.count() == len(theirs)
+    assert sorted(table.scan(where=where).to_arrow()["id"].to_pylist()) == sorted(i for (i,) in theirs)

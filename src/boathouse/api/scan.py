@@ -114,7 +114,8 @@ class Scan:
 
     @located
     def count(self) -> int:
-        """The number of rows; from metadata alone if there is no predicate and every file records it.
+        """The number of rows; from metadata alone if every file records it, and there is no predicate, or one that
+        partition values decide.
 
         Raises what `to_arrow` raises.
         """
@@ -126,6 +127,8 @@ class Scan:
             if rows is not None:
                 return rows
         plan = h.snapshot.plan([], self._where, ("_pos",), LOCAL.map)
+        if plan.read.where is None and plan.rows is not None:
+            return plan.rows
         return sum(batch.num_rows for batch in LOCAL.batches(plan))
 
     def files(self) -> list[str]:

@@ -165,7 +165,7 @@ class _Builder:
         if pruner is None or not len(self.live):
             return None
         tested = [self.partition[id] for id in pruner.field_ids]
-        first, which = _combinations([c.codes for c in tested])
+        first, which = combinations([c.codes for c in tested])
         tuples = [{id: c.values[c.codes[i]] for id, c in zip(pruner.field_ids, tested)} for i in first.tolist()]
         keep = np.array(pruner.files(tuples, [1] * len(tuples)), np.bool_)[which]
         return keep & (self.live.rows > 0) if pruner.layers else keep
@@ -228,7 +228,7 @@ class _Builder:
         return pa.StructArray.from_arrays(found, fields=list(type))
 
 
-def _combinations(codes: Sequence[Rows]) -> tuple[Rows, Rows]:
+def combinations(codes: Sequence[Rows]) -> tuple[Rows, Rows]:
     """The first row of each combination of codes, and the number of that of each row."""
     which: Rows = np.zeros(len(codes[0]), np.int64)
     first = which[:1]

@@ -149,6 +149,16 @@ class PartitionPruner:
             keep = [k and m for k, m in zip(keep, found)]
         return keep
 
+    def certain(self, tuples: Sequence[Mapping[int, Physical]]) -> list[bool]:
+        """In which files with these partition values every row certainly matches; the files have rows."""
+        rows, sure = [1] * len(tuples), [False] * len(tuples)
+        for layer in self.layers:
+            struct = self._stats(layer, lambda f: [_file_stats(f, t[f.id], 1) for t in tuples], rows)
+            assert self.pruner is not None
+            found = self.pruner.must_match(struct, pa.array(rows, pa.int64())).to_pylist()
+            sure = [s or m for s, m in zip(sure, found)]
+        return sure
+
     def manifests(self, summaries: Sequence[Sequence[Summary] | None]) -> list[bool]:
         """Which manifests with these summaries may list a file with a matching row."""
         keep = [True] * len(summaries)
@@ -165,6 +175,13 @@ class PartitionPruner:
     def _test(
         self, layer: Layer, stats: Callable[[PartitionField], list[Any]], rows: Sequence[int | None]
     ) -> list[bool]:
+        assert self.pruner is not None
+        struct = self._stats(layer, stats, rows)
+        return list(self.pruner.may_match(struct, pa.array(rows, pa.int64())).to_pylist())
+
+    def _stats(
+        self, layer: Layer, stats: Callable[[PartitionField], list[Any]], rows: Sequence[int | None]
+    ) -> pa.StructArray:
         by_source = {f.source: f for f in layer.fields}
         arrays = []
         for path, type in zip(self.paths, self.types):
@@ -172,9 +189,7 @@ class PartitionPruner:
             field = by_source.get(path)
             found: list[Any] = [None] * len(rows) if field is None else stats(field)
             arrays.append(_stats_array(field, type, found))
-        struct = pa.StructArray.from_arrays(arrays, fields=[pa.field(str(i), a.type) for i, a in enumerate(arrays)])
-        assert self.pruner is not None
-        return list(self.pruner.may_match(struct, pa.array(rows, pa.int64())).to_pylist())
+        return pa.StructArray.from_arrays(arrays, fields=[pa.field(str(i), a.type) for i, a in enumerate(arrays)])
 
 
 def _of_schema(spec: PartitionSpec, schema: Schema) -> list[PartitionField]:

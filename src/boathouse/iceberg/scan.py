@@ -18,6 +18,7 @@ from boathouse.iceberg.equality_deletes import key_field
 from boathouse.iceberg.inspect.columns import partition_fields
 from boathouse.iceberg.live_once import check_once
 from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping, names_diverged, names_in_files
+from boathouse.iceberg.residual import residual
 from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.single_values import initial_default
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -49,8 +50,10 @@ def plan(
     map: MapFunction | None = None,
     classify: bool = False,
 ) -> ScanPlan:
-    """The plan for these columns and this bound predicate. Raises UnsupportedFeatureError for unsupported files or
-    deletes."""
+    """The plan for these columns and this bound predicate, of which tasks evaluate what partition values leave open.
+
+    Raises UnsupportedFeatureError for unsupported files or deletes.
+    """
     schema = snapshot.schema
     output = tuple(schema.names if columns is None else (schema.field(c).name for c in columns))
     check_offered(hidden, _OFFERED, "Iceberg", snapshot.location.uri)
@@ -60,7 +63,8 @@ def plan(
         check_once(units.column("path"), snapshot.location.uri)
     _check_formats(units)
     found = resolve_deletes(snapshot, units, where, map)
-    read = read_spec(snapshot, output, where, tuple(hidden), found.keys)
+    left = where if where is None or classify else residual(where, found.units, snapshot.partitioning, schema)
+    read = read_spec(snapshot, output, left, tuple(hidden), found.keys)
     return ScanPlan.of(read, found.units, found.deletes, where, tally, certain)
 
 
