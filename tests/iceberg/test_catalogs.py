@@ -1,8 +1,12 @@
 """Tables of catalogs: read and written through them, beside PyIceberg, and with answers that get lost."""
 
+import json
 import os
+import re
 import subprocess
 import sys
+from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -85,6 +89,23 @@ def test_every_operation_through_the_catalog(ours, theirs):
     assert ids(ours.open("db.t")) == [2, 3, 4, 5, 6, 9, 10]
     numbers = [s.sequence_number for s in theirs.load_table("db.t").snapshots()]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.spec("I-254")
+def test_one_winner_of_each_swap(ours, theirs, tmp_path):
+    """Every metadata document follows the one that was current; those of losers are never in that line."""
+    mine, other = ours.open("db.t"), ours.open("db.t")
+    for n in range(4, 10, 2):
+        mine.append(rows(n))
+        other.append(rows(n + 1))
+    table = theirs.load_table("db.t")
+    line = [e.metadata_file for e in table.metadata.metadata_log] + [table.metadata_location]
+    names = [os.path.basename(uri) for uri in line]
+    assert [int(re.fullmatch(r"(\d{5})-[0-9a-f-]{36}\.metadata\.json", n)[1]) for n in names] == list(range(8))
+    assert len(set(line)) == 8 and sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(1, 10))
+    for before, after in pairwise(line):
+        document = json.loads(Path(after.removeprefix("file://")).read_bytes())
+        assert document["metadata-log"][-1]["metadata-file"] == before
 
 
 def test_writers_at_the_same_time(ours, theirs):

@@ -16,7 +16,7 @@ import pytest
 from foreign_writer import Foreign, optional, required
 
 import boathouse as bh
-from boathouse.errors import AmbiguousFormatError, CorruptTableError, MixedWritersError
+from boathouse.errors import AmbiguousFormatError, CorruptTableError, MixedWritersError, UnsupportedFeatureError
 from boathouse.iceberg.live_once import repeated
 from boathouse.iceberg.manifests import manifest_file, read_entries, read_list
 
@@ -329,6 +329,26 @@ def test_sort_orders_of_files(foreign, more_fields, seen):
     assert [orders.get(e["data_file"]["file_path"], "gone") for e in entries] == [1, 0, "gone"]
     shown = opened(foreign).inspect.delete_files()
     assert shown.num_rows == 1 and ids_of(opened(foreign), where="id < 4") == [2, 3]
+
+
+@pytest.mark.spec("I-161")
+def test_key_metadata_of_files(foreign, more_fields, seen):
+    """Null in our files; kept where it names no key; a file that needs one is refused by that name."""
+    more_fields(optional("key_metadata", "bytes", 131))
+    entries = [foreign.data(rows(*ids), IDS) for ids in ((1, 2), (3, 4))]
+    for e in entries:
+        e["data_file"]["key_metadata"] = b""
+    foreign.commit(*entries)
+    opened(foreign).delete("id = 1")
+    assert ids_of(opened(foreign)) == [2, 3, 4]
+    found = {f["file_path"]: f["key_metadata"] for f in seen(foreign.root).live()}
+    assert found.pop(entries[1]["data_file"]["file_path"]) == b"" and list(found.values()) == [None]
+    needs = foreign.data(rows(9), IDS)
+    needs["data_file"]["key_metadata"] = b"a key"
+    foreign.commit(needs)
+    with pytest.raises(UnsupportedFeatureError, match="encryption is not offered") as caught:
+        opened(foreign).to_arrow()
+    assert caught.value.where == needs["data_file"]["file_path"]
 
 
 @pytest.mark.spec("I-177")
