@@ -90,6 +90,12 @@ def test_values_that_only_the_metadata_has_under_two_field_ids(foreign):
     foreign.commit(*(foreign.data(t, (1, 3), {"p": p}) for t, p in zip(narrow[1:], ("b", None))), spec=2)
     found = bh.open(str(foreign.root)).scan(["id", "p"]).to_arrow()
     assert sorted(zip(*found.to_pydict().values())) == [(1, "a"), (2, "b"), (3, None), (7, "z")]
+    table = bh.open(str(foreign.root))
+    partition = {r["id"]: r["_partition"] for r in table.scan(["id", "_partition"]).to_arrow().to_pylist()}
+    nothing = {"p_1000": None, "id_bucket": None, "p": None}  # the newest spec has the name
+    assert partition == {1: {**nothing, "p_1000": "a"}, 2: {**nothing, "p": "b"}, 3: nothing,
+                         7: {**nothing, "id_bucket": 1}}  # fmt: skip
+    assert sorted(map(str, table.inspect.files()["partition"].to_pylist())) == sorted(map(str, partition.values()))
     for where, ids in (("p = 'b'", [2]), ("p = 'a'", [1]), ("p IS NULL", [3]), ("p > 'a'", [2, 7])):
         assert ids_of(foreign, where=where) == ids, where
     foreign.commit(foreign.equality(pa.table({"p": ["b", "a"]}), [2], partition={"p": "b"}), spec=2)

@@ -136,14 +136,15 @@ def leaf_type(leaf: Leaf) -> pa.StructType:
 
 
 def partition_fields(metadata: TableMetadata) -> tuple[tuple[int, Field], ...]:
-    """The union of all specs by field id, named as the newest spec names them. As in the reference, a field whose
-    column has been dropped is left out."""
+    """The union of all specs by field id, named as the newest spec names them; an older field of another id and the
+    same name has its id behind it. As in the reference, a field whose column has been dropped is left out."""
     there = by_id(metadata.schema)
     found: dict[int, Field] = {}
     for spec in sorted(metadata.partitioning.specs, key=lambda s: -s.id):
         for f in spec:
-            if f.source_id is None or f.source_id in there:
-                found.setdefault(f.id, Field(f.name, f.type))
+            if f.id not in found and (f.source_id is None or f.source_id in there):
+                taken = any(f.name == known.name for known in found.values())
+                found[f.id] = Field(f"{f.name}_{f.id}" if taken else f.name, f.type)
     return tuple(sorted(found.items()))
 
 
