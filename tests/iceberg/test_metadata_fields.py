@@ -386,7 +386,7 @@ def test_a_file_that_is_live_twice(foreign, deletes):
 def test_repeated_paths_among_many():
     """Whatever their length and chunks, and if only their beginnings differ."""
     chance = random.Random(4)
-    for length in (1, 7, 8, 9, 63, 64, 65, 200):
+    for length in (1, 7, 8, 9, 63, 64, 65, 200, 255, 256, 300):
         some = [f"{i:x}".rjust(length, "x") for i in range(16 if length == 1 else 200)]
         some += [f"é{i}" + "z" * length for i in range(50)]
         chance.shuffle(some)

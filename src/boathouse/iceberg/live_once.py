@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from boathouse.errors import CorruptTableError
 
-_WORDS: Final = 8
+_WORDS: Final = (8, 32)
+"""How many words of eight bytes are compared: the ends of nearly all names differ, and few are longer than that."""
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
@@ -28,15 +29,19 @@ def check_once(paths: pa.ChunkedArray, table: str) -> None:
 
 
 def repeated(paths: pa.ChunkedArray) -> str | None:
-    """The first value that is there more than once. Only those whose ends are alike are compared."""
+    """The first value that is there more than once. Only those whose ends are alike are compared as a whole."""
     if len(paths) < 2:
         return None
     if pc.min(pc.binary_length(paths)).as_py() < 8:
         return _first(paths)
-    ends = np.concatenate([_ends(chunk) for chunk in paths.chunks if len(chunk)])
-    order = np.sort(ends)
-    alike = order[1:][order[1:] == order[:-1]]
-    return _first(paths.filter(pa.array(np.isin(ends, alike)))) if len(alike) else None
+    for words in _WORDS:
+        ends = np.concatenate([_ends(chunk, words) for chunk in paths.chunks if len(chunk)])
+        order = np.sort(ends)
+        alike = order[1:][order[1:] == order[:-1]]
+        if not len(alike):
+            return None
+        paths = paths.filter(pa.array(np.isin(ends, alike)))
+    return _first(paths)
 
 
 def _first(paths: pa.ChunkedArray) -> str | None:
@@ -48,14 +53,14 @@ def _first(paths: pa.ChunkedArray) -> str | None:
     return None
 
 
-def _ends(paths: pa.StringArray) -> npt.NDArray[np.uint64]:
-    """A number for each path, made of its length and its last 64 bytes; all paths have 8 bytes at least."""
+def _ends(paths: pa.StringArray, count: int) -> npt.NDArray[np.uint64]:
+    """A number for each path, made of its length and its last words; all paths have one at least."""
     _, offsets, data = paths.buffers()
     ends: npt.NDArray[Any] = np.frombuffer(offsets, np.int32, len(paths) + 1, paths.offset * 4)
     text = np.frombuffer(data, np.uint8)
     words = np.ndarray((len(text) - 7,), np.uint64, text, 0, (1,))
     found = (ends[1:] - ends[:-1]).astype(np.uint64)
-    for i in range(1, _WORDS + 1):
+    for i in range(1, count + 1):
         found = (found ^ words[np.maximum(ends[1:] - 8 * i, ends[:-1])]) * _FACTOR
         found ^= found >> _SHIFT
     return found
