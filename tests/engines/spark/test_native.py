@@ -9,6 +9,7 @@ import pytest
 from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.engines.spark.native import native_frame
+from boathouse.engines.spark.session import facts
 from boathouse.engines.spark.task_frames import scan_frame
 from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
@@ -214,6 +215,33 @@ def test_defaults_of_absent_columns(engine, make_plan):
     frame = engine.scan(plan)
     same(frame, plan)
     assert frame.where("i = -7").count() == 3
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_structs_of_which_a_file_has_no_field(engine, make_plan, legacy):
+    """Null only where they were: Spark's reader has a setting that makes all of them null, as Spark 4.0 does."""
+    there = pa.struct([("x", pa.int32())])
+    rows = pa.table({
+        "id": [1, 2], "s": pa.array([{"x": 1}, None], there), "l": pa.array([[{"x": 1}, None], None], pa.list_(there)),
+        "d": pa.array([{"t": {"x": 1}}, {"t": None}], pa.struct([("t", there)]))})  # fmt: skip
+    wanted = T.StructType((T.Field("y", T.INT32),))
+    columns = [ReadColumn("id", T.INT64), ReadColumn("s", wanted),
+               ReadColumn("l", T.ListType(T.Field("element", wanted))),
+               ReadColumn("d", T.StructType((T.Field("t", wanted),)))]  # fmt: skip
+    maker = make_plan()
+    maker.add("f.parquet", rows)
+    plan = maker.plan(columns)
+    setting = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
+    try:
+        engine.spark.conf.set(setting, legacy)
+        route = engine.route(plan)
+        by_tasks = legacy or facts(engine.spark).version < (4, 1)
+        assert (route.via == "tasks", "struct for null" in route.reason) == (by_tasks, by_tasks)
+        found = same(engine.scan(plan), plan)
+    finally:
+        engine.spark.conf.unset(setting)
+    first, second = "{'y': None}", "{'t': None}"
+    assert found == [str(("1", first, f"[{first}, None]", f"{{'t': {first}}}")), str(("2", "None", "None", second))]
 
 
 def test_specs_that_differ_are_read_each_in_its_way(engine, make_plan):

@@ -74,6 +74,11 @@ def nested_obstacle(read: ReadSpec) -> str | None:
     return None
 
 
+def holds_struct(type: DataType) -> bool:
+    """Whether there is a struct in the type."""
+    return isinstance(type, StructType) or any(isinstance(f.type, StructType) for f in _below(type))
+
+
 def _below(type: DataType) -> Iterator[Field]:
     match type:
         case StructType(fields):

@@ -14,7 +14,7 @@ from pyspark.sql import types as S
 
 from boathouse.engines.spark.constants import carrier
 from boathouse.engines.spark.probe import reader_fault
-from boathouse.engines.spark.read_schema import nested_obstacle
+from boathouse.engines.spark.read_schema import holds_struct, nested_obstacle
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.schema import native_obstacle
 from boathouse.engines.spark.session import Reach, facts, flag
@@ -31,6 +31,9 @@ MAX_FILES = 50_000
 MAX_DELETED = 64 << 20
 """The limit of bytes of inline deletion vectors to broadcast; the words sent are at most a few times larger than
 roaring."""
+_KEEPS_STRUCTS = (4, 1)
+_STRUCTS_AS_NULL = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
+"""From this version on, and without this setting, a struct of which a file has no field is null only where it was."""
 _READS_HIDDEN = (4, 3)
 """From this version on `ignoredPathSegmentRegex` allows reading names that begin with `_` or `.`."""
 
@@ -96,12 +99,19 @@ def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
     found = next((o for c in read.columns if (o := _of_column(c))), None)
     if found is not None:
         return found
+    struct = next((c.name for c in read.columns if holds_struct(c.type)), None)
+    if struct is not None and _nulls_structs(spark):
+        return f"this Spark takes a struct for null where a file has none of its fields (`{struct}`)"
     if not flag(spark, "spark.sql.caseSensitive", False):
         if _collide([c.name for c in read.columns]):
             return "column names that differ only in case"
         if _collide([(c.physical or (c.name,))[0] for c in read.columns]):
             return "column names in the files that differ only in case"
     return nested_obstacle(read)
+
+
+def _nulls_structs(spark: SparkSession) -> bool:
+    return facts(spark).version < _KEEPS_STRUCTS or flag(spark, _STRUCTS_AS_NULL, False)
 
 
 def _of_column(c: ReadColumn) -> str | None:
