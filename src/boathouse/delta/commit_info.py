@@ -112,11 +112,7 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "drop-feature":
             return "DROP FEATURE", {"featureName": parameters["name"], "truncateHistory": False}
         case "replace":
-            predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
-            ordered = {"zOrderBy": parameters.pop("zorder_by", "[]"), "clusterBy": parameters.pop("cluster_by", "[]")}
-            if "applyPurge" in parameters:
-                return "REORG", {"predicate": json.dumps(predicate), **parameters}
-            return "OPTIMIZE", {"predicate": json.dumps(predicate), **ordered, "auto": "false", **parameters}
+            return _rewritten(parameters)
         case "restore":
             version = parameters.get("version")
             return "RESTORE", {
@@ -131,6 +127,14 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "vacuum-end":
             return "VACUUM END", {"status": parameters["status"].upper()}
     return change.operation.upper().replace("-", " "), parameters
+
+
+def _rewritten(parameters: Action) -> tuple[str, Action]:
+    predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
+    ordered = {"zOrderBy": parameters.pop("zorder_by", "[]"), "clusterBy": parameters.pop("cluster_by", "[]")}
+    if "applyPurge" in parameters:
+        return "REORG", {"predicate": json.dumps(predicate), **parameters}
+    return "OPTIMIZE", {"predicate": json.dumps(predicate), **ordered, "auto": "false", **parameters}
 
 
 def _altered(change: Change, parameters: Action) -> tuple[str, Action]:

@@ -118,7 +118,7 @@ def read_spec(
         matching,
         diverged,
         stored={name: column.name for name, column in lineage.items()},
-        partition=_partition_members(snapshot),
+        partition=_partition_members(snapshot) if PARTITION in hidden else (),
         version=version,
     )
 

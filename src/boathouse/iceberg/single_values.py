@@ -117,9 +117,9 @@ def from_json(value: object, type: DataType) -> object:
             return _pairs(value, key.type, item.type)
         case BooleanType() if isinstance(value, bool):
             return value
-        case IntegerType() if builtin_int(value) and type.low <= cast(int, value) <= type.high:
+        case IntegerType() if _is_integer(value) and type.low <= cast(int, value) <= type.high:
             return value
-        case FloatType(bits) if isinstance(value, float) or builtin_int(value):
+        case FloatType(bits) if isinstance(value, float) or _is_integer(value):
             found = float(cast(float, value))
             if bits == 32 and abs(found) > _FLOAT_MAX:
                 raise ValueError("beyond 32 bits")
@@ -129,7 +129,7 @@ def from_json(value: object, type: DataType) -> object:
     return _from_text(value, type)
 
 
-def builtin_int(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     """True and False are not numbers."""
     return isinstance(value, int) and not isinstance(value, bool)
 

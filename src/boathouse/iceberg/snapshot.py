@@ -143,6 +143,7 @@ def load(context: TableContext, at: At, cls: type[S]) -> S:
     Raises TableNotFoundError, VersionNotFoundError, CorruptTableError, UnsupportedFeatureError.
     """
     found = at_point(context, head_metadata(context), at, cls)
+    # A table that was moved is refused when it is opened, not when a file of it is missing.
     _ = found.paths
     return found
 

@@ -53,7 +53,7 @@ class Compact:
         scan = chosen_units(start, self.where, self.own)
         groups = [[i] for i in marked(scan.units)] if self.purge else _groups(scan.units, context)
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
-        tasks = [_task(scan, group, context) for group in chosen]
+        tasks = [copy_task(scan, group, context) for group in chosen]
         work = TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
@@ -179,6 +179,7 @@ def _first_commit(groups: Sequence[list[int]], sizes: Sequence[int], commit_byte
     return chosen
 
 
-def _task(scan: ScanPlan, group: Sequence[int], context: WriteContext) -> CopyTask:
+def copy_task(scan: ScanPlan, group: Sequence[int], context: WriteContext) -> CopyTask:
+    """Writes the live rows of these units of the plan anew, together."""
     units = compact(scan.units.take(pa.array(group, pa.int64())))
     return CopyTask(ScanTask(scan.read, units, deletes_of(units, scan.deletes)), (None,) * len(group), context)

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from boathouse.ops.compact import marked
+from boathouse.ops.compact import copy_task, marked
 from boathouse.ops.outcomes import data_files
-from boathouse.ops.tasks.copy import CopyTask, copy_rows
+from boathouse.ops.tasks.copy import copy_rows
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
 from boathouse.table.change import (
     AddFiles,
@@ -22,9 +22,7 @@ from boathouse.table.change import (
     SetFeature,
     SetProperties,
 )
-from boathouse.table.plan import compact, deletes_of
 from boathouse.table.snapshot import FeatureDrop
-from boathouse.table.tasks import ScanTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,7 @@ class FeatureDropped:
         scan = start.snapshot.plan(None, None, (), start.engine.map)
         chosen = range(scan.units.num_rows) if left.clear else marked(scan.units) if left.purge else []
         units = scan.units.take(pa.array(chosen, pa.int64()))
-        tasks = []
-        for i in range(units.num_rows):
-            unit = compact(units.slice(i, 1))
-            tasks.append(CopyTask(ScanTask(scan.read, unit, deletes_of(unit, scan.deletes)), (None,), context))
+        tasks = [copy_task(scan, [i], context) for i in chosen]
         work = TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["POSITION", "Matching", "SourceColumn", "scan_file"]
 
 Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.int64]
 Rows = TypeVar("Rows", pa.Table, pa.ChunkedArray)
 POSITION = "_pos"
 BATCH_ROWS = 128 * 1024
@@ -134,8 +133,7 @@ class RowScan:
             return
         columns = {i: _kept(column, keep) for i, column in early.items() if i not in self.plan.probes}
         columns |= self._columns(read, [i for i in range(len(self.plan.nodes)) if i not in columns], keep)
-        positions = np.arange(first, first + rows, dtype=np.int64)
-        table = self.plan.table(columns, positions if keep is None else positions[keep])
+        table = self.plan.table(columns, first, rows, keep)
         yield from (batch for batch in _batches(table, batch_rows) if batch.num_rows)
 
     def _columns(
@@ -211,16 +209,19 @@ class ColumnPlan:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(f"the file does not match the table's types: {error}", where=uri) from error
 
-    def table(self, columns: dict[int, pa.ChunkedArray], positions: Positions) -> pa.Table:
-        """The columns in order, and the positions of their rows."""
+    def table(self, columns: dict[int, pa.ChunkedArray], first: int, rows: int, keep: Mask | None) -> pa.Table:
+        """The columns in order, and the positions of their rows: those to `keep` of `rows` from position `first`."""
         made = [columns[i] for i in range(len(self.nodes))]
         if self.positions:
-            made.append(pa.array(positions))
+            positions = np.arange(first, first + rows, dtype=np.int64)
+            made.append(pa.array(positions if keep is None else positions[keep]))
         schema = self.schema
         for i, node in enumerate(self.nodes):
             if isinstance(node, VariantParts):
                 schema = schema.set(i, schema.field(i).with_type(made[i].type))
-        return pa.Table.from_arrays(made, schema=schema) if made else without_columns(len(positions))
+        if made:
+            return pa.Table.from_arrays(made, schema=schema)
+        return without_columns(rows if keep is None else int(keep.sum()))
 
 
 def _spread(chunk: pa.Array) -> Iterable[pa.Array]:
