@@ -20,9 +20,13 @@ settings.register_profile("boathouse", deadline=None)
 settings.load_profile("boathouse")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
-def pytest_collection_modifyitems(items):
+ALL_ITEMS = pytest.StashKey()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks, and before slow tests are left out
+def pytest_collection_modifyitems(config, items):
     """Where two processes share the tests, one of them has all that need Spark, and so the one session."""
+    config.stash[ALL_ITEMS] = tuple(items)
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
@@ -37,6 +41,14 @@ def _with_fewer_examples(items):
         if asked is not None and asked.max_examples > 10:
             fewer = max(10, asked.max_examples // 4)
             test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)
+
+
+@pytest.fixture
+def all_items(request):
+    """Every test, the slow ones too; skips where only some were collected."""
+    if request.config.args != [str(ROOT / "tests")] and request.config.args != ["tests"]:
+        pytest.skip("needs the whole suite")
+    return request.config.stash[ALL_ITEMS]
 
 
 @pytest.fixture(scope="session")

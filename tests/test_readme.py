@@ -57,6 +57,11 @@ def test_the_python_block_runs(tmp_path, monkeypatch):
     assert lance.dataset("lake/cities").to_table().num_rows == 4
 
 
+def test_what_it_says_of_the_formats_is_proved(tool, all_items):
+    state = tool("readme_state")
+    assert state.lines_of(state.proofs(all_items)) == state.PROVED.read_text().splitlines()
+
+
 def test_the_state_of_the_formats_is_current(tool):
     assert tool("readme_state").updated(TEXT) == TEXT
 

@@ -1,124 +1,183 @@
-"""The part of README.md that lists what each format reads and writes, generated from the code that decides it.
+"""The part of README.md that lists what each format can do, generated from the tests that prove it.
 
 python tools/readme_state.py            writes it
 python tools/readme_state.py --check    fails if it is not current
+python tools/readme_state.py --update   collects the tests first, and writes docs/features.txt from their marks
+
+A test that carries `@pytest.mark.feature("merge")` proves it for the format and the engine that its parameters name, or
+that the mark names. What the code says it can read or write, and no test proves, is an error.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from boathouse import registry
 from boathouse.delta import features as delta
-from boathouse.errors import UnsupportedFeatureError
-from boathouse.iceberg import metadata as iceberg
 from boathouse.lance import features as lance
 from boathouse.lance import paths as lance_files
-from boathouse.table import inspection
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README, PROVED = ROOT / "README.md", ROOT / "docs" / "features.txt"
 BEGIN, END = "<!-- state: begin -->\n", "<!-- state: end -->\n"
-OPERATIONS = {
-    "append": "append", "overwrite": "overwrite, also only of the rows that match a condition", "delete": "delete",
-    "add_column": "add columns", "set_properties": "set properties", "update": "update", "merge": "merge",
-    "upsert": "upsert", "rename_column": "rename columns", "drop_column": "drop columns", "changes": "change feed",
-    "optimize": "compaction, Z-order",
-    "purge": "purge of deleted rows", "vacuum": "vacuum", "restore": "restore", "widen_column": "widen columns",
-    "set_name": "name the table", "set_comment": "comments", "convert": "convert a folder of Parquet files in place",
-    "clone": "shallow clone", "drop_feature": "drop features",
-}  # fmt: skip
-_OF_DELTA = ("vacuum", "restore", "drop_feature", "clone", "convert", "set_name", "set_comment")
-_WIDENED = "widen_column"
-_MAPPED = ("rename_column", "drop_column")
+FORMATS = ("delta", "iceberg", "lance")
+OPERATIONS = (
+    "append", "overwrite", "overwrite of the rows that match a condition", "delete", "update", "merge", "upsert",
+    "change feed", "time travel", "add columns", "new columns by appends", "set properties", "application transactions",
+    "compaction", "Z-order", "purge of deleted rows", "metadata tables", "streams, each row once", "SQL",
+    "rename columns", "drop columns", "widen columns", "branches and tags", "tags", "catalogs", "views", "vacuum",
+    "restore", "shallow clone", "convert a folder of Parquet files in place", "CHECK constraints", "name the table",
+    "comments", "drop features",
+)  # fmt: skip
+CONDITIONS = {
+    ("delta", "rename columns"): "where `delta.columnMapping.mode` is name or id",
+    ("delta", "drop columns"): "where `delta.columnMapping.mode` is name or id",
+    ("delta", "widen columns"): "where `delta.enableTypeWidening` is true",
+    ("iceberg", "branches and tags"): "read",
+    ("iceberg", "views"): "read",
+    ("lance", "tags"): "read",
+}
+ICEBERG_WRITTEN = ("format version 2",)
+ICEBERG_READ = (
+    "format version 1", "format version 3", "ORC and Avro files", "position delete files", "equality delete files",
+    "deletion vectors", "relocated tables",
+)  # fmt: skip
+ICEBERG_REFUSED = ("encryption", "row deletes under `write.delete.mode=merge-on-read`")
 _DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}
+Proofs = Mapping[tuple[str, str], frozenset[str]]
+"""(feature, format) -> the engines on which a test proves it."""
 
 
-def state() -> str:
-    """The section between the markers."""
-    there = [words for name, words in OPERATIONS.items() if name not in (*_OF_DELTA, *_MAPPED, _WIDENED)]
-    delta_only = [OPERATIONS[name] for name in _OF_DELTA]
-    mapped = [OPERATIONS[name] for name in _MAPPED]
-    formats = {name: registry.load(name) for name in ("delta", "iceberg", "lance")}
+def proofs(items: Iterable[Any]) -> Proofs:
+    """What collected tests prove. Raises ValueError for one that names no format."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        engine = "spark" if item.get_closest_marker("spark") is not None else "local"
+        for mark in item.iter_markers("feature"):
+            format = mark.kwargs.get("format") or params.get("format_name") or params.get("format")
+            if format is None:
+                raise ValueError(f"{item.nodeid} does not say of which format it proves {mark.args}")
+            engines = {"local", "spark"} if mark.kwargs.get("engine") == "either" else {engine}
+            for name in mark.args:
+                found.setdefault((name, format.partition("-")[0]), set()).update(engines)
+    return {key: frozenset(engines) for key, engines in found.items() if key[1] in FORMATS}
+
+
+def lines_of(proved: Proofs) -> list[str]:
+    return [f"{name} | {format} | {' '.join(sorted(on))}" for (name, format), on in sorted(proved.items())]
+
+
+def recorded() -> Proofs:
+    rows = (line.split(" | ") for line in PROVED.read_text().splitlines())
+    return {(name, format): frozenset(engines.split()) for name, format, engines in rows}
+
+
+def state(proved: Proofs) -> str:
+    """The section between the markers. Raises ValueError for what the code can do and no test proves."""
+    _require_proofs(proved)
+    formats = {name: registry.load(name) for name in FORMATS}
     rows = [
-        ("detected, opened, read, time travel by version and time", *("yes",) * 3),
-        (", ".join(there), *("yes",) * 3),
-        (", ".join(delta_only), "yes", "no", "no"),
-        ("metadata tables", "files, data_files, history, snapshots, partitions, position_deletes",
-         f"the {len(inspection.NAMES)} of the reference", "as for Delta, and refs"),
-        (", ".join(mapped), "where `delta.columnMapping.mode` is name or id", "yes", "no"),
-        (OPERATIONS[_WIDENED], "where `delta.enableTypeWidening` is true", "yes", "no"),
-        ("stream source and sink on Spark, exactly once", *("yes",) * 3),
+        *_operations(proved),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),
-        ("read", f"reader versions 1 to {delta.MAX_READER}", _iceberg_read(), _lance_read()),
-        ("written", f"writer versions 2 to {delta.MAX_WRITER}", "format version 2", f"data files {lance_files.V2_2}"),
-        ("read and written", _delta(True, True), "Parquet data files", _lance(lance.READ & lance.WRITE)),
-        ("read; not written where in use", _delta(True, False),
-         "format versions 1 and 3, ORC and Avro files, deletion vectors, position and equality delete files, "
-         "relocated tables",
-         _lance(lance.READ & ~lance.WRITE)),
-        ("refused by name", _delta(False, False),
-         "encryption, "
-         "row deletes under `write.delete.mode=merge-on-read`",
-         _lance(~(lance.READ | lance.WRITE))),
+        ("versions", f"reader 1 to {delta.MAX_READER}, writer 2 to {delta.MAX_WRITER}", "read: 1 to 3; written: 2",
+         f"data files, read: {', '.join(lance_files._READ)}; written: {lance_files.V2_2}"),
+        ("read and written", _names(_delta(True, True)), "Parquet data files",
+         _names(_lance(lance.READ & lance.WRITE))),
+        ("read; not written where in use", _names(_delta(True, False)), _names(ICEBERG_READ),
+         _names(_lance(lance.READ & ~lance.WRITE))),
+        ("refused by name", _names(_delta(False, False)), _names(ICEBERG_REFUSED),
+         _names(_lance(~(lance.READ | lance.WRITE)))),
     ]  # fmt: skip
     lines = ["| | Delta | Iceberg | Lance |", "| --- | --- | --- | --- |"]
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
-    lines += [
-        "",
-        "Not offered yet, for any format: translation between formats.",
-    ]
+    lines += ["", "Not offered yet, for any format: translation between formats."]
     return "\n".join(lines) + "\n"
 
 
-def _deletes(name: str, capabilities: object) -> str:
-    words = _DELETES[capabilities.deletes]  # type: ignore[attr-defined]
+def _operations(proved: Proofs) -> list[tuple[str, ...]]:
+    """A row for each set of operations that are alike in every format."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name in OPERATIONS:
+        cells = tuple(_cell(proved.get((name, format), frozenset()), (format, name)) for format in FORMATS)
+        rows.setdefault(cells, []).append(name)
+    return [(", ".join(names), *cells) for cells, names in rows.items()]
+
+
+def _cell(engines: frozenset[str], of: tuple[str, str]) -> str:
+    if not engines:
+        return "no"
+    where = {("local",): "in process", ("spark",): "on Spark"}.get(tuple(engines), "yes")
+    return CONDITIONS.get(of, where)
+
+
+def _require_proofs(proved: Proofs) -> None:
+    needed = [(name, "delta") for name in [*_delta(True, True), *_delta(True, False), *_delta(False, False)]]
+    needed += [(name, "iceberg") for name in (*ICEBERG_WRITTEN, *ICEBERG_READ, *ICEBERG_REFUSED)]
+    needed.append(("feature flags", "lance"))
+    missing = [f"{name} ({format})" for name, format in needed if (name, format) not in proved]
+    known = {*needed, *((name, format) for name in OPERATIONS for format in FORMATS)}
+    unknown = [f"{name} ({format})" for name, format in proved if (name, format) not in known]
+    if missing or unknown:
+        raise ValueError(f"no test proves: {missing}; this tool does not know: {unknown}")
+
+
+def _deletes(name: str, capabilities: Any) -> str:
+    words = _DELETES[capabilities.deletes]
     if name == "delta":
         words += "; marked in deletion vectors where `delta.enableDeletionVectors` is true"
     return words
 
 
-def _partitions(capabilities: object) -> str:
-    if not capabilities.partitions:  # type: ignore[attr-defined]
+def _partitions(capabilities: Any) -> str:
+    if not capabilities.partitions:
         return "the format has none"
-    return "columns and transforms" if capabilities.transforms else "columns"  # type: ignore[attr-defined]
+    return "columns and transforms" if capabilities.transforms else "columns"
 
 
-def _delta(read: bool, write: bool) -> str:
-    names = [
-        f.name for f in delta.FEATURES.values() if f.read == read and f.write == write and "-preview" not in f.name
-    ]
+def _delta(read: bool, write: bool) -> list[str]:
+    return [f.name for f in delta.FEATURES.values() if f.read == read and f.write == write and "-preview" not in f.name]
+
+
+def _lance(flags: int) -> list[str]:
+    return [name for bit, name in lance.NAMES.items() if flags & bit and name != "reserved"]
+
+
+def _names(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
-
-
-def _iceberg_read() -> str:
-    versions = []
-    for version in range(1, 9):
-        try:
-            iceberg._check_version({"format-version": version}, "")
-        except UnsupportedFeatureError:
-            continue
-        versions.append(str(version))
-    return f"format versions {' and '.join(versions)}"
-
-
-def _lance_read() -> str:
-    return f"data files {', '.join(lance_files._READ)}"
-
-
-def _lance(flags: int) -> str:
-    return ", ".join(name for bit, name in lance.NAMES.items() if flags & bit and name != "reserved") or "none"
 
 
 def updated(text: str) -> str:
     """The text of README.md with the section replaced."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    return head + BEGIN + state() + END + tail
+    return head + BEGIN + state(recorded()) + END + tail
+
+
+def collect() -> None:
+    """Writes docs/features.txt."""
+    import pytest
+
+    class Collector:
+        items: tuple[Any, ...] = ()
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+            self.items = tuple(items)
+
+    collector = Collector()
+    if pytest.main(["--collect-only", "-qq", str(ROOT / "tests")], plugins=[collector]) != 0:
+        raise SystemExit("the tests cannot be collected")
+    PROVED.write_text("\n".join(lines_of(proofs(collector.items))) + "\n")
 
 
 def main() -> int:
+    if "--update" in sys.argv[1:]:
+        collect()
     text = README.read_text()
     if "--check" in sys.argv[1:]:
         if updated(text) != text:

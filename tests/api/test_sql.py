@@ -47,6 +47,7 @@ def views(spark) -> set[str]:
     return {t.name for t in spark.catalog.listTables() if t.isTemporary}
 
 
+@pytest.mark.feature("SQL")
 def test_rows_are_changed_and_queried_in_every_format(spark, run, path, format):
     t = f"{format}.`{path}`"
     before = views(spark)

@@ -53,6 +53,7 @@ def merged(t: bh.Table):
 
 
 @pytest.mark.spec("D-012", "D-015", "D-122", "D-125", "D-130", "D-131")
+@pytest.mark.feature("changeDataFeed", format="delta")
 def test_files_of_changed_rows(tmp_path, delta):
     t = made(tmp_path)
     assert actions(delta.log(tmp_path)[0], "protocol") == [{"minReaderVersion": 1, "minWriterVersion": 4}]
@@ -208,6 +209,7 @@ def test_the_feed_turned_on_and_off(tmp_path, delta):
 
 
 @pytest.mark.spark
+@pytest.mark.feature("changeDataFeed", format="delta")
 def test_on_spark(tmp_path, spark):
     t = made(tmp_path)
     t = bh.open(str(tmp_path), spark=spark)

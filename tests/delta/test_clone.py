@@ -53,6 +53,7 @@ def entry(table, version: int = 0) -> dict[str, list[dict]]:
     return found
 
 
+@pytest.mark.feature("shallow clone", format="delta", engine="either")
 def test_a_clone_has_everything_but_the_files(source, tmp_path):
     target = str(tmp_path / "clone")
     before = files(source)

@@ -175,6 +175,7 @@ def test_tables_of_the_reference_are_appended_to(delta, corpora, tmp_path, name)
     assert in_order(agreed(delta, path)) == in_order(rows.to_pylist() * 2)
 
 
+@pytest.mark.feature("columnMapping", format="delta")
 def test_every_operation_on_a_mapped_table(delta, path, mode):
     """Vectors, change files, rewrites, compaction, vacuum, restore: deltalake reads the same rows after each."""
     feed = {"enableDeletionVectors": "true", "enableChangeDataFeed": "true"}
@@ -329,6 +330,7 @@ def test_a_column_of_a_dropped_ones_name_is_empty(delta, path, mode):
 
 
 @pytest.mark.spec("D-197")
+@pytest.mark.feature("rename columns", "drop columns", format="delta", engine="either")
 def test_renames_change_metadata_alone(delta, path, mode):
     table = created(path, mode, partition_by=[ODD], **{"dataSkippingStatsColumns": "`a.b`,s.`q.r`"})
     before = mapped(metadata_of(delta, path))

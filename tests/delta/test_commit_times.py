@@ -103,6 +103,7 @@ def test_travel_by_recorded_times_and_file_times(tmp_path, delta, clock):
 
 
 @pytest.mark.spec("D-304")
+@pytest.mark.feature("inCommitTimestamp", format="delta")
 def test_the_reference_goes_on(tmp_path, delta, clock):
     deltalake = pytest.importorskip("deltalake")
     path = tmp_path / "t"

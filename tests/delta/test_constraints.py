@@ -25,6 +25,7 @@ def made(tmp_path):
 
 
 @pytest.mark.spec("D-246", "D-248")
+@pytest.mark.feature("CHECK constraints", format="delta")
 def test_adding_one(made, delta):
     done = made.add_constraint("Positive", "id > 0 and `it's` <> 'z'", message="rule")
     log = delta.log(made.uri.removeprefix("file://"))[done.version]
@@ -68,6 +69,7 @@ def test_conditions_that_are_none(made):
 
 @pytest.mark.spec("D-245", "D-249")
 @pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.feature("checkConstraints", format="delta")
 def test_every_operation_obeys(made, vectors):
     made.set_properties({"delta.enableDeletionVectors": vectors})
     made.delete("x is null")
@@ -94,6 +96,7 @@ def test_every_operation_obeys(made, vectors):
 
 
 @pytest.mark.spec("D-241", "D-242", "D-243")
+@pytest.mark.feature("invariants", format="delta")
 def test_invariants(raw, delta):
     def table(*fields, by=()):
         made = raw()
@@ -178,6 +181,7 @@ def test_formats_without_constraints(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.feature("CHECK constraints", format="delta")
 def test_on_spark(made, spark):
     t = bh.open(made.uri, spark=spark)
     with pytest.raises(errors.ConstraintViolationError, match="id=3"):

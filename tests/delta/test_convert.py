@@ -72,6 +72,7 @@ def content(path: Path) -> dict[str, tuple[bytes, float]]:
     return {str(f): (f.read_bytes(), f.stat().st_mtime) for f in path.rglob("*") if f.is_file()}
 
 
+@pytest.mark.feature("convert a folder of Parquet files in place", format="delta")
 def test_the_rows_are_those_of_the_folder_and_no_file_changes(folder, session):
     before = content(folder)
     dry = bh.convert(str(folder), partition_by=BY, properties=NAMED, dry_run=True, spark=session)

@@ -122,6 +122,7 @@ def test_what_is_said_of_other_files_is_not_taken_along(path, delta):
 
 @pytest.mark.spec("D-090")
 @pytest.mark.parametrize("checkpointed", [False, True])
+@pytest.mark.feature("name the table", "comments", format="delta", engine="either")
 def test_name_and_description(path, delta, checkpointed):
     table = bh.create(path, "id bigint, s struct<`a.b`: int>", properties={"own": "1"} | RARELY)
     assert not {"name", "description"} & (metadata_of(delta, path).keys() | table.detail().keys())

@@ -52,6 +52,7 @@ def with_features(raw, delta):
 
 
 @pytest.mark.spec("D-302")
+@pytest.mark.feature("domainMetadata", format="delta")
 def test_domains_are_kept_whatever_they_mean(with_features, delta):
     table = with_features("domainMetadata", more=[domain("their.own", a=1), domain("gone", b=2)])
     bh.open(str(table)).append(ROWS)
@@ -71,6 +72,7 @@ def test_domains_are_kept_whatever_they_mean(with_features, delta):
 
 
 @pytest.mark.spec("D-303")
+@pytest.mark.feature("rowTracking", format="delta")
 def test_every_row_gets_an_id_of_its_own(with_features, delta):
     table = with_features(
         "rowTracking", "domainMetadata", readers=["deletionVectors"],

@@ -116,6 +116,7 @@ def test_statistics_of_checkpoints_by_version(by_hand, writer):
 
 
 @pytest.mark.spec("D-166")
+@pytest.mark.feature("drop features", format="delta", engine="either")
 def test_the_names_that_are_written(tmp_path, by_hand, delta):
     assert set(FEATURES) >= {
         "appendOnly", "invariants", "checkConstraints", "generatedColumns", "changeDataFeed", "columnMapping",

@@ -64,6 +64,7 @@ def refused(why, act, path=None, delta=None):
 
 @pytest.mark.spec("D-308")
 @pytest.mark.parametrize(("properties", "feature"), [(V1, "icebergCompatV1"), (V2, "icebergCompatV2")])
+@pytest.mark.feature("icebergCompatV1", "icebergCompatV2", format="delta")
 def test_turned_on_when_created(tmp_path, delta, properties, feature):
     path = str(tmp_path / "t")
     bh.write(ROWS, path, format="delta", partition_by="p", properties=properties)

@@ -155,6 +155,7 @@ def test_recorded_times_decide(aged, clock):
 
 
 @pytest.mark.parametrize(("protected", "cleaned"), [(11, False), (10, True), (0, True)])
+@pytest.mark.feature("checkpointProtection", format="delta")
 def test_protected_checkpoints(aged, protected, cleaned):
     path = aged()
     features = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["checkpointProtection", "appendOnly"]}

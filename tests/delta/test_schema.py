@@ -169,6 +169,7 @@ def test_not_null_is_shown_and_enforced(tmp_path):
     assert bh.open(path).count() == 2
 
 
+@pytest.mark.feature("timestampNtz", format="delta")
 def test_timestamp_ntz_takes_the_lowest_protocol(tmp_path, delta):
     path = str(tmp_path / "t")
     value = dt.datetime(2020, 1, 1, 0, 0, 0, 1)

@@ -106,6 +106,7 @@ def test_the_policy_of_an_older_table(tmp_path, delta):
 
 
 @pytest.mark.spec("D-298", "D-046")
+@pytest.mark.feature("v2Checkpoint", format="delta")
 def test_many_files_are_in_sidecars(tmp_path, delta, few):
     table = Table(tmp_path / "t")
     table.append(*range(1, 7))

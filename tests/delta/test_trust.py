@@ -236,6 +236,7 @@ def test_files_of_another_type(raw, delta):
 
 
 @pytest.mark.spec("D-310", "D-314")
+@pytest.mark.feature("catalogManaged", format="delta")
 def test_features_to_come_are_refused_by_name(raw, delta):
     for name in ("catalogManaged", "catalogOwned-preview", "geospatial", "collations-preview", "timestampNanos"):
         table = raw()
@@ -273,6 +274,7 @@ def test_codecs(tmp_path):
 
 
 @pytest.mark.spec("D-237")
+@pytest.mark.feature("appendOnly", format="delta")
 def test_append_only_tables(tmp_path, delta):
     path = str(tmp_path / "t")
     bh.write(pa.table({"x": [1]}), path, format="delta", properties={"delta.appendOnly": "true"})

@@ -149,6 +149,7 @@ def path(tmp_path) -> str:
 
 @pytest.mark.spec("D-305")
 @pytest.mark.parametrize("properties", [{}, pytest.param(MAPPED, marks=pytest.mark.slow)], ids=["plain", "mapped"])
+@pytest.mark.feature("typeWidening", "widen columns", format="delta")
 def test_every_pair_is_read(path, properties):
     table = widen(narrow_table(path, properties))
     same(table.to_arrow().to_pylist())
@@ -172,6 +173,7 @@ def test_every_pair_is_read(path, properties):
 @pytest.mark.spec("D-305")
 @pytest.mark.spark
 @pytest.mark.parametrize("properties", [pytest.param({}, marks=pytest.mark.slow), MAPPED], ids=["plain", "mapped"])
+@pytest.mark.feature("typeWidening", "widen columns", format="delta")
 def test_every_pair_is_read_on_spark(path, properties, spark):
     table = widen(narrow_table(path, properties))
     found = table.scan().to_spark(spark)

@@ -62,6 +62,7 @@ def path(tmp_path) -> str:
 @pytest.mark.spec("D-312")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("on", ["process", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.feature("variantType", format="delta")
 def test_every_operation(path, shape, on, request):
     spark = request.getfixturevalue("spark") if on == "spark" else None
 
@@ -134,6 +135,7 @@ def test_protocol_and_files(path, delta):
 
 
 @pytest.mark.spec("D-312")
+@pytest.mark.feature("variantShredding", format="delta")
 def test_shredded_only_while_the_property_is_true(path):
     bh.write(rows(), path, format="delta", properties=SHRED)
     table = bh.open(path)

@@ -65,6 +65,7 @@ def parsed(path: Path, vector: dict) -> list[int]:
 
 
 @pytest.mark.spec("D-013", "D-014", "D-118", "D-155", "D-161", "D-216", "D-219", "D-224", "D-225", "D-227")
+@pytest.mark.feature("deletionVectors", format="delta")
 def test_what_a_delete_writes(tmp_path, delta):
     t = made(tmp_path, rows(0, 10), rows(10, 20), partition_by="p")
     assert actions(delta.log(tmp_path)[0], "protocol") == [PROTOCOL]
@@ -255,6 +256,7 @@ def test_changes_and_compaction(tmp_path, delta):
 
 
 @pytest.mark.spark
+@pytest.mark.feature("deletionVectors", format="delta")
 def test_on_spark(tmp_path, delta, spark):
     t = made(tmp_path, rows(0, 1000), rows(1000, 2000), partition_by="p")
     files = len(list(tmp_path.rglob("*.parquet")))

@@ -71,6 +71,7 @@ def test_names_and_rows(ours, theirs):
 
 
 @pytest.mark.spec("I-255")
+@pytest.mark.feature("catalogs", format="iceberg")
 def test_every_operation_through_the_catalog(ours, theirs):
     t = ours.open("db.t")
     t.append(rows(4, 5))
@@ -214,6 +215,7 @@ def test_secrets_are_not_shown(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.feature("catalogs", format="iceberg")
 def test_on_spark(ours, spark):
     t = ours.open("db.t", spark=spark)
     t.append(spark.createDataFrame([(4, "x")], "id bigint, city string"))

@@ -50,6 +50,7 @@ def two(tmp_path):
 
 
 @pytest.mark.spec("I-215")
+@pytest.mark.feature("deletion vectors", format="iceberg")
 def test_vectors_of_one_puffin_file(two, monkeypatch):
     foreign, first, second = two
     before = foreign.document["current-snapshot-id"]
@@ -233,6 +234,7 @@ def test_vectors_of_the_reference():
 
 @pytest.mark.spark
 @pytest.mark.spec("I-215")
+@pytest.mark.feature("deletion vectors", format="iceberg")
 def test_on_spark(spark, two):
     foreign, first, second = two
     foreign.commit(foreign.positions([(first, 1), (second, 2)]))

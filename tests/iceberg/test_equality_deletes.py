@@ -67,6 +67,7 @@ ROWS = [(1, "marsupial", "Koala"), (2, "toy", "Teddy"), (3, None, "Grizzly"), (4
         (["category", "id"], [2, 1], [2, 1], [(None, 4), ("toy", 1)], 4),
     ],
 )
+@pytest.mark.feature("equality delete files", format="iceberg")
 def test_the_examples_of_the_specification(new, columns, ids, equality, values, gone):
     foreign = new(ANIMALS)
     foreign.commit(foreign.data(pa.table(list(zip(*ROWS)), ANIMALS), IDS))
@@ -551,6 +552,7 @@ def test_random_writes_between_equality_deletes(new, seed, partitioned):
 
 @pytest.mark.spark
 @pytest.mark.spec("I-211")
+@pytest.mark.feature("equality delete files", format="iceberg")
 def test_on_spark(spark, new):
     foreign = new()
     foreign.commit(foreign.data(rows(*range(6)), IDS), foreign.data(rows(*range(6, 9)), IDS))

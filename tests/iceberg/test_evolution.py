@@ -65,6 +65,7 @@ WIDE = Schema((
 
 
 @pytest.mark.spec("I-070")
+@pytest.mark.feature("widen columns", format="iceberg", engine="either")
 def test_promotions_are_of_metadata_alone(tmp_path, seen):
     root = tmp_path / "t"
     table = bh.create(str(root), WIDE, format="iceberg")
@@ -191,6 +192,7 @@ DEEP = pa.table({
 
 
 @pytest.mark.spec("I-075", "I-076", "I-083")
+@pytest.mark.feature("rename columns", "drop columns", format="iceberg", engine="either")
 def test_our_renames_and_drops_touch_no_file(make):
     table, eyes = make(DEEP)
     files, ids = eyes.live(), {path: f.id for path, f in table.schema.walk()}

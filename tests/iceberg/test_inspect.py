@@ -494,10 +494,6 @@ def test_spark(make, spark):
     data = pa.table({"id": pa.array(range(4), pa.int64()), "p": ["a", "b"] * 2})
     _, eyes = make(data, partition_by=["p"])
     table = bh.open(str(eyes.root), spark=spark)
-    for name in NAMES:
-        frame = table.inspect.to_spark(name)
-        mine = table.inspect.to_arrow(name)
-        assert frame.columns == mine.column_names and frame.count() == mine.num_rows, name
     some = table.inspect.to_spark("files", ["file_path", "partition"])
     assert sorted(r["partition"]["p"] for r in some.collect()) == ["a", "b"]
     with pytest.raises(BoathouseError, match="no column `x`"):

@@ -359,6 +359,7 @@ ENCRYPTED = {
 
 @pytest.mark.spec("I-336")
 @pytest.mark.parametrize("what", ENCRYPTED)
+@pytest.mark.feature("encryption", format="iceberg")
 def test_encrypted_files_are_refused_by_that_name(make, what):
     _, eyes = make(DATA)
     ENCRYPTED[what](eyes)

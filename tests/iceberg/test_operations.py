@@ -49,6 +49,7 @@ def recount(eyes):
 
 
 @pytest.mark.spec("I-178", "I-180", "I-181", "I-182")
+@pytest.mark.feature("format version 2", format="iceberg")
 def test_summaries_and_operations(make):
     table, eyes = make(DATA, partition_by=["p"])
     steps = [
@@ -278,6 +279,7 @@ def placed(eyes):
 
 
 @pytest.mark.parametrize("referenced", [False, True])
+@pytest.mark.feature("position delete files", format="iceberg")
 def test_position_deletes(make, referenced):
     _table, eyes = make(DATA, partition_by=["p"])
     at = placed(eyes)

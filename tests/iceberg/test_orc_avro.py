@@ -63,6 +63,7 @@ def new(tmp_path):
 
 @pytest.mark.spec("I-005", "I-011", "I-170", "I-282", "I-284", "I-285", "I-295", "I-296", "I-297")
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.feature("ORC and Avro files", format="iceberg")
 def test_every_type_in_every_format(new, seed):
     chance = random.Random(seed)
     files = new(EVERY)
@@ -339,6 +340,7 @@ def test_nulls_of_structs_that_java_does_not_count_in_orc(new):
 
 
 @pytest.mark.spark
+@pytest.mark.feature("ORC and Avro files", format="iceberg")
 def test_on_executors(spark, new):
     files = new(PLAIN)
     files.commit(*(files.file(f, plain(*range(i * 10, i * 10 + 10))) for i, f in enumerate(FORMATS)))

@@ -51,6 +51,7 @@ def branched(tmp_path):
 
 
 @pytest.mark.spec("I-220")
+@pytest.mark.feature("branches and tags", format="iceberg", engine="either")
 def test_by_name(branched):
     """A tag has the schema of its snapshot, a branch that of the table."""
     foreign, (first, _, third, fourth) = branched

@@ -43,6 +43,7 @@ def test_refused_naming_both_places(copied):
 
 @pytest.mark.spec("I-030")
 @pytest.mark.parametrize("above", [False, True])
+@pytest.mark.feature("relocated tables", format="iceberg")
 def test_opened_with_a_map(copied, above):
     before, now = copied
     pair = {str(before.parent / "t"): f"file:{now}"}

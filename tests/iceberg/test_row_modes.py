@@ -17,6 +17,7 @@ def files(eyes):
 
 
 @pytest.mark.parametrize("spelled", ["merge-on-read", "MERGE-ON-READ"])
+@pytest.mark.feature("row deletes under `write.delete.mode=merge-on-read`", format="iceberg")
 def test_a_delete_of_rows_is_refused_before_anything_is_written(make, spelled):
     table, eyes = make(DATA, partition_by=["p"], properties={"write.delete.mode": spelled})
     before = files(eyes)

@@ -72,6 +72,7 @@ def plain_values(column):
 
 
 @pytest.mark.spec("I-055", "I-335")
+@pytest.mark.feature("format version 3", format="iceberg")
 def test_every_type_in_every_format(made):
     table = bh.open(str(made.root))
     types = {f.name: f.type for f in table.schema}
@@ -195,6 +196,7 @@ def test_dates_and_unknown_that_were_promoted(new):
 
 @pytest.mark.spark
 @pytest.mark.spec("I-055")
+@pytest.mark.feature("format version 3", format="iceberg")
 def test_on_spark(spark, made):
     table = bh.open(str(made.root), spark=spark)
     frame = table.scan(["i", "v", "g", "gg", "u"]).to_spark(spark)

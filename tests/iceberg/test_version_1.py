@@ -57,6 +57,7 @@ def rewritten(root, change):
 
 
 @pytest.mark.spec("I-005", "I-025", "I-326")
+@pytest.mark.feature("format version 1", format="iceberg")
 def test_what_pyiceberg_writes(table, adopt):
     root = adopt(table)
     assert document(Path(root) / "metadata" / "v1.metadata.json")["format-version"] == 1

@@ -53,6 +53,7 @@ def stored(tmp_path):
 
 
 @pytest.mark.spec("I-337")
+@pytest.mark.feature("views", format="iceberg")
 def test_a_view_by_its_path(stored):
     """It says what it is, with its SQL and the dialect."""
     path = stored(VIEW)

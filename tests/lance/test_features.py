@@ -38,6 +38,7 @@ def _pylance_opens(kit) -> bool:
 
 
 @pytest.mark.spec("L-044", "L-013")
+@pytest.mark.feature("feature flags", format="lance")
 def test_every_bit_of_the_reader_word(kit, flagged):
     for i in range(64):
         flagged(reader_feature_flags=1 << i)
@@ -51,6 +52,7 @@ def test_every_bit_of_the_reader_word(kit, flagged):
 
 
 @pytest.mark.spec("L-045", "L-013")
+@pytest.mark.feature("feature flags", format="lance")
 def test_every_bit_of_the_writer_word(kit, flagged, numbers):
     for i in range(64):
         flagged(writer_feature_flags=1 << i)

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def test_nan_is_counted_and_never_a_bound(tmp_path_factory: Any, batches: list[l
         assert stats.lower is None and stats.upper is None
         return
     lower, upper = py(stats.lower), py(stats.upper)
-    if true == [math.inf] * len(true) or true == [-math.inf] * len(true):  # Arrow 23 has the finite one that is nearest
+    if set(true) in ({math.inf}, {-math.inf}) and not _arrow_bounds_infinity():
         assert lower <= true[0] <= upper
         return
     assert (lower, upper) == (min(true), max(true))
@@ -156,6 +157,15 @@ def test_nan_is_counted_and_never_a_bound(tmp_path_factory: Any, batches: list[l
         assert math.copysign(1, lower) == -1
     if upper == 0:
         assert math.copysign(1, upper) == 1
+
+
+@cache
+def _arrow_bounds_infinity() -> bool:
+    """Arrow 23 bounds a column of nothing but infinity by the nearest finite number too, later ones do not."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": [math.inf]}), sink)
+    stats = pq.ParquetFile(sink.getvalue()).metadata.row_group(0).column(0).statistics
+    return bool(stats.min == math.inf)
 
 
 def _files() -> Any:

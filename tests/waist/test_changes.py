@@ -86,6 +86,7 @@ def check_replay(t, changes: pa.Table, first: int | None) -> dict[int, tuple[Cou
     return by_commit(changes.to_pylist())
 
 
+@pytest.mark.feature("change feed")
 def test_the_changes_of_every_operation(made, fetch, make_people):
     t = made(make_people(0, 30), by="city")
     first = t.version

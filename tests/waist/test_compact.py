@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from peers import by_peer, newest_metadata
 from pyiceberg.table import StaticTable
 from toy_format.state import TABLES, Deletes
 
 import boathouse as bh
-import lance
 from boathouse import errors
 from boathouse.bits import entropy
 from boathouse.ops import write as write_op
@@ -38,22 +37,6 @@ def local_only(engine_name):
         pytest.skip("nothing here depends on the engine")
 
 
-def foreign(t) -> pa.Table | None:
-    """The rows as the format's own library reads them; None for the toy."""
-    if t.format == "delta":
-        return pa.table(deltalake.QueryBuilder().register("t", deltalake.DeltaTable(t.uri)).execute("select * from t"))
-    if t.format == "iceberg":
-        newest = max(Path(t.uri.removeprefix("file://")).glob("metadata/v*.metadata.json"), key=_number)
-        return StaticTable.from_metadata(str(newest)).scan().to_arrow()
-    if t.format == "lance":
-        return lance.dataset(t.uri.removeprefix("file://")).to_table()
-    return None
-
-
-def _number(path: Path) -> int:
-    return int(path.name.split(".")[0][1:])
-
-
 def rows(table: pa.Table) -> list[dict]:
     return sorted(table.to_pylist(), key=lambda r: r["id"])
 
@@ -61,9 +44,7 @@ def rows(table: pa.Table) -> list[dict]:
 def check(t, wanted: pa.Table) -> None:
     """Both we and the format's own library read exactly these rows."""
     assert rows(bh.open(t.uri, format=t.format).to_arrow()) == rows(wanted)
-    theirs = foreign(t)
-    if theirs is not None:
-        assert rows(theirs) == rows(wanted)
+    assert rows(by_peer(t.uri, t.format)) == rows(wanted)
 
 
 def in_order(t) -> list[list[int]]:
@@ -87,6 +68,7 @@ def meanwhile(monkeypatch, act) -> list[int]:
     return calls
 
 
+@pytest.mark.feature("compaction")
 def test_small_files_become_one_for_each_partition(table, make_people):
     before, partitions = table.files().num_rows, 1 if table.format == "lance" else 3
     assert before == 5 * partitions
@@ -124,6 +106,7 @@ def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, local_only, tm
     check(t, make_people(8, 100))
 
 
+@pytest.mark.feature("purge of deleted rows")
 def test_every_file_with_deleted_rows_is_purged(table, to_data, format_name, properties, make_people):
     """However few they are; files without any stay, however small they are."""
     table.append(to_data(make_people(30, 34)))
@@ -318,7 +301,7 @@ def test_iceberg_calls_it_replace(tmp_path, make_people):
     t.append(make_people(0, 5))
     t.append(make_people(5, 9))
     t.optimize()
-    theirs = StaticTable.from_metadata(str(max((tmp_path / "t" / "metadata").glob("v*.metadata.json"), key=_number)))
+    theirs = StaticTable.from_metadata(newest_metadata(uri))
     snapshot = theirs.current_snapshot()
     assert (snapshot.summary.operation.value, snapshot.sequence_number) == ("replace", 3)
     assert snapshot.summary["total-records"] == "9" and snapshot.summary["total-data-files"] == "1"

@@ -12,10 +12,9 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.table import StaticTable
+from peers import by_peer
 
 import boathouse as bh
-import lance
 from boathouse import errors, registry
 from boathouse.api.table import Table
 from boathouse.bits import entropy
@@ -54,18 +53,8 @@ def opened(uri: str, format: str, plan: Plan | None = None) -> Table:
     return Table(Handle(found.open(TableContext(location, stores))))
 
 
-def by_peer(uri: str, format: str) -> list[dict]:
-    """The rows as the reference implementation reads them."""
-    if format == "delta":
-        builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(uri))
-        found = pa.table(builder.execute("select * from t").read_all())
-    elif format == "lance":
-        found = lance.dataset(uri).to_table()
-    else:
-        names = [n for n in os.listdir(f"{uri}/metadata") if n.endswith(".metadata.json")]
-        newest = max(names, key=lambda n: int(n.removeprefix("v").split(".")[0]))
-        found = StaticTable.from_metadata(f"{uri}/metadata/{newest}").scan().to_arrow()
-    return sorted(found.to_pylist(), key=lambda r: (r["writer"], r["n"]))
+def rows_by_peer(uri: str, format: str) -> list[dict]:
+    return sorted(by_peer(uri, format).to_pylist(), key=lambda r: (r["writer"], r["n"]))
 
 
 def by_us(uri: str, format: str) -> list[dict]:
@@ -94,7 +83,7 @@ def test_eight_processes_append(uri, format_name):
     assert codes == [0] * WRITERS
     wanted = [rows(w, n).to_pylist()[0] for w in range(WRITERS) for n in range(APPENDS)]
     assert by_us(uri, format_name) == wanted
-    assert by_peer(uri, format_name) == wanted
+    assert rows_by_peer(uri, format_name) == wanted
     table = bh.open(uri, format=format_name)
     # Iceberg's metadata log keeps 100 files: the creation of the table, a commit without a snapshot, is beyond it.
     created = 0 if format_name == "iceberg" else before
@@ -139,7 +128,7 @@ def test_lost_answers_lose_and_double_nothing(uri, format_name):
     assert codes == [0] * 4
     wanted = [rows(w, n).to_pylist()[0] for w in range(4) for n in range(8)]
     assert by_us(uri, format_name) == wanted
-    assert by_peer(uri, format_name) == wanted
+    assert rows_by_peer(uri, format_name) == wanted
 
 
 def _write(uri: str, format: str, operation: str, at: int, fault: Fault) -> None:
@@ -170,7 +159,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(uri, format_name, ope
         process.join(120)
         found = by_us(uri, format_name)
         assert found in (kept, after)
-        assert by_peer(uri, format_name) == found
+        assert rows_by_peer(uri, format_name) == found
         if process.exitcode == 0:
             assert found == after
             break
@@ -220,7 +209,7 @@ def test_a_stale_writer_over_cleaned_history_loses_nothing(uri, format_name):
     bh.open(uri, format=format_name).append(pa.RecordBatchReader.from_batches(rows(0, 0).schema, batches()))
     wanted = [*rows(0, 0).to_pylist(), *(r for n in range(20) for r in rows(1, n).to_pylist())]
     assert by_us(uri, format_name) == wanted
-    assert by_peer(uri, format_name) == wanted
+    assert rows_by_peer(uri, format_name) == wanted
 
 
 def test_a_put_below_a_cleaned_head_is_never_taken_for_a_commit(uri, format_name, monkeypatch):
@@ -247,7 +236,7 @@ def test_a_put_below_a_cleaned_head_is_never_taken_for_a_commit(uri, format_name
     except errors.CommitUnknownError:
         wanted = others
     assert by_us(uri, format_name) == wanted
-    assert by_peer(uri, format_name) == wanted
+    assert rows_by_peer(uri, format_name) == wanted
 
 
 def test_an_unanswered_commit_is_unknown_and_settled(uri, format_name):
@@ -266,7 +255,7 @@ def test_an_unanswered_commit_is_unknown_and_settled(uri, format_name):
         table.append(rows(5, 5))
     write_id = caught.value.advice.split("'")[1]
     assert bh.open(uri, format=format_name).find_write(write_id) is not None
-    assert by_us(uri, format_name) == rows(5, 5).to_pylist() == by_peer(uri, format_name)
+    assert by_us(uri, format_name) == rows(5, 5).to_pylist() == rows_by_peer(uri, format_name)
 
 
 def test_failed_writes_leave_no_data_files(uri, format_name):
@@ -290,7 +279,7 @@ def data_files(uri: str) -> set[str]:
 def test_peers_read_files_that_spread_over_many_writers(uri, format_name):
     for n in range(12):
         bh.open(uri, format=format_name).append(rows(0, n))
-    assert by_peer(uri, format_name) == by_us(uri, format_name)
+    assert rows_by_peer(uri, format_name) == by_us(uri, format_name)
     if format_name == "delta":
         checkpoint = f"{uri}/_delta_log/00000000000000000010.checkpoint.parquet"
         assert pq.read_metadata(checkpoint).num_rows >= 12

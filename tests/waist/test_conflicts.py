@@ -10,13 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 import pytest
-from pyiceberg.table import StaticTable
+from peers import by_peer
 
 import boathouse as bh
-import lance
 from boathouse import errors, registry
 from boathouse.ops import create as create_op
 from boathouse.ops import run as run_op
@@ -159,17 +157,8 @@ def orphans(path: str, format: str) -> set[str]:
     return {f for f in there - needed if not f.endswith(("-m0.avro", "version-hint.text", ".crc"))}
 
 
-def by_peer(path: str, format: str) -> tuple[tuple[Any, ...], ...]:
-    if format == "delta":
-        builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
-        found = pa.table(builder.execute("select * from t").read_all())
-    elif format == "lance":
-        found = lance.dataset(path).to_table()
-    else:
-        names = [n for n in os.listdir(f"{path}/metadata") if n.endswith(".metadata.json")]
-        newest = max(names, key=lambda n: int(n.removeprefix("v").split(".")[0]))
-        found = StaticTable.from_metadata(f"{path}/metadata/{newest}").scan().to_arrow()
-    return _sorted(tuple(r.values()) for r in found.to_pylist())
+def rows_by_peer(path: str, format: str) -> tuple[tuple[Any, ...], ...]:
+    return _sorted(tuple(r.values()) for r in by_peer(path, format).to_pylist())
 
 
 def serial(state: State, *writes: Write) -> State | None:
@@ -207,7 +196,7 @@ def test_two_writes_are_serial(format_name, tmp_path, monkeypatch, ours, theirs)
             assert done.rows_deleted - done.rows_added == len(before[1]) - len(found[1]), done
             assert gone.total() <= done.rows_deleted
         assert state_of(path)[1] == _sorted(tuple(r.values()) for r in table.to_arrow().to_pylist())
-    assert by_peer(path, format_name) == state_of(path)[1]
+    assert rows_by_peer(path, format_name) == state_of(path)[1]
     assert orphans(path, format_name) == set()
 
 
@@ -239,7 +228,7 @@ def test_two_creators(format_name, tmp_path, monkeypatch):
     meanwhile(monkeypatch, create_op, lambda: bh.write(rows(1), path, format=format_name))
     with pytest.raises(errors.AlreadyExistsError):
         bh.write(rows(2), path, format=format_name)
-    assert state_of(path)[1] == ((1,),) == by_peer(path, format_name)
+    assert state_of(path)[1] == ((1,),) == rows_by_peer(path, format_name)
     assert orphans(path, format_name) == set()
 
 
@@ -249,7 +238,7 @@ def test_a_table_created_meanwhile_is_written_by_mode(format_name, tmp_path, mon
     meanwhile(monkeypatch, create_op, lambda: bh.write(rows(1), path, format=format_name))
     done = bh.write(rows(2), path, format=format_name, mode=mode)
     wanted = {"append": ((1,), (2,)), "overwrite": ((2,),), "ignore": ((1,),)}[mode]
-    assert state_of(path)[1] == wanted == by_peer(path, format_name)
+    assert state_of(path)[1] == wanted == rows_by_peer(path, format_name)
     assert bool(done.skipped) == (mode == "ignore")
     assert orphans(path, format_name) == set()
 
@@ -307,4 +296,4 @@ def test_an_unknown_outcome_keeps_the_files(format_name, tmp_path):
         table.append(rows(300))
     kept = {str(p) for p in tmp_path.rglob("*")} - before
     assert any(p.endswith((".parquet", ".lance")) for p in kept)
-    assert 300 in [r[0] for r in by_peer(path, format_name)]
+    assert 300 in [r[0] for r in rows_by_peer(path, format_name)]

@@ -32,6 +32,7 @@ def table(tmp_path, format_name, properties):
     return bh.open(uri, format=format_name)
 
 
+@pytest.mark.feature("metadata tables")
 def test_which_tables_there_are(table, format_name):
     for name in NAMES:
         if name in OFFERED[format_name]:
@@ -43,6 +44,15 @@ def test_which_tables_there_are(table, format_name):
                 getattr(table.inspect, name)()
     with pytest.raises(InvalidArgumentError, match="'path' is not a metadata table"):
         table.inspect.to_arrow("path")
+
+
+@pytest.mark.spark
+@pytest.mark.feature("metadata tables")
+def test_on_spark(table, format_name, spark):
+    on_spark = bh.open(table.uri, format=format_name, spark=spark)
+    for name in OFFERED[format_name]:
+        frame, mine = on_spark.inspect.to_spark(name), table.inspect.to_arrow(name)
+        assert frame.columns == mine.column_names and frame.count() == mine.num_rows, name
 
 
 def test_files_are_those_of_the_table(table, format_name):

@@ -6,13 +6,11 @@ import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 
-import deltalake
 import pyarrow as pa
 import pytest
-from pyiceberg.table import StaticTable
+from peers import by_peer
 
 import boathouse as bh
-import lance
 from boathouse import errors
 from boathouse.api.engines import engine_for
 
@@ -38,19 +36,9 @@ def by_id(table) -> dict:
 
 
 def foreign(table) -> list[dict]:
-    """The rows as another implementation reads them; ours for the toy, which has no other."""
-    path = table.uri.removeprefix("file://")
-    match table.format:
-        case "delta":
-            query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
-            found = pa.table(query.execute("select * from t"))
-        case "iceberg":
-            found = StaticTable.from_metadata(bh.open(table.uri)._handle.snapshot.token).scan().to_arrow()
-        case "lance":
-            found = lance.dataset(path).to_table()
-        case _:
-            return rows_of(table)
-    return sorted(found.to_pylist(), key=lambda r: tuple((v is None, str(v)) for v in r.values()))
+    """The rows as another implementation reads them."""
+    found = by_peer(table.uri, table.format).to_pylist()
+    return sorted(found, key=lambda r: tuple((v is None, str(v)) for v in r.values()))
 
 
 @pytest.fixture
@@ -94,6 +82,7 @@ def test_upsert(people, to_data, make_people):
     assert people.scan(where="city = 'Bergen'").count() == 5
 
 
+@pytest.mark.feature("upsert")
 def test_upsert_is_the_short_form(people, to_data, make_people, make):
     source = changed(make_people, 3, 5, 33)
     result = people.upsert(to_data(source), "id", message="nightly")
@@ -112,6 +101,7 @@ def test_upsert_is_the_short_form(people, to_data, make_people, make):
         people.upsert(to_data(pa.concat_tables([source, source])), ["id"])
 
 
+@pytest.mark.feature("merge")
 def test_every_clause_at_once(people, to_data, make_people):
     source = changed(make_people, *range(10, 20), *range(30, 38))
     result = (

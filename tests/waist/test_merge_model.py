@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from peers import by_peer
 
 import boathouse as bh
 from boathouse import errors
@@ -210,13 +210,6 @@ def perform(table: Any, source: Any, on: Term, whens: list[When]) -> Any:
     return merge.execute()
 
 
-def foreign(format: str, uri: str) -> list[Row]:
-    if format == "delta":
-        builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(uri))
-        return pa.table(builder.execute("select * from t").read_all()).to_pylist()
-    return bh.open(uri, format=format).to_arrow().to_pylist()
-
-
 NUMBERS = itertools.count()
 ROWS = st.lists(st.fixed_dictionaries({c: st.sampled_from(v) for c, v in VALUES.items()}), max_size=6)
 
@@ -242,7 +235,7 @@ def check(format: str, folder: str, pieces: list[list[Row]], by: tuple[str, ...]
         done = perform(table, table_of(source), on, whens)
         assert (done.rows_updated, done.rows_deleted, done.rows_added) == figures
         assert (done.version is None) == (figures == (0, 0, 0))
-        assert bag(foreign(format, uri)) == bag(want)
+        assert bag(by_peer(uri, format).to_pylist()) == bag(want)
         assert table.count() == len(want)
         now = want
 
@@ -333,7 +326,9 @@ def test_spark_does_the_same(spark, tmp_path, case):
             figures = {n: getattr(done, n) for n in ("rows_updated", "rows_deleted", "rows_added", "rows_copied")}
         except errors.ConstraintViolationError:
             figures = {}
-        results.append((bag(foreign("delta", uri)), figures, table.history(limit=1)[0].metrics if figures else None))
+        results.append(
+            (bag(by_peer(uri, "delta").to_pylist()), figures, table.history(limit=1)[0].metrics if figures else None)
+        )
     try:
         want, figures = model([r for piece in TARGET for r in piece], SOURCE, on, whens)
     except ValueError:

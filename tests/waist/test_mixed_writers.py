@@ -9,13 +9,11 @@ import statistics
 import time
 from pathlib import Path
 
-import deltalake
 import pyarrow as pa
 import pytest
-from pyiceberg.table import StaticTable
+from peers import by_peer
 
 import boathouse as bh
-import lance
 
 FORK = multiprocessing.get_context("fork")
 WRITERS = 8
@@ -72,17 +70,6 @@ def work(uri: str, number: int, until: float, report: str) -> None:
         acts[(done + number) % len(acts)](done)
         done += 1
     Path(report).write_text(json.dumps({"done": done, "rows": writer.rows}))
-
-
-def by_peer(uri: str, format: str) -> pa.Table:
-    if format == "delta":
-        builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(uri))
-        return pa.table(builder.execute("select * from t").read_all())
-    if format == "lance":
-        return lance.dataset(uri).to_table()
-    names = [n for n in os.listdir(f"{uri}/metadata") if n.endswith(".metadata.json")]
-    newest = max(names, key=lambda n: int(n.removeprefix("v").split(".")[0]))
-    return StaticTable.from_metadata(f"{uri}/metadata/{newest}").scan().to_arrow()
 
 
 def as_rows(table: pa.Table) -> Rows:

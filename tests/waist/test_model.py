@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import deltalake
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from pyiceberg.table import StaticTable
+from peers import by_peer
 from toy_format.state import TABLES
 
 import boathouse as bh
-import lance
 
 UTC = dt.UTC
 NAN = float("nan")
@@ -63,7 +61,12 @@ PARTITIONS: dict[str, list[list[str]]] = {
 }  # fmt: skip
 MAINTAINED = ("toy", "delta")
 """Formats with vacuum and restore."""
-EXTRA = ["x1", "x2", "X-thrée"]
+EXTRA = ["x1", "x2", "X-thrée", "X four"]
+
+
+def extra_of(format: str) -> list[str]:
+    """The columns that a table of this format can get; Delta refuses spaces in names that are not mapped."""
+    return EXTRA[:-1] if format == "delta" else EXTRA
 
 
 def values_of(column: str) -> list[Any]:
@@ -273,7 +276,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(rows=ROWS, who=WHO)
     def append_wider(self, rows: list[dict[str, Any]], who: int) -> None:
-        name = next((c for c in EXTRA if c not in self.now.columns), None)
+        name = next((c for c in extra_of(self.format) if c not in self.now.columns), None)
         if name is None:
             return
         self.now = State((*self.now.columns, name), tuple({**r, name: None} for r in self.now.rows))
@@ -344,7 +347,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(who=WHO)
     def add_column(self, who: int) -> None:
-        name = next((c for c in EXTRA if c not in self.now.columns), None)
+        name = next((c for c in extra_of(self.format) if c not in self.now.columns), None)
         if name is None:
             return
         done = self.handles[who].add_column(name, "int")
@@ -427,24 +430,10 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if self.handles:
-                assert bag(by_peer(self.uri, self.format)) == bag(list(self.now.rows))
+                assert bag(by_peer(self.uri, self.format).to_pylist()) == bag(list(self.now.rows))
         finally:
             TABLES.pop(f"file://{self.uri}", None)
             shutil.rmtree(self.folder)
-
-
-def by_peer(uri: str, format: str) -> list[dict[str, Any]]:
-    """The rows as the reference implementation reads them."""
-    if format == "toy":
-        return bh.open(uri, format="toy").to_arrow().to_pylist()
-    if format == "delta":
-        builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(uri))
-        return pa.table(builder.execute("select * from t").read_all()).to_pylist()
-    if format == "lance":
-        return lance.dataset(uri).to_table().to_pylist()
-    names = [n for n in os.listdir(f"{uri}/metadata") if n.endswith(".metadata.json")]
-    newest = max(names, key=lambda n: int(n.removeprefix("v").split(".")[0]))
-    return StaticTable.from_metadata(f"{uri}/metadata/{newest}").scan().to_arrow().to_pylist()
 
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

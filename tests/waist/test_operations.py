@@ -27,6 +27,7 @@ def expected(make_people, keep, *more: pa.Table) -> list[dict]:
     return sorted(rows, key=lambda r: tuple((v is None, str(v)) for v in r.values()))
 
 
+@pytest.mark.feature("append")
 def test_appends_are_read_back(table, read, make_people):
     assert read(table.scan()) == expected(make_people, lambda r: True)
     assert table.count() == 30
@@ -43,6 +44,7 @@ def test_columns_and_predicates(table, read, make_people):
     assert table.scan(where="id = 1000000").count() == 0
 
 
+@pytest.mark.feature("delete")
 def test_delete_some_rows(table, read, make_people):
     result = table.delete("id % 4 = 1 or name is null")
     gone = lambda r: r["id"] % 4 == 1 or r["name"] is None  # noqa: E731
@@ -72,12 +74,14 @@ def test_delete_everything(table, read):
     assert read(table.scan()) == [] and table.count() == 0
 
 
+@pytest.mark.feature("overwrite")
 def test_overwrite_whole(table, read, to_data, make_people):
     result = table.overwrite(to_data(make_people(100, 105)))
     assert read(table.scan()) == expected(make_people, lambda r: False, make_people(100, 105))
     assert result.rows_added == 5
 
 
+@pytest.mark.feature("overwrite of the rows that match a condition")
 def test_overwrite_where(table, read, to_data, make_people):
     oslo = make_people(100, 110).filter(pa.compute.equal(make_people(100, 110)["city"], "Oslo"))
     table.overwrite(to_data(oslo), where="city = 'Oslo'")
@@ -95,6 +99,7 @@ def test_overwrite_where_that_splits_files(table, read, to_data, make_people):
     assert read(table.scan()) == expected(make_people, lambda r: True)
 
 
+@pytest.mark.feature("time travel")
 def test_time_travel(table, read, make_people, format_name, session):
     versions = [e.version for e in table.history()]
     assert len(versions) == len(set(versions)) >= 2
@@ -127,6 +132,7 @@ def test_schema_mismatch_writes_nothing(table, to_data, make_people):
     assert table.refresh().version == version and table.count() == 30
 
 
+@pytest.mark.feature("add columns")
 def test_add_column_then_append(table, read, to_data, make_people):
     table.add_column("extra", "array<int>")
     more = make_people(50, 51).append_column("extra", pa.array([[1, None]], pa.list_(pa.int32())))
@@ -135,6 +141,7 @@ def test_add_column_then_append(table, read, to_data, make_people):
     assert {r["id"]: r["extra"] for r in rows} == {1: None, 50: [1, None]}
 
 
+@pytest.mark.feature("new columns by appends")
 def test_merge_schema(table, read, to_data, make_people):
     more = make_people(50, 51).append_column("other", pa.array([1.5]))
     with pytest.raises(errors.SchemaMismatchError):
@@ -151,6 +158,7 @@ def test_overwrite_schema(table, read, to_data, format_name):
     assert table.schema.names == ("when", "id")
 
 
+@pytest.mark.feature("set properties")
 def test_properties(table, format_name, session):
     table.set_properties({"owner": "anna"})
     t = bh.open(table.uri, format=format_name, spark=session)
@@ -185,6 +193,7 @@ def test_the_history_says_who_wrote_what(table, to_data, make_people):
     assert table.find_write("nobody") is None
 
 
+@pytest.mark.feature("application transactions")
 def test_application_transactions_run_once(table, to_data, make_people):
     assert table.append(to_data(make_people(90, 92)), txn=("etl", 4)).version is not None
     for version in (4, 3):

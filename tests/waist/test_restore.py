@@ -96,6 +96,7 @@ KINDS = ["append", "delete", "delete twice", "delete all", "update", "overwrite"
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.feature("restore", format="delta")
 def test_every_change_is_undone_and_redone(made, make_people, kind):
     before, wanted = made.version, rows(made)
     change(made, make_people, kind)
@@ -354,6 +355,7 @@ def test_other_formats_refuse_by_name(tmp_path, format):
 
 
 @pytest.mark.spark
+@pytest.mark.feature("restore", format="delta")
 def test_on_spark(delta, spark, make_people):
     t = bh.open(delta.uri, spark=spark)
     t.overwrite(make_people(5, 9))

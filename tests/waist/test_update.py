@@ -46,6 +46,7 @@ def rows_of(table) -> dict:
     return {r["id"]: r for r in bh.open(table.uri, format=table.format).to_arrow().to_pylist()}
 
 
+@pytest.mark.feature("update")
 def test_rows_that_match_get_new_values(people, make_people, read):
     result = people.update({"score": "score + id", "name": "upper(name)"}, where="id % 4 = 1")
     want = {r["id"]: r for r in make_people(0, 30).to_pylist()}

@@ -86,6 +86,7 @@ def test_nothing_goes_while_it_is_retained(made):
 
 
 @pytest.mark.spec("D-120")
+@pytest.mark.feature("vacuum", format="delta")
 def test_after_the_retention_only_the_files_of_the_newest_version_stay(made):
     before, keep = files(made), needed(made)
     assert keep < before
@@ -408,6 +409,7 @@ def test_longer_than_the_checkpoint_remembers(delta, make_people):
 
 
 @pytest.mark.spec("D-309")
+@pytest.mark.feature("vacuumProtocolCheck", format="delta")
 def test_the_writer_protocol_is_checked(delta):
     log = Path(delta.uri.removeprefix("file://")) / "_delta_log"
     protocol = {
@@ -442,6 +444,7 @@ def test_deltalake_would_remove_the_same(delta, tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.feature("vacuum", format="delta")
 def test_on_spark(delta, spark):
     t = bh.open(delta.uri, spark=spark)
     with entropy.use(Ahead(8 * DAY)):

@@ -8,15 +8,13 @@ import threading
 from decimal import Decimal
 from pathlib import Path
 
-import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyiceberg.table import StaticTable
+from peers import by_peer
 
 import boathouse as bh
-import lance
 from boathouse import errors
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.engines import ordered
@@ -63,22 +61,10 @@ def local_only(engine_name):
         pytest.skip("nothing here depends on the engine")
 
 
-def foreign(t) -> pa.Table | None:
-    """The rows as the format's own library reads them; None for the toy."""
-    path = t.uri.removeprefix("file://")
-    if t.format == "delta":
-        return pa.table(deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute("select * from t"))
-    if t.format == "iceberg":
-        newest = max(Path(path).glob("metadata/v*.metadata.json"), key=lambda p: int(p.name.split(".")[0][1:]))
-        return StaticTable.from_metadata(str(newest)).scan().to_arrow()
-    return lance.dataset(path).to_table() if t.format == "lance" else None
-
-
 def check(t, wanted: pa.Table) -> None:
-    for found in (bh.open(t.uri, format=t.format).to_arrow(), foreign(t)):
-        if found is not None:
-            key = lambda r: r["x"]  # noqa: E731
-            assert sorted(found.to_pylist(), key=key) == sorted(wanted.to_pylist(), key=key)
+    for found in (bh.open(t.uri, format=t.format).to_arrow(), by_peer(t.uri, t.format)):
+        key = lambda r: r["x"]  # noqa: E731
+        assert sorted(found.to_pylist(), key=key) == sorted(wanted.to_pylist(), key=key)
 
 
 def read_for(t, where: str) -> int:
@@ -91,6 +77,7 @@ def target(t, files: int) -> int:
     return pc.sum(t.files()["size"]).as_py() // files
 
 
+@pytest.mark.feature("Z-order")
 def test_files_get_narrow_ranges_of_every_column(table, points):
     before = table.files().num_rows
     dry = table.optimize(zorder_by=["x", "name"], dry_run=True)
@@ -144,6 +131,7 @@ def test_deleted_rows_are_purged(name, properties_of, tmp_path, session, points)
 
 
 @pytest.mark.spec("D-307")
+@pytest.mark.feature("clustering", format="delta")
 def test_a_clustered_table_is_optimized_by_its_columns(tmp_path, session, points):
     t = made("delta", {}, tmp_path, session, points)
     log = Path(t.uri.removeprefix("file://")) / "_delta_log"

@@ -61,6 +61,7 @@ def streams(spark, tmp_path) -> Streams:
     return Streams(spark, tmp_path)
 
 
+@pytest.mark.feature("streams, each row once", format="delta")
 def test_all_rows_first_then_what_is_new_each_once(streams):
     """A restart between, and one after a batch that was committed to the table but not to Spark's checkpoint."""
     append(streams.source, 0, 5, format="delta", partition_by=["p"])
@@ -172,6 +173,7 @@ def test_limits_make_batches(streams):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["iceberg", "lance"])
+@pytest.mark.feature("streams, each row once")
 def test_the_other_formats(streams, format):
     append(streams.source, 0, 3, format=format)
     streams.run(sink={"tableFormat": format})
