@@ -17,8 +17,8 @@ import pyarrow.dataset as ds
 import pytest
 
 import boathouse as bh
+from boathouse.arrow.prefetch import read_ahead
 from boathouse.engines.local import LocalEngine
-from boathouse.engines.prefetch import read_ahead
 from boathouse.errors import (
     BoathouseError,
     EvaluationError,

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
+from boathouse.arrow.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.arrow.rows import subtract
 from boathouse.arrow.schema import from_arrow, to_arrow_field
 from boathouse.compute.evaluate import evaluate, mask
 from boathouse.engines.join import join
 from boathouse.engines.ordered import write_ordered
-from boathouse.engines.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.engines.sources import Batches, bind_all, from_data
 from boathouse.engines.summary import summarize
 from boathouse.errors import BoathouseError

@@ -42,6 +42,8 @@ POSITION = "_pos"
 BATCH_ROWS = 128 * 1024
 _CHUNK_ROWS = 1 << 20
 _CHUNK_BYTES = 64 << 20
+_THREADED_BYTES = 4 << 20
+"""A chunk that decodes to less is read in one thread: handing its columns to others takes longer than they gain."""
 _STREAM_BYTES = 512 << 20
 """A row group that decodes to more is read in slices of `_CHUNK_BYTES`."""
 Read = Callable[[tuple[int, ...]], pa.Table]
@@ -326,7 +328,7 @@ def _read(source: ParquetSource, chunk: _Chunk, leaves: tuple[int, ...], use_thr
     if not leaves:
         return without_columns(chunk.rows)
     with damage("corrupt Parquet data", source.uri):
-        table = source.read(chunk.groups, leaves, use_threads)
+        table = source.read(chunk.groups, leaves, use_threads and chunk.bytes > _THREADED_BYTES)
     if table.num_rows != chunk.rows:
         raise CorruptTableError(f"{table.num_rows} rows where the footer says {chunk.rows}", where=source.uri)
     return table

@@ -12,7 +12,7 @@ from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.expr.tree import Expr, columns
 from boathouse.ops.tasks.change_files import ChangeFiles
-from boathouse.ops.tasks.copy import copy_unit
+from boathouse.ops.tasks.copy import kept_rows
 from boathouse.ops.tasks.partitioned import PartitionedWriter
 from boathouse.ops.tasks.sink import pickle_error
 from boathouse.registry import tasks
@@ -72,7 +72,10 @@ def _unit(
     vector = Bitmap.of(positions)
     kept = 0
     if task.rewrite:
-        kept = copy_unit(replace(task.scan, units=units, deletes=deletes), vector, task.context, writer, changes)
+        scan = replace(task.scan, units=units, deletes=deletes)
+        for rows in kept_rows(scan, vector, task.context, changes):
+            writer.write(rows)
+            kept += rows.num_rows
     return {**row, "vector": None if task.rewrite else serialize64(vector)}, kept
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from itertools import count
 from threading import Condition, Thread, current_thread
 from typing import Any
@@ -120,7 +120,7 @@ class _Ahead:
 
 def read_ahead(
     fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Iterable[Any], threads: int, limit: int = BYTES_AHEAD
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """The batches of `fn(task)` in the order of the tasks; closing the iterator ends its threads."""
     ahead = _Ahead(fn, tasks, threads, limit)
     for thread in ahead.threads:
