@@ -12,7 +12,7 @@ import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from harness import DATA, alternate, fresh, peak_memory, record, timed
+from harness import DATA, alternate, fresh, linked, peak_memory, record, timed
 from local import data
 from vectors import SHARES
 
@@ -23,17 +23,6 @@ ON = "t.l_orderkey = s.l_orderkey AND t.l_linenumber = s.l_linenumber"
 KEYS = ["l_orderkey", "l_linenumber"]
 SMALL, LISTED = 1000, 100_000
 DELETE = SHARES["1 %"]
-
-
-def copied(base: Path, name: str) -> str:
-    """The table again, with the same data files by hard links: what is done to it changes none of them."""
-    target = Path(fresh(DATA / "rows" / name))
-    for folder, _, files in os.walk(base):
-        place = target / Path(folder).relative_to(base)
-        place.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            os.link(Path(folder) / file, place / file)
-    return str(target)
 
 
 def made(name: str, make) -> Path:
@@ -118,7 +107,7 @@ def case(title: str, bases: dict[str, Path], calls: dict[str, object], target: s
 
     def again() -> None:
         for name, base in bases.items():
-            copied(base, name)
+            linked(base, name)
 
     again()
     paths = {name: str(DATA / "rows" / name) for name in bases}
