@@ -30,6 +30,8 @@ def decode(path: str, root: str) -> str:
 
 def key_of(path: str, root: str) -> str:
     """The file's identity in the table: its raw path below the root, or its raw absolute URI elsewhere."""
+    if not _ODD.search(path):
+        return path
     try:
         raw = unquote(path, errors="strict")
     except UnicodeDecodeError as error:
@@ -65,7 +67,7 @@ def keys_of(paths: pa.Array, root: str) -> pa.Array:
         _holds(paths, "%") or _holds(paths, ":") or _holds(paths, "\0") or pc.any(pc.starts_with(paths, "/")).as_py()
     ):
         return paths
-    return pa.array([key_of(p, root) if _ODD.search(p) else p for p in paths.to_pylist()], pa.string())
+    return pa.array([key_of(p, root) for p in paths.to_pylist()], pa.string())
 
 
 def _holds(texts: pa.Array, char: str) -> bool:
