@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import threading
-import time
 from collections import Counter
 from decimal import Decimal
 
@@ -17,7 +14,6 @@ import pyarrow.dataset as ds
 import pytest
 
 import boathouse as bh
-from boathouse.arrow.prefetch import read_ahead
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import (
     BoathouseError,
@@ -202,84 +198,3 @@ def test_a_reader_that_fails_leaves_nothing_and_keeps_its_error(tmp_path, format
     kept = [p for p in map(str, tmp_path.rglob("*")) if p not in before]
     assert [p for p in kept if p.endswith((".parquet", ".lance"))] == []
     assert [p for p in kept if p.endswith((".json", ".manifest", ".avro", ".txn"))] == []
-
-
-# Reading ahead
-
-
-def numbered(task: int):
-    for i in range(20):
-        yield pa.record_batch({"x": [task * 100 + i] * 1000})
-
-
-def ours() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name.startswith("boathouse")]
-
-
-@pytest.mark.parametrize("limit", [1, 1 << 14, 1 << 30])
-def test_rows_come_in_the_order_of_the_tasks(limit):
-    found = [b.column(0)[0].as_py() for b in read_ahead(numbered, range(7), 3, limit)]
-    assert found == [t * 100 + i for t in range(7) for i in range(20)]
-    assert not ours()
-
-
-def test_no_more_than_the_limit_waits():
-    made = []
-
-    def watched(task):
-        for batch in numbered(task):
-            made.append(batch.nbytes)
-            yield batch
-
-    rows = read_ahead(watched, range(50), 4, limit=64_000)
-    next(rows)
-    time.sleep(0.2)
-    assert sum(made) <= 64_000 + 8 * 8_000 * 2
-    rows.close()
-    assert not ours()
-
-
-def test_closing_early_ends_threads_and_tasks():
-    closed = []
-
-    def task(number):
-        try:
-            yield from numbered(number)
-        finally:
-            closed.append(number)
-
-    rows = read_ahead(task, range(10), 3, limit=1)
-    next(rows)
-    rows.close()
-    assert not ours() and len(closed) <= 4
-
-
-def test_an_error_comes_where_its_task_does():
-    def task(number):
-        yield from numbered(number)
-        if number == 2:
-            raise OurOwnError(2, "broken")
-
-    found = []
-    with pytest.raises(OurOwnError):
-        for batch in read_ahead(task, range(6), 3):
-            found.append(batch.column(0)[0].as_py())
-    assert found == [t * 100 + i for t in range(3) for i in range(20)]
-    assert not ours()
-
-
-def test_an_iterator_that_is_collected_in_one_of_its_threads_ends(monkeypatch):
-    held, failed, first, done = [], [], threading.Event(), threading.Event()
-    batch = pa.record_batch({"x": [1]})
-    monkeypatch.setattr(sys, "unraisablehook", failed.append)
-
-    def read(task):
-        yield batch
-        first.wait(10)
-        held.clear()  # the last reference: the iterator is closed here
-        done.set()
-
-    held.append(read_ahead(read, iter([1]), 1))
-    assert next(held[0]) == batch
-    first.set()
-    assert done.wait(10) and not failed

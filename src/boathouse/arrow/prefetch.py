@@ -6,19 +6,22 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable
 from itertools import count
 from threading import Condition, Thread, current_thread
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 BYTES_AHEAD = 256 << 20
 """Arrow memory that may be buffered for the reader; the task being read may always add one batch."""
+PATIENCE: Final = 2.0
+"""Seconds that are waited for a thread to end, or to notice that it should."""
 
 
 class _Ahead:
     """Tasks are taken and started in order, so that the one being read always has a thread of its own.
 
     All state is guarded by `turn`. A thread waits while too many bytes are buffered, or too many tasks have been
-    started.
+    started. The reader may be collected as garbage at any moment, in any thread, even while that thread holds a lock
+    that one of ours needs to go on: `stop` and the threads therefore never wait for each other without end.
     """
 
     def __init__(self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Iterable[Any], threads: int, limit: int):
@@ -47,7 +50,7 @@ class _Ahead:
         """The next task and its number; None if there is none."""
         with self.turn:
             while not self.stopped and self.count is None and self.begun > self.reading + len(self.threads):
-                self.turn.wait()
+                self.turn.wait(PATIENCE)
             if self.stopped or self.count is not None:
                 return None
             try:
@@ -76,7 +79,7 @@ class _Ahead:
         """Waits for space in the buffer; False if the reader has closed."""
         with self.turn:
             while not self.stopped and self.held >= self.limit and (task != self.reading or self.batches[task]):
-                self.turn.wait()
+                self.turn.wait(PATIENCE)
             if self.stopped:
                 return False
             self.batches[task].append(batch)
@@ -110,12 +113,13 @@ class _Ahead:
             return self._ended(task)
 
     def stop(self) -> None:
-        with self.turn:
-            self.stopped = True
+        self.stopped = True
+        if self.turn.acquire(timeout=PATIENCE):
             self.turn.notify_all()
+            self.turn.release()
         for thread in self.threads:
             if thread is not current_thread():  # garbage may be collected, and so this be called, in one of them
-                thread.join()
+                thread.join(PATIENCE)
 
 
 def read_ahead(
