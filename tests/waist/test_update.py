@@ -226,6 +226,22 @@ def test_what_only_spark_knows(people, session):
         }
 
 
+def test_queries_over_views_and_columns(people, session):
+    if session is None:
+        pytest.skip("Spark's own")
+    functions = pytest.importorskip("pyspark.sql.functions")
+    session.createDataFrame([(3,), (25,)], "k bigint").createOrReplaceTempView("chosen")
+    largest = {"name": "(select cast(max(k) as string) from chosen)"}
+    assert people.update(largest, where="id in (select k from chosen)").rows_updated == 2
+    assert people.delete("exists (select 1 from chosen where k = id + 1)").rows_deleted == 2
+    upper = {"name": functions.upper(functions.col("name"))}
+    assert people.update(upper, where=functions.col("id").isin(1, 25)).rows_updated == 2
+    assert people.delete(functions.col("id") > 27).rows_deleted == 2
+    found = rows_of(people)
+    assert sorted(found) == [i for i in range(28) if i not in (2, 24)]
+    assert {i: found[i]["name"] for i in (1, 3, 4, 25)} == {1: "NÄME 1", 3: "25", 4: "näme 4", 25: "25"}
+
+
 def test_only_touched_files_are_written_again(people, format_name):
     before = set(people.files().column("path").to_pylist())
     result = people.update({"score": "0"}, where="id = 22")
