@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import datasource as D
 
+from boathouse.engines.spark.schema import compares_otherwise
 from boathouse.errors import BoathouseError
 from boathouse.expr.resolve import bind_predicate
-from boathouse.expr.tree import Column, Comparison, ComparisonOp, Expr, In, IsNull, Literal, Not
+from boathouse.expr.tree import Column, Comparison, ComparisonOp, Expr, In, IsNull, Literal, Not, walk
 from boathouse.types import Schema
 
 _COMPARISONS: dict[type[D.Filter], ComparisonOp] = {
@@ -23,9 +24,17 @@ def expression(filter: D.Filter, schema: Schema) -> Expr | None:
     """The filter bound to the schema; None for one without an equivalent here, which then only Spark applies."""
     try:
         made = _unbound(filter)
-        return None if made is None else bind_predicate(made, schema, None)
+        bound = None if made is None else bind_predicate(made, schema, None)
     except BoathouseError:
         return None
+    tests_nulls = isinstance(filter, D.IsNull | D.IsNotNull)
+    if bound is None or (not tests_nulls and _otherwise(bound)):
+        return None
+    return bound
+
+
+def _otherwise(bound: Expr) -> bool:
+    return any(isinstance(n, Column) and n.type is not None and compares_otherwise(n.type) for n in walk(bound))
 
 
 def _unbound(filter: D.Filter) -> Expr | None:

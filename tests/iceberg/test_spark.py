@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
+from boathouse.errors import SchemaMismatchError
 from boathouse.types import INT32, STRING, TIMESTAMP, TIMESTAMP_NTZ, UUID, Field, Schema
 
 pytestmark = pytest.mark.spark
@@ -130,3 +131,22 @@ def test_variants_with_the_value_first(spark, make, nullable):
     for frame in (table.to_spark(spark), scan_frame(spark, table.scan().plan())):
         assert [tuple(r) for r in frame.selectExpr(*shown).orderBy("id").collect()] == expected
     assert table.to_arrow().drop_columns(["m"]).to_pylist() == [{k: r[k] for k in ("id", "v", "s", "l")} for r in rows]
+
+
+def test_rows_with_times_of_day(spark, tmp_path):
+    """They are read as text, deleted where the library knows the condition, and not written from Spark."""
+    uri, times = str(tmp_path / "t"), [dt.time(12), dt.time(12, 0, 0, 1), None, dt.time(1)]
+    bh.write(pa.table({"id": range(4), "t": pa.array(times, pa.time64("us"))}), uri, format="iceberg")
+    table = bh.open(uri, spark=spark)
+    assert [r.t for r in table.to_spark().orderBy("id").collect()] == [*map(fixed, times[:2]), None, fixed(times[3])]
+    files = sorted(map(str, tmp_path.rglob("*")))
+    for write in (lambda: table.update({"id": "id + 1"}), lambda: table.append(table.to_spark())):
+        with pytest.raises(SchemaMismatchError, match="`t` is string, but the table has time"):
+            write()
+    assert sorted(map(str, tmp_path.rglob("*"))) == files
+    assert table.delete("id = 1").rows_deleted == 1
+    assert bh.open(uri).to_arrow()["t"].to_pylist() == [times[0], *times[2:]]
+
+
+def fixed(time):
+    return time.strftime("%H:%M:%S.%f")

@@ -208,5 +208,5 @@ def test_on_spark(spark, made):
              for r in found]  # fmt: skip
     assert sorted(shown, key=repr) == sorted(wanted, key=repr)
     assert table.scan(["i"], where="g IS NOT NULL AND nt IS NOT NULL").to_spark(spark).count() == 9
-    with pytest.raises(bh.errors.UnsupportedTypeError, match=r"`nt` has the type timestamp_ntz\(ns\)"):
-        table.to_spark(spark)
+    times = table.scan(["nt", "nz"], where="i = 0 AND nt IS NOT NULL").to_spark(spark).collect()
+    assert [tuple(r) for r in times] == [(NANOS, NANOS)] * 3 and table.to_spark().count() == 16

@@ -3,6 +3,8 @@ from pyspark.sql import datasource
 from pyspark.sql import functions as F
 
 import boathouse as bh
+from boathouse import types as T
+from pyspark_boathouse.filters import expression
 
 pytestmark = pytest.mark.spark
 
@@ -129,3 +131,12 @@ def test_modes_of_write(spark, path):
         frame(spark).write.format("boathouse").save(path)
     with pytest.raises(Exception, match="replaceWhere needs mode overwrite"):
         save(frame(spark), path, replaceWhere="p = 1")
+
+
+def test_filters_on_what_spark_shows_otherwise_are_sparks_alone():
+    """For Spark a time of day is text, and `12:00:00.000000` is after `12:00`."""
+    schema = T.Schema((T.Field("t", T.TimeType()), T.Field("u", T.UUID), T.Field("i", T.INT32)))
+    assert expression(datasource.GreaterThan(("t",), "12:00"), schema) is None
+    assert expression(datasource.Not(datasource.EqualTo(("u",), "ab")), schema) is None
+    assert str(expression(datasource.IsNotNull(("t",)), schema)) == "t IS NOT NULL"
+    assert str(expression(datasource.EqualTo(("i",), 1), schema)) == "i = 1"

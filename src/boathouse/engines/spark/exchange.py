@@ -20,6 +20,7 @@ from boathouse.types import (
     MapType,
     StructType,
     TimestampType,
+    TimeType,
     UUIDType,
     VariantType,
 )
@@ -53,6 +54,10 @@ def to_spark_array(array: pa.Array, type: DataType) -> pa.Array:
             return array.cast(pa.binary())
         case UUIDType():
             return pa.array([None if v is None else str(uuid.UUID(bytes=v)) for v in array.to_pylist()], pa.string())
+        case TimeType():
+            return array.cast(pa.string())
+        case TimestampType(unit="ns") | DurationType("ns"):
+            return array.cast(pa.int64())
         case TimestampType(utc, _):
             return array.cast(pa.timestamp("us", "UTC" if utc else None))
         case DurationType():

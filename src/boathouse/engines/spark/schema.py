@@ -2,8 +2,9 @@
 
 Spark has no unsigned integers, half floats, vectors, uuids or fixed binaries: they widen (uint8 to smallint, uint16 to
 int, uint32 to bigint, uint64 to decimal(20,0), halffloat to float, vector to array, uuid to a string, fixed and shapes
-to binary).
-Times of day, nanoseconds and decimals beyond 38 digits are refused, naming the column.
+to binary). What it holds in no type at all is read as what keeps every digit, and is not written: a time of day as its
+text, an instant or a span of nanoseconds as their number, a bigint. Decimals beyond 38 digits are refused, naming the
+column.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from boathouse.types import (
     StringType,
     StructType,
     TimestampType,
+    TimeType,
     UUIDType,
     VariantType,
 )
@@ -112,19 +114,28 @@ def _leaf(type: DataType) -> S.DataType | None:
             return S.DoubleType() if bits == 64 else S.FloatType()
         case DecimalType(precision, scale) if precision <= 38:
             return S.DecimalType(precision, scale)
-        case StringType() | UUIDType():
+        case StringType() | UUIDType() | TimeType():
             return S.StringType()
         case BinaryType() | FixedType():
             return S.BinaryType()
         case DateType():
             return S.DateType()
-        case TimestampType(utc, unit) if unit != "ns":
+        case TimestampType(unit="ns") | DurationType("ns"):
+            return S.LongType()
+        case TimestampType(utc):
             return S.TimestampType() if utc else S.TimestampNTZType()
-        case DurationType(unit) if unit != "ns":
+        case DurationType():
             return S.DayTimeIntervalType()
         case VariantType():
             return S.VariantType()
     return None
+
+
+def compares_otherwise(type: DataType) -> bool:
+    """Whether Spark, for which values of `type` are of another kind, may compare them otherwise than we do."""
+    return isinstance(type, UUIDType | TimeType) or (
+        isinstance(type, TimestampType | DurationType) and type.unit == "ns"
+    )
 
 
 def from_spark(schema: S.StructType) -> Schema:
@@ -173,7 +184,7 @@ def native_obstacle(type: DataType, column: str) -> str | None:
             return native_obstacle(key.type, f"{column}.key") or native_obstacle(value.type, f"{column}.value")
         case IntegerType(_, False) | FloatType(16) | UUIDType() | DurationType() | FixedSizeListType():
             return f"Spark's Parquet reader does not read {type} (`{column}`)"
-        case GeometryType() | GeographyType():
+        case GeometryType() | GeographyType() | TimeType():
             return f"Spark's Parquet reader does not read {type} (`{column}`)"
         case TimestampType(_, unit) if unit != "us":
             return f"Spark's Parquet reader does not read {type} (`{column}`)"
