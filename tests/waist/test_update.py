@@ -106,7 +106,8 @@ def test_values_are_cast_as_ansi_does(people):
     assert (rows_of(people)[4]["score"], rows_of(people)[4]["name"]) == (1.25, "4")
 
 
-def test_a_failing_row_changes_nothing(people):
+def test_a_failing_row_changes_nothing(people, engine_name):
+    """On Spark, the files of tasks that had finished before the job failed may stay: nothing refers to them."""
     before = files_of(people.uri)
     for values, where in (
         ({"score": "1 / (id - 12)"}, None),
@@ -117,7 +118,10 @@ def test_a_failing_row_changes_nothing(people):
         with pytest.raises(errors.EvaluationError):
             people.update(values, where=where)
     assert people.refresh().version == bh.open(people.uri, format=people.format).version
-    assert files_of(people.uri) == before and len(rows_of(people)) == 30
+    left = files_of(people.uri)
+    if engine_name == "spark":
+        left -= {f for f in left - before if not any(f.endswith(known) for known in people.scan().files())}
+    assert left == before and len(rows_of(people)) == 30
 
 
 def test_what_is_refused(people):
