@@ -4,7 +4,6 @@ from pyspark.sql import functions as F
 
 import boathouse as bh
 from boathouse import types as T
-from pyspark_boathouse.filters import expression
 
 pytestmark = pytest.mark.spark
 
@@ -135,6 +134,10 @@ def test_modes_of_write(spark, path):
 
 def test_filters_on_what_spark_shows_otherwise_are_sparks_alone():
     """For Spark a time of day is text, and `12:00:00.000000` is after `12:00`."""
+    if not hasattr(datasource, "EqualTo"):
+        pytest.skip("this PySpark pushes no filters")
+    from pyspark_boathouse.filters import expression
+
     schema = T.Schema((T.Field("t", T.TimeType()), T.Field("u", T.UUID), T.Field("i", T.INT32)))
     assert expression(datasource.GreaterThan(("t",), "12:00"), schema) is None
     assert expression(datasource.Not(datasource.EqualTo(("u",), "ab")), schema) is None
