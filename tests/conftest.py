@@ -27,6 +27,8 @@ ALL_ITEMS = pytest.StashKey()
 def pytest_collection_modifyitems(config, items):
     """Where two processes share the tests, one of them has all that need Spark, and so the one session."""
     config.stash[ALL_ITEMS] = tuple(items)
+    if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"a test's name has an address, which differs between the two processes: {changing[0]}")
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))

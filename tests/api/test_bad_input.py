@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -171,7 +172,7 @@ class Odd:
 
 
 def ids(value):
-    return repr(value)[:40].replace("\n", " ")
+    return re.sub(" at 0x[0-9a-f]+", "", repr(value))[:40].replace("\n", " ")
 
 
 @pytest.mark.parametrize("uri", [None, 5, "", "  ", b"x", ["a"], Odd()], ids=ids)
