@@ -1,4 +1,4 @@
-"""The demo's second chapter: a list of airports that follows its releases, by merges into one Delta table.
+"""The demo's third chapter: a list of airports that follows its releases, by merges into one Delta table.
 
 It runs in this process, without Spark; on Spark the same lines run there.
 """
@@ -54,7 +54,7 @@ def follow(uri: str, releases: Sequence[tuple[str, Path]], board: Board) -> dict
     assert table.version is not None
     facts["changes"] = _show_changes(table, later[-1][0], board)
     facts["maintenance"] = _maintain(table, board)
-    facts["holds"] = _same(table.refresh().to_arrow(), news)
+    facts["holds"] = same_rows(table.refresh().to_arrow(), news)
     return facts
 
 
@@ -122,7 +122,7 @@ def _maintain(table: bh.Table, board: Board) -> dict[str, Any]:
     }
 
 
-def _same(found: pa.Table, release: pa.Table) -> bool:
+def same_rows(found: pa.Table, release: pa.Table) -> bool:
     """Whether the table has exactly the rows of the newest release."""
     order = [("icao", "ascending")]
     wanted = release.select(found.column_names)

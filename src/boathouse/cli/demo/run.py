@@ -19,7 +19,7 @@ from boathouse.api.text import human_bytes
 from boathouse.bits import entropy
 from boathouse.cli import show
 from boathouse.cli.demo import folder as folders
-from boathouse.cli.demo import releases, steps
+from boathouse.cli.demo import releases, steps, streamed
 from boathouse.cli.demo import spark as sparks
 from boathouse.cli.demo.board import Board, Lines, Terminal
 from boathouse.cli.demo.data import ARCHIVES, Data, get
@@ -60,10 +60,14 @@ def demo(to: str, formats: Sequence[str], months: int, clean: bool, json: bool) 
         board.say("Starting Spark on two cores ...")
         with sparks.session(Path(work)) as spark:
             _run(spark, data, folder, formats, months, board, report)
+            if "iceberg" in formats:
+                streamed_to = str(folder / "iceberg" / "airports_streamed")
+                report.document["airports_streamed"] = streamed.keep(streamed_to, data, board, spark)
     if "delta" in formats:
         kept = str(folder / "delta" / "airports_kept")
         report.document["airports_kept"] = releases.follow(kept, data.airports, board)
-    holds = bool(report.document["proof"]["holds"] and report.document.get("airports_kept", {}).get("holds", True))
+    chapters = ("proof", "airports_streamed", "airports_kept")
+    holds = all(report.document.get(chapter, {}).get("holds", True) for chapter in chapters)
     report.document["seconds"] = report.seconds()
     if json:
         show.as_json(report.document)
