@@ -221,6 +221,32 @@ def test_without_ids_and_mapping_names_decide_unless_they_have_changed(new, form
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_explain_says_that_names_decide(new, format):
+    files = new(A)
+    files.commit(files.file(format, pa.table({"a": pa.array([1]), "b": ["x"]})))
+
+    def notes():
+        return bh.open(str(files.root)).scan().explain().notes
+
+    assert notes() == ()
+    entry = without_ids(files, format, pa.table({"b": ["x"], "a": pa.array([2])}))
+    files.commit(entry)
+    files.commit(files.file(format, pa.table({"a": pa.array([3]), "b": ["z"]})))
+    assert notes() == (), "the oldest file has ids"
+    bh.open(str(files.root)).delete("a = 1")
+    (note,) = notes()
+    assert entry["data_file"]["file_path"] in note and note.endswith("their columns are found by name")
+    assert f"  note: {note}" in str(bh.open(str(files.root)).scan().explain())
+    evolved(files, lambda fields: fields[0].update(name="d"))
+    (note,) = notes()
+    assert "they are refused" in note
+    with pytest.raises(CorruptTableError, match="no ids"):
+        read(files)
+    mapped(files, [{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["b"]}])
+    assert notes() == () and sorted(read(files)["d"].to_pylist()) == [2, 3]
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_names_that_the_table_never_had_are_not_guessed(new, format):
     """As Hive names columns in ORC."""
     files = new(A)

@@ -10,12 +10,13 @@ from typing import Any
 from boathouse.api.text import human_bytes
 from boathouse.table.engine import Engine
 from boathouse.table.plan import ScanPlan
-from boathouse.table.version import TableVersion
+from boathouse.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`skipped` counts the units that each filter ruled out; `path` is the scan strategy on Spark for the others."""
+    """`skipped` counts the units that each filter ruled out; `path` is the scan strategy on Spark for the others;
+    `notes` say what is unusual about how its files are read."""
 
     format: str
     version: int
@@ -29,7 +30,7 @@ class Explanation:
     path: str | None = None
 
     @staticmethod
-    def of(snapshot: TableVersion, plan: ScanPlan, engine: Engine | None = None) -> Explanation:
+    def of(snapshot: Snapshot, plan: ScanPlan, engine: Engine | None = None) -> Explanation:
         deletes = plan.units.column("deletes").to_pylist()
         route = getattr(engine, "route", None)
         return Explanation(
@@ -41,7 +42,7 @@ class Explanation:
             rows=plan.rows,
             with_deletes=sum(1 for d in deletes if d),
             skipped=dict(plan.tally.skipped),
-            notes=tuple(plan.tally.notes),
+            notes=tuple(snapshot.notes(plan)),
             path=None if route is None else str(route(plan)),
         )
 

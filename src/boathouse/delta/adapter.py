@@ -58,6 +58,10 @@ class DeltaTable(DeltaSnapshot):
 
         return scan.plan(self, columns, where, hidden, classify)
 
+    def notes(self, plan: ScanPlan) -> tuple[()]:
+        """The plan shows everything."""
+        return ()
+
     def check_writable(self) -> None:
         from boathouse.delta import write
 

@@ -61,6 +61,11 @@ class IcebergTable(IcebergSnapshot):
 
         return scan.plan(self, columns, where, hidden, map, classify)
 
+    def notes(self, plan: ScanPlan) -> Sequence[str]:
+        from boathouse.iceberg import scan
+
+        return scan.notes(plan)
+
     def check_writable(self) -> None:
         check_writable(self)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits.names import Names
-from boathouse.errors import UnsupportedFeatureError
+from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
-from boathouse.iceberg.data_formats import READERS
+from boathouse.iceberg.data_formats import READERS, open_file
 from boathouse.iceberg.equality_deletes import key_field
 from boathouse.iceberg.inspect.columns import partition_fields
 from boathouse.iceberg.live_once import check_once
@@ -22,6 +24,7 @@ from boathouse.iceberg.residual import residual
 from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.single_values import initial_default
 from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.parquet.fields import has_ids
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.equality import key_name
@@ -66,6 +69,29 @@ def plan(
     left = where if where is None or classify else residual(where, found.units, snapshot.partitioning, schema)
     read = read_spec(snapshot, output, left, tuple(hidden), found.keys)
     return ScanPlan.of(read, found.units, found.deletes, where, tally, certain)
+
+
+def notes(plan: ScanPlan) -> tuple[str, ...]:
+    """How files without field ids are read, if the oldest file of the plan has none, as those that were added to a
+    table are its oldest; nothing if it cannot be opened, since reading will say why."""
+    if plan.read.matching.file_ids is not None or not plan.units.num_rows:
+        return ()
+    sequences = plan.units.column("sequence")
+    oldest = pc.index(sequences, pc.min(sequences)).as_py()
+    path, format, size = (plan.units.column(name)[oldest].as_py() for name in ("path", "format", "size"))
+    try:
+        with closing(open_file(format, plan.read.files, path, plan.read.matching, size)) as source:
+            found = source.resolver
+    except BoathouseError:
+        return ()
+    if has_ids(found.fields) or not found.fields:
+        return ()
+    how = (
+        "their columns are found by name"
+        if found.names_decide
+        else "they are refused, as their names do not decide which column is which"
+    )
+    return (f"some files have no field ids, such as {path}, and the table no {NAME_MAPPING}: {how}",)
 
 
 def _units(

@@ -57,6 +57,10 @@ class LanceTable(LanceSnapshot):
 
         return scan.plan(self, columns, where, hidden, map, classify)
 
+    def notes(self, plan: ScanPlan) -> tuple[()]:
+        """The plan shows everything."""
+        return ()
+
     def check_writable(self) -> None:
         from boathouse.lance import transaction
 

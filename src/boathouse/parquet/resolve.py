@@ -195,7 +195,7 @@ class Resolver:
         if column.field_id is not None and (has_ids(self.fields) or self.matching.file_ids is not None):
             # A name mapping that names nothing finds nothing.
             return self._ids.get(column.field_id)
-        if column.field_id is not None and self.fields and (column.physical is None or not self._names_decide):
+        if column.field_id is not None and self.fields and (column.physical is None or not self.names_decide):
             raise CorruptTableError(
                 f"column `{column.name}` must be found by its field id {column.field_id}, but the file has no ids",
                 advice="give the table a name mapping (the property schema.name-mapping.default), or rewrite the file "
@@ -206,7 +206,7 @@ class Resolver:
         return self.at(column.physical or (column.name,))
 
     @cached_property
-    def _names_decide(self) -> bool:
+    def names_decide(self) -> bool:
         """Whether the names of a file without ids are the table's."""
         known = self.matching.names
         return known is None or any(f.name.lower() in known for f in self.fields)

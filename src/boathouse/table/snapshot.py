@@ -180,6 +180,10 @@ class Snapshot(Target, TableVersion, Protocol):
         With `classify`, `ScanPlan.certain` says of each unit whether all of its rows satisfy the predicate for certain.
         """
 
+    def notes(self, plan: ScanPlan) -> Sequence[str]:
+        """What a plan of this snapshot does not show, for `explain()`: how files are read that are not as they should
+        be. At most one data file is opened, and none read."""
+
     def check_writable(self) -> None:
         """Raises if this version of the library may not write this table: features, storage, mixed writers."""
 

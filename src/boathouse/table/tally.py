@@ -10,7 +10,6 @@ class Tally:
     """Counts, during planning, the units skipped by each filter (`partition p = 3`, `bounds x > 5`)."""
 
     skipped: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
     def skip(self, test: str, units: int) -> None:
         if units:

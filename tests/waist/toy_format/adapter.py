@@ -167,6 +167,9 @@ class ToySnapshot:
         units, deletes = _deletes(self.document, self.schema, units)
         return ScanPlan.of(read, units, deletes, where, tally, certain)
 
+    def notes(self, plan: Any) -> tuple[()]:
+        return ()
+
     def check_writable(self) -> None: ...
 
     def check_rewritable(self, operation: str) -> None: ...
