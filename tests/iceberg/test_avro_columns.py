@@ -260,6 +260,44 @@ def test_a_long_array_among_short_ones_is_read():
     assert [i for i, v in enumerate(column[5001].to_pylist()) if v is not None] == [7]
 
 
+def test_maps_of_several_frames_are_stepped_over():
+    """Whatever maps are stepped over together: the same keys and lengths, others, none, and more than are compared."""
+    schema = named({"type": "record", "name": "t", "fields": [
+        {"name": "m", "type": ["null", {"type": "array", "items": {"type": "record", "name": "p", "fields": [
+            {"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}]}}]},
+        {"name": "after", "type": "long"}]})  # fmt: skip
+    kinds = [
+        {k: b"v" * (k % 80) for k in range(20)},
+        {k: b"w" * (k % 80) for k in range(20)},
+        {k: b"v" * (k % 80 + (k == 7)) for k in range(20)},
+        {k + (k == 19): b"v" * (k % 80) for k in range(20)},
+        {k: b"v" * (k % 80) for k in range(19)},
+        {},
+        None,
+        dict.fromkeys(range(400), b"x"),
+        {1: b"y" * 5000},
+    ]
+    found = [kinds[i * i % 7 if i < 600 else i % 9] for i in range(900)]
+    rows = [{"m": as_pairs(m), "after": i} for i, m in enumerate(found)]
+    container = file_of(schema, rows, 1)
+    columns = avro_columns.read(container, avro.by_ids(container.schema, {}, "x"), frozenset({("m",), ("after",)}))
+    assert columns.longs(("after",))[0].tolist() == list(range(900))
+    for key, column in columns.pairs(("m",), [1, 7, 19, 20]).items():
+        assert column.to_pylist() == [None if m is None else m.get(key) for m in found]
+
+
+def test_a_map_whose_lengths_leave_the_file_is_damage():
+    schema = {"type": "record", "name": "t", "fields": [
+        {"name": "m", "type": {"type": "array", "items": {"type": "record", "name": "p", "fields": [
+            {"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}]}}}]}  # fmt: skip
+    intact = file_of(schema, [{"m": []}], 1)
+    own = avro.by_ids(intact.schema, {}, "x")
+    for length in (avro.long_bytes(-3), avro.long_bytes(1 << 40), avro.long_bytes(6)):
+        blocks = tuple((1, memoryview(b"\x02\x02" + length + b"ab\x00")) for _ in range(20))
+        with pytest.raises(CorruptTableError):
+            avro_columns.read(avro.Container(intact.metadata, blocks, "x", "null"), own, frozenset({("m",)}))
+
+
 SPEC = PartitionSpec(0)
 OPTIONAL = {n: st.none() | LONG.filter(lambda v: v >= 0) for n in ("sequence_number", "file_sequence_number")}
 COUNTS = st.none() | st.dictionaries(st.integers(1, 9), st.integers(0, 2**40), max_size=9)

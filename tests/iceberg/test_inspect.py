@@ -404,7 +404,7 @@ def test_inherited_row_ids(first, content, expected):
     few = opened.few(1).records(live_only=False)
     number_rows(few, opened.source)
     assert [e["data_file"]["first_row_id"] for e in few] == expected
-    (whole,) = entries.whole([opened.many()])
+    (whole,) = entries.decoded_together([opened.many()], True)
     files = whole.files(live_only=False)
     ids = row_ids(files.columns, files.rows, opened.source, pa.nulls(6, pa.int64()))
     assert ids.to_pylist() == expected

@@ -97,3 +97,31 @@ def test_many_manifests_are_read_by_map(appended, monkeypatch, where):
     given.clear()
     assert list(snapshot.files([("n",)], bound, elsewhere)) == expected
     assert not given, "what is remembered needs no executor"
+
+
+@pytest.mark.parametrize("few", [64, 0])
+@pytest.mark.parametrize("where", [None, "n > 15"])
+def test_adjacent_manifests_are_decoded_together(appended, monkeypatch, where, few):
+    table, _ = appended
+    snapshot = table._handle.snapshot
+    bound = None if where is None else bind_predicate(parse(where), snapshot.schema)
+    expected = list(snapshot.files([("n",)], bound))
+    monkeypatch.setattr(files, "MANY", 2)
+    monkeypatch.setattr(files, "_TASKS", 2)
+    monkeypatch.setattr(manifest_reader, "FEW", few)
+    given = []
+
+    def here(function, tasks):
+        given.extend(len(task.sources) for task in tasks)
+        for task in tasks:
+            yield from function(task)
+
+    again = bh.open(table.uri)._handle.snapshot
+    assert list(again.files([("n",)], bound, here)) == expected
+    assert given == [2, 2, 1]
+    assert list(again.files([("n",)], bound, here)) == expected
+    assert len(given) == 3, "all of them are remembered"
+    newer = bh.open(table.uri)._handle.snapshot
+    newer.listing.reader.adopt(again.listing.reader)
+    assert list(newer.files([("n",)], bound, here)) == expected
+    assert len(given) == 3

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.longs import longs
 from boathouse.arrow.vector import only_where
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg import avro
@@ -59,7 +60,12 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        return len(self.buffer.data) + self.starts.nbytes * (1 + len(self.places))
+        return len(self.buffer.data) + self.own_bytes
+
+    @property
+    def own_bytes(self) -> int:
+        """Without the encoded records, which others may share."""
+        return self.starts.nbytes * (1 + len(self.places))
 
     def take(self, rows: npt.NDArray[Any]) -> Columns:
         """Some of the records, by number or by a mask."""
@@ -127,7 +133,7 @@ class Columns:
             kind = "other"
         if kind in ("int", "long"):
             numbers, valid = self.longs(path)
-            return _encoded(pa.array(numbers, mask=~valid))
+            return _encoded(longs(numbers, valid))
         if kind in _FLOATS:
             values, codes = _encoded(self._floats(path, _FLOATS[kind][1]))
             pattern = "<f" if kind == "float" else "<d"
@@ -148,7 +154,7 @@ class Columns:
         """The values of these keys in a map, or an array of pairs, of numbers or bytes: int64 or binary, null where the
         map or the key is absent."""
         type = self.type(path)
-        if type is None or not len(self):
+        if type is None or not len(self) or not keys:
             return dict.fromkeys(keys, pa.nulls(len(self)))
         pair = _plain_pair(type)
         if pair is None:
@@ -160,7 +166,7 @@ class Columns:
         counts = {}
         for k, places in found.items():
             missing = places == ABSENT
-            counts[k] = pa.array(self.buffer.longs(np.where(missing, 0, places))[0], mask=missing)
+            counts[k] = longs(self.buffer.longs(np.where(missing, 0, places))[0], ~missing)
         return counts
 
     def _read(self, read: Read, places: Longs) -> list[Any]:
@@ -199,7 +205,7 @@ def sliced(buffer: Buffer, places: Longs, type: pa.DataType = pa.binary()) -> pa
     array = pa.LargeBinaryArray.from_buffers(whole, len(cuts) - 1, [None, offsets, pa.py_buffer(buffer.data)])
     which = np.zeros(len(places), np.int64)
     which[rows] = np.arange(len(rows)) * 2
-    found = array.take(pa.array(which, mask=places == ABSENT))
+    found = array.take(longs(which, places != ABSENT))
     small = found.cast(pa.binary())
     return small if type == pa.binary() else small.view(type)
 

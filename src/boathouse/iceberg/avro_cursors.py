@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.iceberg.avro_codec import is_pair, skipper
+from boathouse.iceberg.avro_codec import is_pair, read_long, skipper
 
 Schema = Any
 Path = tuple[str, ...]
@@ -27,6 +27,8 @@ BEYOND: Final = -(1 << 63)
 PADDING: Final = 256
 """Bytes that follow the records, so that a window at their end is whole."""
 _FEW: Final = 8
+_FRAMES: Final = (3, 300)
+"""How many frames of maps are remembered, and the items of the longest: their bytes are compared in one matrix."""
 _WIDTHS: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _VARINTS: Final = ("int", "long")
 
@@ -60,6 +62,13 @@ class Buffer:
             value = first.astype(np.int64)
             return (value >> 1) ^ -(value & 1), at + 1
         return self._wide(first, at)
+
+    def tags(self, at: Longs) -> tuple[npt.NDArray[Any], Longs]:
+        """Which type of a union each value at `at` has, and the places after these numbers, as a rule single bytes."""
+        first = self.numbers[at]
+        if len(at) == 0 or (first.max() < 128 and not (first & 1).any()):
+            return first >> 1, at + 1
+        return self.longs(at)
 
     def after_long(self, at: Longs) -> Longs:
         """The places after the varints at `at`."""
@@ -184,7 +193,7 @@ def _marked(step: Step, path: Path) -> Step:
 
 def _union(branches: Sequence[Step], paths: Sequence[Path]) -> Step:
     def union(buffer: Buffer, at: Longs, marks: Marks) -> Longs:
-        tag, at = buffer.longs(at)
+        tag, at = buffer.tags(at)
         low, high = (int(tag.min()), int(tag.max())) if len(tag) else (0, 0)
         if low < 0 or high >= len(branches):
             raise DamagedError("a value is of a type that its union does not have")
@@ -249,21 +258,88 @@ def _array(items: Schema) -> Step:
     else:
         step, skip = stepper(items, frozenset()), skipper(items)
 
-        def over(buffer: Buffer, at: Longs, count: Longs) -> Longs:
+        def one_by_one(buffer: Buffer, at: Longs, count: Longs) -> Longs:
             return over_items(
                 at, count, lambda at, rows: step(buffer, at, {}), lambda place, row: skip(buffer.data, place)
             )
 
+        over = _Frames(one_by_one).over if numbers[0] in _VARINTS and numbers[1:] == ["bytes"] else one_by_one
+
     def array(buffer: Buffer, at: Longs, marks: Marks) -> Longs:
-        after = at.copy()
-        rows = np.arange(len(at))
+        count, here = buffer.counts(at)
+        after = over(buffer, here, count)
+        rows = np.flatnonzero(count)
         while len(rows):
+            if len(rows) == len(at) and not buffer.numbers[after].any():
+                return after + 1
             count, here = buffer.counts(after[rows])
             after[rows] = over(buffer, here, count)
             rows = rows[count > 0]
         return after
 
     return array
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The bytes of a map that are not its values: `count` keys and lengths, and where they are from its beginning."""
+
+    count: int
+    places: Longs
+    expected: npt.NDArray[np.uint8]
+    size: int
+
+    @classmethod
+    def of(cls, buffer: Buffer, at: int, count: int) -> _Frame:
+        places: list[int] = []
+        place = at
+        for _ in range(count):
+            begin = place
+            _, place = read_long(buffer.data, place)
+            length, place = read_long(buffer.data, place)
+            if length < 0 or place + length > buffer.size:
+                raise DamagedError("a length is negative, or beyond the end")
+            places += range(begin, place)
+            place += length
+        found = np.array(places, np.int64)
+        return cls(count, found - at, buffer.numbers[found], place - at)
+
+    def same(self, buffer: Buffer, at: Longs, count: Longs) -> npt.NDArray[np.bool_]:
+        """Which of the maps at these places have the same frame, and so the same size."""
+        places = np.minimum(at[:, None] + self.places, buffer.size)
+        found: npt.NDArray[np.bool_] = (buffer.numbers[places] == self.expected).all(1) & (count == self.count)
+        return found
+
+
+class _Frames:
+    """Steps over maps from numbers to bytes, such as the bounds of columns: most files of a table have the same keys
+    and lengths, which one comparison shows, and `others` steps over the rest."""
+
+    def __init__(self, others: Callable[[Buffer, Longs, Longs], Longs]) -> None:
+        self._others = others
+        self._known: list[_Frame] = []
+
+    def over(self, buffer: Buffer, at: Longs, count: Longs) -> Longs:
+        after = at.copy()
+        rows = np.flatnonzero(count)
+        for known in tuple(self._known):
+            rows = self._over(known, buffer, rows, count, after)
+        if len(rows) > _FEW and count[rows[0]] <= _FRAMES[1]:
+            new = _Frame.of(buffer, int(at[rows[0]]), int(count[rows[0]]))
+            self._known = [new, *self._known][: _FRAMES[0]]
+            rows = self._over(new, buffer, rows, count, after)
+        if len(rows):
+            after[rows] = self._others(buffer, after[rows], count[rows])
+        return after
+
+    @staticmethod
+    def _over(frame: _Frame, buffer: Buffer, rows: Longs, count: Longs, after: Longs) -> Longs:
+        """The rows that are left."""
+        if not len(rows):
+            return rows
+        same = frame.same(buffer, after[rows], count[rows])
+        after[rows[same]] += frame.size
+        return rows[~same]
 
 
 def over_items(at: Longs, count: Longs, step: Callable[[Longs, Longs], Longs], one: Callable[[int, int], int]) -> Longs:

@@ -221,17 +221,17 @@ class Many:
         return sum(len(data) for _, data in self.blocks)
 
 
-def whole(manifests: Sequence[Many]) -> list[Entries]:
-    """Manifests of one schema with their payloads, decoded together, with the places of all fields: a step over
-    many blocks costs little more than one over a few. Raises CorruptTableError."""
+def decoded_together(manifests: Sequence[Many], every: bool) -> list[Entries]:
+    """Manifests of one schema with their payloads, decoded together, with the places of the fields that FILES are made
+    from, or of `every` one: a step over many blocks costs little more than one over a few. Raises CorruptTableError."""
     schema = manifests[0].schema
     try:
         blocks = [block for m in manifests for block in m.blocks]
-        found = avro_columns.decoded(blocks, schema, _wanted(schema, True), manifests[0].where)
+        found = avro_columns.decoded(blocks, schema, _wanted(schema, every), manifests[0].where)
     except CorruptTableError:
         if len(manifests) == 1:
             raise
-        return [entries for m in manifests for entries in whole([m])]
+        return [entries for m in manifests for entries in decoded_together([m], every)]
     ends = np.cumsum([sum(count for count, _ in m.blocks) for m in manifests])
     done = []
     for m, begin, end in zip(manifests, (0, *ends[:-1].tolist()), ends.tolist()):

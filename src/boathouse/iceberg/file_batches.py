@@ -107,22 +107,23 @@ def column_type(schema: Schema, path: tuple[str, ...]) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class ManifestTask:
-    """One manifest to read; its files are numbered from `first`."""
+    """Manifests to read, each with the number of its first file."""
 
     request: FileRequest
     reader: ManifestReader
-    source: ManifestFile
-    first: int
+    sources: tuple[tuple[ManifestFile, int], ...]
 
 
 def read_files(task: ManifestTask) -> Iterator[pa.RecordBatch]:
-    """One FILES batch, possibly empty, with the counts `LIVE` and `SKIPPED` in the metadata of its schema."""
-    source, request = task.source, task.request
-    entries = task.reader.entries(source, request.paths.uri(source.path), request.verify)
-    builder = _Builder(request, source, entries.live)
-    batch = builder.batch(task.first)
-    counts = {LIVE: str(len(entries.live)).encode(), SKIPPED: json.dumps(builder.skipped).encode()}
-    yield batch.replace_schema_metadata(counts)
+    """A FILES batch of each manifest, possibly empty, with the counts `LIVE` and `SKIPPED` in the metadata of its
+    schema."""
+    request = task.request
+    named = ((source, request.paths.uri(source.path)) for source, _ in task.sources)
+    for entries, (source, first) in zip(task.reader.several(named, request.verify), task.sources):
+        builder = _Builder(request, source, entries.live)
+        batch = builder.batch(first)
+        counts = {LIVE: str(len(entries.live)).encode(), SKIPPED: json.dumps(builder.skipped).encode()}
+        yield batch.replace_schema_metadata(counts)
 
 
 class _Builder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,7 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg import file_batches, manifest_reader, manifests, totals
 from boathouse.iceberg.entries import LiveFiles
 from boathouse.iceberg.file_batches import FileRequest, ManifestTask
-from boathouse.iceberg.manifest_reader import ManifestReader
+from boathouse.iceberg.manifest_reader import TOGETHER, ManifestReader
 from boathouse.iceberg.manifest_schemas import METRICS
 from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
 from boathouse.iceberg.metadata import TableMetadata
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _UNITS_A_MANIFEST: Final = 1 << 32
 """More entries than any manifest has: units are numbered even if the manifest list's counts are wrong."""
 MANY: Final = 32
+_TASKS: Final = 8
+"""As many tasks there are at least, however few bytes they have."""
 MUCH: Final = 64 << 20
 """More manifests than these, by number or by bytes, are read by `map`."""
 
@@ -157,10 +159,11 @@ class Listing:
         return None if self.delete_manifests else 0
 
     def _run(self, tasks: Sequence[ManifestTask], map: MapFunction | None) -> Iterator[pa.RecordBatch]:
-        unread = [t.source for t in tasks if not self.reader.holds(self.paths.uri(t.source.path))]
-        size = sum(m.row.get("manifest_length") or 0 for m in unread)
+        sources = [source for task in tasks for source, _ in task.sources]
+        unread = [m for m in sources if not self.reader.holds(self.paths.uri(m.path))]
+        size = sum(_length(m) for m in unread)
         if map is not None and (len(unread) > MANY or size > MUCH):
-            yield from map(file_batches.read_files, tasks)
+            yield from map(file_batches.read_files, _bundles(tasks, min(TOGETHER, size // _TASKS)))
             return
         for task in tasks:
             yield from file_batches.read_files(task)
@@ -171,7 +174,7 @@ class Listing:
         )
 
     def task(self, request: FileRequest, source: ManifestFile, first: int) -> ManifestTask:
-        return file_batches.ManifestTask(request, self.reader, source, first)
+        return file_batches.ManifestTask(request, self.reader, ((source, first),))
 
     def schema_of_files(self, columns: Sequence[tuple[str, ...]] = ()) -> pa.Schema:
         return self.request(columns, None).files_schema
@@ -196,6 +199,25 @@ class Listing:
         for i in unknown:
             self.spec(sources[i])
         return kept
+
+
+def _length(source: ManifestFile) -> int:
+    return source.row.get("manifest_length") or 0
+
+
+def _bundles(tasks: Sequence[ManifestTask], size: int) -> list[ManifestTask]:
+    """Tasks of adjacent manifests, which are decoded together, up to so many bytes."""
+    found: list[ManifestTask] = []
+    room = 0
+    for task in tasks:
+        length = sum(_length(source) for source, _ in task.sources)
+        if found and length <= room:
+            found[-1] = replace(found[-1], sources=(*found[-1].sources, *task.sources))
+            room -= length
+        else:
+            found.append(task)
+            room = size - length
+    return found
 
 
 def new_files(listing: Listing, sources: Sequence[ManifestFile], snapshots: set[int], where: Expr) -> list[str]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.iceberg import manifests
+from boathouse.iceberg.avro_columns import Columns
 from boathouse.iceberg.avro_few import FewColumns
-from boathouse.iceberg.entries import FEW, Entries, Many, Opened, whole
+from boathouse.iceberg.entries import FEW, Entries, Many, Opened, decoded_together
 from boathouse.iceberg.manifests import ManifestFile
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class ManifestReader:
         self._stores = stores
         self._files = files
         self._lists: dict[str, tuple[ManifestFile, ...]] = {}
-        self._kept: dict[str, Entries] = {}
+        self._kept: dict[str, tuple[Entries, int]] = {}
         self._room = REMEMBERED
         self._lock = Lock()
 
@@ -49,8 +50,8 @@ class ManifestReader:
         """Remembers what the reader of another snapshot of the table has read."""
         if other is not self:
             self._lists.update(other._lists)
-            for uri, entries in list(other._kept.items()):
-                self._keep(uri, entries)
+            for entries, size in list(other._kept.values()):
+                self._keep([entries], size)
 
     def holds(self, uri: str) -> bool:
         """Whether reading this manifest makes no request."""
@@ -67,18 +68,17 @@ class ManifestReader:
         """A manifest that no manifest list describes, as one would. Raises MissingFileError, CorruptTableError."""
         data = self._bytes(uri)
         source = manifests.described(data, path, uri, snapshot_id)
-        self._keep(uri, Entries.read(data, source, uri))
+        found = Entries.read(data, source, uri)
+        self._keep([found], found.columns.nbytes)
         return source
 
     def entries(self, source: ManifestFile, uri: str, verify: bool) -> Entries:
         """A manifest, with `verify` as complete as the manifest list counts it. Raises MissingFileError,
         CorruptTableError."""
-        found = self._kept.get(uri)
+        found = self._known(source, uri)
         if found is None:
             found = Entries.read(self._bytes(uri), source, uri)
-            self._keep(uri, found)
-        elif found.source != source:
-            found = found.listed_as(source)
+            self._keep([found], found.columns.nbytes)
         if verify:
             source.check(len(found.live), uri)
         return found
@@ -86,39 +86,59 @@ class ManifestReader:
     def whole(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool) -> Iterator[Entries]:
         """Manifests with every field of their entries, in their order; what is decoded by columns is not remembered.
         Raises what `entries` raises."""
+        return self._decoded(sources, verify, True)
+
+    def several(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool) -> Iterator[Entries]:
+        """What `entries` gives, and raises, of each manifest in their order; they are decoded together."""
+        return self._decoded(sources, verify, False)
+
+    def _decoded(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool, every: bool) -> Iterator[Entries]:
         together: list[Many] = []
         for source, uri in sources:
-            found = self._opened(source, uri)
+            found = self._opened(source, uri, every)
             full = sum(m.size for m in together) > TOGETHER
             if together and (full or isinstance(found, Entries) or found.schema != together[0].schema):
-                decoded, together = whole(together), []
+                decoded, together = self._together(together, every), []
                 yield from _verified(decoded, verify)
             if isinstance(found, Entries):
                 yield from _verified([found], verify)
             else:
                 together.append(found)
         if together:
-            decoded, together = whole(together), []
-            yield from _verified(decoded, verify)
+            yield from _verified(self._together(together, every), verify)
 
-    def _opened(self, source: ManifestFile, uri: str) -> Entries | Many:
-        """A manifest, whose entries are decoded if they are few."""
-        kept = self._kept.get(uri)
-        if kept is not None and isinstance(kept.columns, FewColumns):
-            return kept if kept.source == source else kept.listed_as(source)
+    def _known(self, source: ManifestFile, uri: str) -> Entries | None:
+        if uri not in self._kept:
+            return None
+        found, _ = self._kept[uri]
+        return found if found.source == source else found.listed_as(source)
+
+    def _together(self, opened: Sequence[Many], every: bool) -> list[Entries]:
+        found = decoded_together(opened, every)
+        if not every:
+            # They share the bytes that they were decoded from, so all of them are remembered, or none.
+            places = sum(e.columns.own_bytes for e in found if isinstance(e.columns, Columns))
+            self._keep(found, places + sum(m.size for m in opened))
+        return found
+
+    def _opened(self, source: ManifestFile, uri: str, every: bool) -> Entries | Many:
+        """A manifest, whose entries are decoded if they are few or known: with `every` field if that is asked for."""
+        known = self._known(source, uri)
+        if known is not None and (not every or isinstance(known.columns, FewColumns)):
+            return known
         data = self._bytes(uri)
         opened = Opened.of(data, source, uri)
         if opened.count > FEW:
             return opened.many()
         found = opened.few(len(data))
-        self._keep(uri, found)
+        self._keep([found], found.columns.nbytes)
         return found
 
-    def _keep(self, uri: str, entries: Entries) -> None:
-        size = entries.columns.nbytes
+    def _keep(self, found: Sequence[Entries], size: int) -> None:
         with self._lock:
-            if uri not in self._kept and size <= self._room:
-                self._kept[uri] = entries
+            new = [e for e in found if e.where not in self._kept]
+            if new and size <= self._room:
+                self._kept.update((e.where, (e, size // len(new))) for e in new)
                 self._room -= size
 
     def _bytes(self, uri: str) -> bytes:

@@ -106,9 +106,10 @@ def _units(
 
 
 def _check_formats(units: pa.Table) -> None:
-    for format, path in zip(units.column("format").to_pylist(), units.column("path").to_pylist()):
+    for format in units.column("format").unique().to_pylist():
         if format not in READERS:
             name = {LANCE: "Lance"}.get(format, str(format))
+            path = units.column("path")[units.column("format").index(format).as_py()].as_py()
             raise UnsupportedFeatureError(
                 f"{name} data files are not offered in Iceberg tables", where=path, advice=_AS_PARQUET
             )
