@@ -16,7 +16,9 @@ PROPERTIES = {
 }
 """What the tables of these names are created with, beside the format."""
 
-LONG_ON_SPARK = ("test_update.py", "test_merge.py", "test_compact.py", "test_changes.py", "test_zorder.py")
+LONG_ON_SPARK = (
+    "test_update.py", "test_merge.py", "test_merge_columns.py", "test_compact.py", "test_changes.py", "test_zorder.py",
+)  # fmt: skip
 ALSO_ON_SPARK = {
     "test_operations.py": ("delta", "iceberg"), "test_evolve.py": ("delta",), "test_replans.py": ("delta",),
 }  # fmt: skip

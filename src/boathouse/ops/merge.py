@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -17,6 +17,7 @@ from boathouse.ops.computed import defaults, generated, recomputed
 from boathouse.ops.evolve import evolution
 from boathouse.ops.identity import advanced, check_kept, filled
 from boathouse.ops.merge_bounds import target_predicate
+from boathouse.ops.merge_columns import target_columns
 from boathouse.ops.row_changes import RowChanges, before, marked, target_rows
 from boathouse.ops.tasks.sink import ACTION, DELETE, INSERT, UPDATE
 from boathouse.ops.write import Planned, Source, Start, WritePlan
@@ -72,8 +73,9 @@ class Merge:
         if not self._any("not matched by source"):
             schemas = (snapshot.schema, self.source.schema)
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
-        plan = target_rows(start, bound, "merge", self._marks)
         context = self._numbered(start.context(edits, changes=True))
+        needed = target_columns(snapshot.schema, self.sides[0], self._texts(start, context))
+        plan = target_rows(start, bound, "merge", self._marks, needed)
         changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context), context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
@@ -116,17 +118,29 @@ class Merge:
         if [(c.when, c.action, c.where) for c in self.clauses] == [("matched", "delete", None)]:
             # A row that several source rows match is deleted once.
             rows = engine.join(target, source, self.on, "semi", self.sides)
-            return engine.project(rows, marked(start.snapshot.schema, DELETE, context))
+            nothing = dict.fromkeys(start.snapshot.schema.names, "NULL")
+            return engine.project(rows, marked(start.snapshot.schema, DELETE, context, nothing))
         pairs = engine.join(target, source, self.on, self._join, self.sides)
-        clauses = [self._one_sided(c, start.snapshot.schema) for c in self.clauses]
-        fires = [self._fires(c, names) for c in clauses]
-        values = [self._values(c, start.snapshot.schema, context) for c in clauses]
+        fires, values = self._clauses(start.snapshot.schema, context)
         columns = [(f.name, _case(fires, [v[f.name] for v in values])) for f in schema]
         actions = [f"'{ {'update': UPDATE, 'delete': DELETE, 'insert': INSERT}[c.action] }'" for c in self.clauses]
         marks = [(ACTION, _case(fires, actions)), (UNIT, f"{names[0]}.{UNIT}"), (POSITION, f"{names[0]}.{POSITION}")]
         old = before(start.snapshot.schema, context, f"{names[0]}.")
         rows = engine.project(pairs, [*columns, *marks, *old], " OR ".join(f"({f})" for f in fires))
         return recomputed(engine, rows, schema, context)
+
+    def _clauses(self, table: Schema, context: WriteContext) -> tuple[list[str], list[dict[str, str]]]:
+        """When each clause applies, and the row that it makes."""
+        clauses = [self._one_sided(c, table) for c in self.clauses]
+        names = tuple(map(quote, self.sides))
+        return [self._fires(c, names) for c in clauses], [self._values(c, table, context) for c in clauses]
+
+    def _texts(self, start: Start, context: WriteContext) -> Iterator[str]:
+        """All expressions over the target."""
+        table = start.snapshot.schema
+        fires, values = self._clauses(table, context)
+        old = before(table, context, f"{quote(self.sides[0])}.")
+        yield from (self.on, *fires, *(text for row in values for text in row.values()), *(text for _, text in old))
 
     @property
     def _join(self) -> JoinType:
@@ -147,7 +161,7 @@ class Merge:
 
     def _fires(self, clause: Clause, names: Sequence[str]) -> str:
         """The condition under which a clause applies; null counts as false."""
-        target, source = names
+        target, source = f"{names[0]}.{UNIT}", names[1]  # the unit, so that no other column need be read
         found = {
             "matched": f"{target} IS NOT NULL AND {source} IS NOT NULL",
             "not matched": f"{target} IS NULL",
@@ -156,7 +170,9 @@ class Merge:
         return found if clause.where is None else f"{found} AND ({clause.where})"
 
     def _values(self, clause: Clause, table: Schema, context: WriteContext) -> dict[str, str]:
-        """The value of every column of the new row; those of a deleted row are not written."""
+        """The value of every column of the new row; those of a deleted row, which are not written, are null."""
+        if clause.action == "delete":
+            return dict.fromkeys(context.schema.names, "NULL")
         schema, follow, otherwise = context.schema, generated(context), defaults(context)
         target, values = quote(self.sides[0]), self._given(clause, schema)
         for f in schema:

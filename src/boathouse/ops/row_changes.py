@@ -34,7 +34,7 @@ from boathouse.table.engine import Rel, Sql
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Snapshot
-from boathouse.table.tasks import WriteContext
+from boathouse.table.tasks import ReadSpec, WriteContext
 from boathouse.types import Schema
 
 
@@ -57,13 +57,18 @@ class RowChanges:
         tasks: list[CopyTask] = []
         if self.start.snapshot.capabilities.deletes == "copy-on-write":
             touched, vectors = self._touched(outcomes[0])
-            read = replace(self.plan.read, where=None, output=self.start.snapshot.schema.names, hidden=())
+            read = replace(self._whole_rows(), where=None, hidden=())
             scan = self.plan.narrowed(touched, read)
             at = 0
             for task in scan.tasks():
                 tasks.append(CopyTask(task, vectors[at : at + task.units.num_rows], self.context))
                 at += task.units.num_rows
         return TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], self.context)
+
+    def _whole_rows(self) -> ReadSpec:
+        """How all columns are read, where the plan of the program reads only those that it needs."""
+        snapshot = self.start.snapshot
+        return self.plan.read if self.plan.read.output == snapshot.schema.names else snapshot.plan().read
 
     def edits(self, outcomes: Sequence[pa.Table]) -> tuple[Edit, ...]:
         """The edits of the change. Raises ConstraintViolationError if a row was changed twice."""
@@ -130,14 +135,20 @@ class RowChanges:
         return pa.array([n is not None and b is not None and n - b == g for n, b, g in counts], pa.bool_())
 
 
-def target_rows(start: Start, bound: Expr | None, operation: Operation, rewrites: bool = True) -> ScanPlan:
-    """The scan of the rows that may change, with their places.
+def target_rows(
+    start: Start,
+    bound: Expr | None,
+    operation: Operation,
+    rewrites: bool = True,
+    columns: Sequence[str] | None = None,
+) -> ScanPlan:
+    """The scan of the rows that may change, with their places; of all columns, or of these.
 
     Raises UnsupportedFeatureError if units must be rewritten (`rewrites`) and the table forbids that.
     """
     snapshot = start.snapshot
     check_names(snapshot)
-    plan = snapshot.plan(None, bound, (UNIT, POSITION), start.engine.map)
+    plan = snapshot.plan(columns, bound, (UNIT, POSITION), start.engine.map)
     if rewrites and snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows:
         snapshot.check_rewritable(operation)
     return plan

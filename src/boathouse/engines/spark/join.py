@@ -20,7 +20,9 @@ _PRESENT = "_present"
 def join(left: DataFrame, right: DataFrame, on: str, how: JoinType, sides: tuple[str, str]) -> DataFrame:
     """The pairs of rows as two struct columns, each null where its side has no match; for semi and anti the left rows.
 
-    Spark plans an ordinary join of the columns: the structs are made of its rows.
+    Spark plans an ordinary join of the columns: the structs are made of its rows. Left rows without a match, where they
+    are not in the result, are dropped by a semi join first: Spark can send the keys of a small right side to all tasks,
+    which it cannot do with the right side of a right join, whose other side would be shuffled whole.
     """
     if sides[0].lower() == sides[1].lower():
         raise InvalidArgumentError(f"both sides of a join are named {sides[0]!r}", advice="name them differently")
@@ -29,6 +31,8 @@ def join(left: DataFrame, right: DataFrame, on: str, how: JoinType, sides: tuple
         return resolved(
             lambda: left.alias(sides[0]).join(right.alias(sides[1]), F.expr(on), f"left_{how}").select(*kept)
         )
+    if how in ("inner", "right"):
+        left = join(left, right, on, "semi", sides)
     missing = (how in ("right", "full"), how in ("left", "full"))
     packed = [_packed(side, frame.columns, may) for side, frame, may in zip(sides, (left, right), missing, strict=True)]
     marked = [
