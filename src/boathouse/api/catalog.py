@@ -88,9 +88,10 @@ class Catalog:
 def catalog(name: str = "default", **options: str) -> Catalog:
     """A catalog of PyIceberg's configuration (`~/.pyiceberg.yaml`, PYICEBERG_CATALOG__... variables), or one of these
     options (`type`, `uri`, `warehouse`, ... as PyIceberg names them; underscores in place of `-` and `.` are not
-    translated: pass `**{"s3.endpoint": ...}`).
+    translated: pass `**{"s3.endpoint": ...}`). PyIceberg's client of the catalog has its own requirements: install
+    `pyiceberg[sql-sqlite]`, `pyiceberg[hive]` or `pyiceberg[glue]`; REST needs no extra.
 
-    Raises MissingRequirementError without PyIceberg, InvalidArgumentError for a name that is not configured,
+    Raises MissingRequirementError without PyIceberg or that extra, InvalidArgumentError for a name that is not configured,
     StorageError if the catalog fails.
     """
     if not isinstance(name, str) or not name:

@@ -34,9 +34,11 @@ log = logging.getLogger("boathouse")
 _LOOKS: Final = 6
 _GONE: Final = (
     "NoSuchTableError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", "NoSuchViewError",
+    "NoSuchPropertyException",
 )  # fmt: skip
+_NOT_ICEBERG: Final = ("NoSuchIcebergTableError", "NoSuchPropertyException")
 _REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
-"""Errors after which nothing was committed; after any other, that is unknown."""
+"""Errors of a request that changed nothing; after any other, that is unknown."""
 _SECRETS: Final = ("credential", "token", "secret", "password", "key", "uri")
 
 
@@ -160,7 +162,9 @@ class CatalogTable:
 
     def publish(self, attempt: Attempt) -> Published:
         """`lost` if the head no longer satisfies the requirements. A swap without an answer is settled by the snapshot
-        that it would have made: without a snapshot, and as long as the head may still change, it is unknown."""
+        that it would have made: without a snapshot, and as long as the head may still change, it is unknown. So is a
+        refusal: clients send a request without an answer again, as botocore does for Glue, and the second one is
+        refused because of the first."""
         table = self._load()
         if attempt.replaces != absolute(str(table.metadata_location)):
             return "lost"
@@ -170,21 +174,28 @@ class CatalogTable:
             kind = type(error).__name__
             if kind in _GONE or kind in _REFUSED:
                 log.debug("%s refused the commit: %s", self.name, scrub(str(error), self.catalog.secrets))
-                return "lost"
+                return "lost" if attempt.version is None else self._settled(attempt, refused=True)
             log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
             return self._settled(attempt)
         return "won"
 
-    def _settled(self, attempt: Attempt) -> Published:
+    def _settled(self, attempt: Attempt, refused: bool = False) -> Published:
         clock = entropy.current()
         for i in range(_LOOKS):
-            clock.sleep(clock.random() * 0.05 * 2**i)
+            if i or not refused:
+                clock.sleep(clock.random() * 0.05 * 2**i)
             try:
                 found = self._load()
-            except (StorageError, TableNotFoundError):
+            except TableNotFoundError:
+                if refused:
+                    return "lost"
+                continue
+            except StorageError:
                 continue
             if any(s.snapshot_id == attempt.version for s in found.metadata.snapshots):
                 return "won"
+            if refused:
+                return "lost"
             if attempt.version is not None and absolute(str(found.metadata_location)) != attempt.replaces:
                 # Another version is current, and it does not follow ours: our requirements can never hold again.
                 return "lost"
@@ -224,8 +235,21 @@ def _errors(where: str, secrets: Sequence[str]) -> Iterator[None]:
     except BoathouseError:
         raise
     except Exception as error:
-        text = scrub(f"{type(error).__name__}: {error}", secrets)
-        if type(error).__name__ in _GONE:
+        kind = type(error).__name__
+        text = scrub(f"{kind}: {error}", secrets)
+        if kind == "NotInstalledError":
+            raise MissingRequirementError(
+                f"PyIceberg's client of this catalog needs more than is installed: {scrub(str(error), secrets)}",
+                where=where,
+                advice='pip install PyIceberg with the extra of your catalog, such as "pyiceberg[hive,glue]"',
+            ) from None
+        if kind in _NOT_ICEBERG:
+            raise TableNotFoundError(
+                f"the catalog does not have it as an Iceberg table ({text})",
+                where=where,
+                advice="open a table of another format by its path",
+            ) from None
+        if kind in _GONE:
             raise TableNotFoundError(
                 f"the catalog does not have it ({text})", where=where, advice="list the tables of the catalog"
             ) from None
