@@ -91,8 +91,8 @@ def catalog(name: str = "default", **options: str) -> Catalog:
     translated: pass `**{"s3.endpoint": ...}`). PyIceberg's client of the catalog has its own requirements: install
     `pyiceberg[sql-sqlite]`, `pyiceberg[hive]` or `pyiceberg[glue]`; REST needs no extra.
 
-    Raises MissingRequirementError without PyIceberg or that extra, InvalidArgumentError for a name that is not configured,
-    StorageError if the catalog fails.
+    Raises MissingRequirementError without PyIceberg or that extra, InvalidArgumentError for a name that is not
+    configured, StorageError if the catalog fails.
     """
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"{name!r} is not the name of a catalog", advice="pass a name, such as 'prod'")
