@@ -1,6 +1,7 @@
 """Deletion vectors of Iceberg v3, in Puffin files that the tests write from the specification; pyiceberg reads them
 too."""
 
+import json
 import os
 import random
 from pathlib import Path
@@ -68,6 +69,26 @@ def test_vectors_of_one_puffin_file(two, monkeypatch):
     found = table.scan(["id"], where="id = 15").to_arrow()
     assert found.num_rows == 0
     assert ids_of(bh.open(str(foreign.root), version=before)) == list(range(20))
+
+
+def test_footers_of_puffin_files(two):
+    """Compressed, flagged, with blobs of other types beside the vectors: the entries say where these are."""
+    foreign, first, second = two
+    vectors = foreign.vectors({first: [0, 3], second: [5]})
+    path = Path(vectors[0]["data_file"]["file_path"].removeprefix("file://"))
+    plain = path.read_bytes()
+    size = int.from_bytes(plain[-12:-8], "little")
+    body, footer = plain[: -size - 16], json.loads(plain[-size - 12 : -12])
+    sketch = {"type": "apache-datasketches-theta-v1", "fields": [1], "snapshot-id": 1, "sequence-number": 1,
+              "offset": len(body), "length": 3, "compression-codec": "zstd", "properties": {"ndv": "2"}}  # fmt: skip
+    payload = pa.Codec("lz4").compress(json.dumps({**footer, "blobs": [sketch, *footer["blobs"]]}).encode(), True)
+    assert payload[:4] == bytes.fromhex("04224d18"), "a frame of LZ4"
+    flags = (1).to_bytes(4, "little")
+    path.write_bytes(body + b"???" + b"PFA1" + payload + len(payload).to_bytes(4, "little") + flags + b"PFA1")
+    for entry in vectors:
+        entry["data_file"]["file_size_in_bytes"] = path.stat().st_size
+    foreign.commit(*vectors)
+    assert ids_of(bh.open(str(foreign.root))) == sorted(set(range(20)) - {0, 3, 15})
 
 
 def test_pruned_files_need_no_vector(two):

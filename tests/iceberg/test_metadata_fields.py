@@ -117,6 +117,45 @@ def test_statistics_files(make, tmp_path, broken):
     assert eyes.pyiceberg().metadata.statistics[0].blob_metadata[0].properties == {"ndv": "6"}
 
 
+OF_VERSION_3 = {
+    "format-version": 3, "next-row-id": 6,
+    "partition-statistics": [{"snapshot-id": 5, "statistics-path": "file:///nowhere/p.parquet",
+                              "file-size-in-bytes": 7}],
+    "encryption-keys": [{"key-id": "k1", "encrypted-key-metadata": "AAEC", "encrypted-by-id": "master",
+                         "properties": {"a": "b"}}],
+}  # fmt: skip
+
+
+def test_fields_of_version_3(make):
+    """Read, whatever keys the table lists for files that need none; no commit is made that could lose them."""
+    _, eyes = make(DATA)
+    edit(eyes, lambda d: d.update(OF_VERSION_3))
+    before = eyes.document()
+    table = bh.open(str(eyes.root))
+    assert ids_of(table) == list(range(6)) and ids_of(table, where="id > 3") == [4, 5]
+    for write in (lambda: table.append(rows(10)), lambda: table.set_properties({"a": "b"})):
+        with pytest.raises(UnsupportedFeatureError, match="format version 3"):
+            write()
+    edit(eyes, lambda d: d.update({"format-version": 2}))
+    with pytest.raises(UnsupportedFeatureError, match="encryption"):
+        bh.open(str(eyes.root)).append(rows(10))
+    after = eyes.document()
+    assert {name: after[name] for name in OF_VERSION_3} == OF_VERSION_3 | {"format-version": 2}
+    assert ids_of(bh.open(str(eyes.root))) == list(range(6)) and before["snapshots"] == after["snapshots"]
+
+
+@pytest.mark.parametrize("name, value", [
+    ("next-row-id", "6"), ("next-row-id", True), ("encryption-keys", {}),
+    ("encryption-keys", ["k1"]), ("partition-statistics", [{"snapshot-id": 5}]),
+    ("partition-statistics", [{"snapshot-id": "5", "statistics-path": "p"}]),
+])  # fmt: skip
+def test_broken_fields_of_version_3(make, name, value):
+    _, eyes = make(DATA)
+    edit(eyes, lambda d: d.update(OF_VERSION_3 | {name: value}))
+    with pytest.raises(CorruptTableError, match=name.replace("-statistics", ".statistics")):
+        bh.open(str(eyes.root))
+
+
 @pytest.mark.spec("I-236")
 def test_every_listed_snapshot_has_its_files(make):
     table, eyes = make(DATA, partition_by=["p"])
