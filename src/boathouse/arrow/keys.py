@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.hashing import ByteKeys, HashTable
 from boathouse.arrow.layouts import unwrapped
+from boathouse.arrow.longs import longs
 from boathouse.arrow.vector import Bools, Ints, integers
 from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
 
@@ -65,7 +66,8 @@ class _Encoder:
         if self.texts is not None:
             numbers = self.texts.lookup(self.table, _bytes(arrays), valid)
         else:
-            numbers = self.table.lookup(_words(arrays, self.signed_zeros)[valid])
+            words = _words(arrays, self.signed_zeros)
+            numbers = self.table.lookup(words if valid.all() else words[valid])
         return _spread(numbers, valid, self.null)
 
 
@@ -114,16 +116,24 @@ class KeyIndex:
         The columns have the types of the indexed ones, but for the width of signed integers, and of offsets.
         Raises SchemaMismatchError.
         """
-        groups = np.empty(0, np.int64)
-        for i, (column, encoder) in enumerate(zip(columns, self._encoders, strict=True)):
-            numbers = encoder.lookup(column)
-            if i:
-                both = _both(groups, numbers, encoder.size)
-                found = both >= 0
-                groups = _spread(self._pairs[i - 1].lookup(both[found].astype(np.uint64)), found, -1)
-            else:
-                groups = numbers
-        return groups
+        if len(columns) != len(self._encoders):
+            raise ValueError(f"{len(columns)} columns are looked up by {len(self._encoders)}")
+        groups = self._encoders[0].lookup(columns[0])
+        rows = np.flatnonzero(groups >= 0)
+        found = groups[rows]
+        for column, encoder, pairs in zip(columns[1:], self._encoders[1:], self._pairs):
+            # Only rows that the columns before leave: of deletes, or of a small side of a join, they are few.
+            few = len(rows) < len(groups) // 2
+            numbers = encoder.lookup(column.take(longs(rows))) if few else encoder.lookup(column)[rows]
+            both = _both(found, numbers, encoder.size)
+            rows, both = rows[both >= 0], both[both >= 0]
+            found = pairs.lookup(both.astype(np.uint64))
+            rows, found = rows[found >= 0], found[found >= 0]
+        if len(rows) == len(groups):
+            return found
+        out = np.full(len(groups), -1, np.int64)
+        out[rows] = found
+        return out
 
     def counts(self, groups: Ints) -> Ints:
         """How many indexed rows each group has; 0 for -1."""
@@ -191,7 +201,14 @@ def _in_bytes(type: pa.DataType) -> bool:
 
 
 def _valid(arrays: Sequence[pa.Array]) -> Bools:
-    return np.concatenate([np.asarray(a.is_valid().to_numpy(zero_copy_only=False), np.bool_) for a in arrays])
+    return np.concatenate(
+        [
+            np.asarray(a.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+            if a.null_count
+            else np.ones(len(a), np.bool_)
+            for a in arrays
+        ]
+    )
 
 
 def _words(arrays: Sequence[pa.Array], signed_zeros: bool) -> Keys:
