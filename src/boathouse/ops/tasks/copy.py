@@ -23,7 +23,7 @@ from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import bundles, deletes_of
 from boathouse.table.tasks import ScanTask, WriteContext
 
-AHEAD_BYTES: Final = 128 << 20
+AHEAD_BYTES: Final = 48 << 20
 """Arrow memory that is read while a row group is written."""
 RUN_BYTES: Final = 16 << 20
 """Files of this size together are read as one piece of the work ahead."""
