@@ -139,6 +139,17 @@ def test_a_vector_that_is_not_found_fails(engine, make_plan, monkeypatch):
         frame.collect()
 
 
+def test_vectors_of_files_whose_paths_share_a_checksum(engine, make_plan, monkeypatch):
+    maker = make_plan()
+    for i, name in enumerate(("a.parquet", "b.parquet")):
+        maker.add(name, pa.table({"x": range(10 * i, 10 * i + 5)}), deleted=[i, 4])
+    plan = maker.plan([ReadColumn("x", T.INT64, physical=("x",))])
+    same(native_frame(engine.spark, plan), plan)
+    monkeypatch.setattr("boathouse.engines.spark.native.crc32", lambda path: 7)
+    frame = native_frame(engine.spark, plan)
+    assert sorted(row.x for row in frame.collect()) == [1, 2, 3, 10, 12, 13]
+
+
 def test_deleted_rows_in_many_words_and_row_groups(engine, make_plan):
     maker = make_plan()
     gone = [0, 1, 62, 63, 64, 65, 127, 128, 4095, 4096, 9998, 9999]
