@@ -6,7 +6,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from foreign_writer import Foreign
 
@@ -548,22 +547,3 @@ def test_random_writes_between_equality_deletes(new, seed, partitioned):
                 expected = [r for r in expected if r[0] not in ids or (partitioned and r[1] != part)]
         found = opened(foreign).to_arrow()
         assert sorted(zip(*found.to_pydict().values())) == sorted(expected)
-
-
-@pytest.mark.spark
-@pytest.mark.spec("I-211")
-@pytest.mark.feature("equality delete files", format="iceberg")
-def test_on_spark(spark, new):
-    foreign = new()
-    foreign.commit(foreign.data(rows(*range(6)), IDS), foreign.data(rows(*range(6, 9)), IDS))
-    first = next(p for p in foreign.live() if pq.read_table(p.removeprefix("file://")).num_rows == 6)
-    foreign.commit(foreign.positions([(first, 0)]), foreign.equality(keys(1, 7, None), [1]))
-    foreign.commit(foreign.equality(pa.table({"p": ["a"], "x": [3.0]}), [2, 3]))
-    table = bh.open(str(foreign.root), spark=spark)
-    assert "equality deletes" in str(table.scan().explain())
-    found = [r.id for r in table.scan(["id"]).to_spark(spark).collect()]
-    assert sorted(found) == ids_of(bh.open(str(foreign.root)))
-    assert sorted(found) == [2, 4, 5, 6, 8]
-    assert [r.id for r in table.scan(["id"], where="x >= 8").to_spark(spark).collect()] == [8]
-    table.delete("id = 4")
-    assert ids_of(bh.open(str(foreign.root))) == sorted(set(found) - {4})

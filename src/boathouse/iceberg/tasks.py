@@ -14,7 +14,7 @@ from boathouse.iceberg.delete_keys import load_keys
 from boathouse.table.reading import read_units
 from boathouse.table.tasks import FileWriters, ScanTask, WriteContext
 
-__all__ = ["outcomes_schema", "read", "writers"]
+__all__ = ["load_keys", "outcomes_schema", "read", "writers"]
 
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:

@@ -256,6 +256,9 @@ class TaskModule(Protocol):
     def read(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """The rows of the task's units, in order, with the schema `task.read.schema`."""
 
+    def load_keys(self, read: ReadSpec, delete: Mapping[str, Any], keys: Sequence[ReadColumn]) -> pa.Table:
+        """The key columns of an equality delete, a row of DELETES; only formats that have such deletes offer it."""
+
     def writers(self, context: WriteContext) -> FileWriters:
         """The files of a write, opened one by one."""
 

@@ -1,7 +1,7 @@
 """Native scans: Spark's vectorised Parquet reader over exactly the plan's files, with code generation throughout.
 
-Files are read in groups with the same treatment: those with deleted rows separately from the others, and those whose
-partition values replace a column separately from those that contain it.
+Files are read in groups with the same treatment: those with deleted rows separately from the others, those with other
+equality deletes, and those whose partition values replace a column separately from those that contain it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from boathouse.engines.spark.constants import (
     restored,
     table_of,
 )
+from boathouse.engines.spark.equality import EqualityJoins
 from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.route import as_spark_reads
@@ -47,18 +48,21 @@ _PREFIX = "__c"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Units that are read the same way: `constants` are the columns whose values come from a partition field."""
+    """Units that are read the same way: `constants` are the columns whose values come from a partition field,
+    `deleted` whether positions are deleted, `equality` the numbers of their equality deletes."""
 
     units: pa.Table
     constants: Mapping[str, int]
     deleted: bool
+    equality: tuple[int, ...] = ()
 
 
 def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     """Every row of the plan, with the columns `plan.read.schema`; `route` must have chosen the native strategy."""
     read = plan.read
     units = as_spark_reads(spark, plan.units)
-    frames = [_group_frame(spark, read, group, plan.deletes) for group in groups(read, units)]
+    equality = EqualityJoins(spark, read, plan.deletes)
+    frames = [_group_frame(spark, read, group, plan.deletes, equality) for group in groups(read, units, equality)]
     frame = reduce(DataFrame.unionAll, frames)
     if read.where is not None:
         frame = frame.where(F.expr(str(read.where)))
@@ -66,22 +70,25 @@ def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     return frame if list(wanted) == frame.columns else frame.select(*(quoted(n) for n in wanted))
 
 
-def groups(read: ReadSpec, units: pa.Table) -> list[Group]:
+def groups(read: ReadSpec, units: pa.Table, equality: EqualityJoins) -> list[Group]:
     """Units by how they are read, in order of first appearance; the order of units within a group is kept."""
     specs = units.column("spec").to_pylist()
     deletes = units.column("deletes").to_pylist()
-    found: dict[tuple[int, bool], list[int]] = {}
+    found: dict[tuple[int, bool, tuple[int, ...]], list[int]] = {}
     known: dict[int, Mapping[str, int]] = {}
     alike: dict[int, int] = {}
     for i, (spec, ids) in enumerate(zip(specs, deletes, strict=True)):
         if spec not in known:
             known[spec] = constants(read, spec)
             alike[spec] = next(s for s, c in known.items() if c == known[spec])
-        found.setdefault((alike[spec], bool(ids)), []).append(i)
-    return [Group(units.take(pa.array(rows)), known[spec], dead) for (spec, dead), rows in found.items()]
+        by_key = equality.among(ids)
+        found.setdefault((alike[spec], len(ids or ()) > len(by_key), by_key), []).append(i)
+    return [Group(units.take(pa.array(rows)), known[key[0]], *key[1:]) for key, rows in found.items()]
 
 
-def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.Table) -> DataFrame:
+def _group_frame(
+    spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.Table, equality: EqualityJoins
+) -> DataFrame:
     """The rows of one group, columns named as in the read specification, metadata columns last."""
     uris = group.units.column("path").to_pylist()
     stored = tuple(c for c in read.columns if c.name not in group.constants)
@@ -91,6 +98,7 @@ def _group_frame(spark: SparkSession, read: ReadSpec, group: Group, deletes: pa.
     frame = _staged(frame, read, group, shape)
     if group.deleted:
         frame = _without_deleted(spark, frame, group.units, deletes)
+    frame = equality.without(frame, group.equality, lambda c: _value(read.columns.index(c), c, group))
     return frame.select(*_named(read, group))
 
 
@@ -197,7 +205,8 @@ def _words(units: pa.Table, deletes: pa.Table) -> tuple[list[str], pa.Array]:
     inline = dict(zip(kept.column("delete").to_pylist(), kept.column("inline").to_pylist(), strict=True))
     files, words = [], []
     for uri, ids in zip(units.column("path").to_pylist(), units.column("deletes").to_pylist(), strict=True):
-        bitmap = reduce(Bitmap.__or__, (deserialize64(inline[i], where=uri) for i in ids))
+        found = (data for i in ids if (data := inline[i]) is not None)
+        bitmap = reduce(Bitmap.__or__, (deserialize64(data, where=uri) for data in found))
         last = int(bitmap.positions()[-1]) if len(bitmap) else 0
         files.append(file_key(uri))
         words.append(bitmap.words(0, last + 1))

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
 from boathouse.engines.spark.constants import carrier
+from boathouse.engines.spark.equality import equality_obstacle
 from boathouse.engines.spark.probe import reader_fault
 from boathouse.engines.spark.read_schema import holds_struct, nested_obstacle
 from boathouse.engines.spark.reader import literal, read_parquet
@@ -22,7 +23,7 @@ from boathouse.storage.uris import basename, split
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import ReadColumn, ReadSpec
-from boathouse.table.units import EQUALITY, PARQUET
+from boathouse.table.units import PARQUET
 
 _SPELLINGS = {"s3": ("s3", "s3a")}
 """Hadoop's schemes for our stores: `s3a` is the name of its own S3 client."""
@@ -54,7 +55,8 @@ def route(spark: SparkSession, plan: ScanPlan) -> Route:
     found = (
         _of_units(spark, plan.units)
         or _of_columns(plan.read, spark)
-        or _of_deletes(plan.deletes)
+        or _of_vectors(plan.deletes)
+        or equality_obstacle(plan)
         or _of_session(spark, plan.units)
     )
     if found is None:
@@ -126,9 +128,7 @@ def _collide(names: Sequence[str]) -> bool:
     return len({n.lower() for n in names}) < len(names)
 
 
-def _of_deletes(deletes: pa.Table) -> str | None:
-    if pc.any(pc.equal(deletes.column("kind"), EQUALITY)).as_py():
-        return "equality deletes"
+def _of_vectors(deletes: pa.Table) -> str | None:
     size = pc.sum(pc.binary_length(deletes.column("inline"))).as_py() or 0
     return f"{size:,} bytes of deletion vectors are too many to broadcast" if size > MAX_DELETED else None
 
