@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import random
+import struct
 from decimal import Decimal
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from boathouse.errors import (
 )
 from boathouse.types import (
     DATE,
+    DOUBLE,
     FLOAT,
     INT32,
     INT64,
@@ -329,13 +331,18 @@ def test_lists_of_one_row_longer_than_a_block(new):
     assert found["li"].to_pylist() == rows["li"].to_pylist() * 2
 
 
-def test_nulls_of_structs_that_java_does_not_count_in_orc(new):
-    files = new(Schema((Field("id", INT64), Field("st", StructType((Field("c", STRING),))))))
-    rows = pa.table({"id": [1, 2, 3], "st": [{"c": "x"}, None, {"c": "y"}]}, arrow_schema(files.schema))
-    counts = {"null_value_counts": [{"key": 3, "value": 0}], "value_counts": [{"key": 3, "value": 3}]}
-    files.commit(files.file("orc", rows, more=counts))
+@pytest.mark.parametrize("format, values", [("orc", 3), ("parquet", 2), ("avro", None)])
+def test_nulls_of_structs_that_java_does_not_count(new, format, values):
+    """In Parquet it leaves them out of the values too, where the field is a float."""
+    files = new(Schema((Field("id", INT64), Field("st", StructType((Field("c", DOUBLE),))))))
+    rows = pa.table({"id": [1, 2, 3], "st": [{"c": 5.0}, None, {"c": 7.0}]}, arrow_schema(files.schema))
+    counts = {"null_value_counts": [{"key": 3, "value": 0}], "nan_value_counts": [{"key": 3, "value": 0}]}
+    bounds = {f"{n}_bounds": [{"key": 3, "value": struct.pack("<d", v)}] for n, v in (("lower", 5), ("upper", 7))}
+    counted = {} if values is None else {"value_counts": [{"key": 3, "value": values}]}
+    files.commit(files.file(format, rows, more=counts | bounds | counted))
     assert ids_of(files, where="st.c IS NULL") == [2] and ids_of(files, where="st.c IS NOT NULL") == [1, 3]
-    bh.open(str(files.root)).delete("st.c IS NOT NULL")
+    assert ids_of(files, where="NOT (st.c > 1) OR st.c IS NULL") == [2]
+    bh.open(str(files.root)).delete("st.c > 1")
     assert ids_of(files) == [2]
 
 

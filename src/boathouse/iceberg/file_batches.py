@@ -186,13 +186,18 @@ class _Builder:
             else:
                 mine = {name: found[field.id] for name, found in metrics.items()}
                 if len(path) > 1:
-                    # Java counts no nulls of the structs around a field in ORC.
-                    nulls, orc = mine["null_value_counts"], pc.equal(_formats(self.live, self.source), ORC)
-                    mine["null_value_counts"] = pc.if_else(orc, pa.scalar(None, nulls.type), nulls)
+                    mine["null_value_counts"] = self._nested_nulls(mine)
                 done.append(_column_stats(field.type, mine))
         if not done:
             return pa.array([{}] * len(self.live), pa.struct([]))
         return pa.StructArray.from_arrays(done, fields=[pa.field(str(i), a.type) for i, a in enumerate(done)])
+
+    def _nested_nulls(self, metrics: Mapping[str, pa.Array]) -> pa.Array:
+        """How many values of a field in structs are null; unknown where Java counts no nulls of the structs around it:
+        in ORC, and for floats and doubles in Parquet, whose values are then fewer than the rows."""
+        nulls, counted = metrics["null_value_counts"], metrics["value_counts"].cast(pa.int64())
+        other = pc.not_equal(_formats(self.live, self.source), ORC)
+        return pc.if_else(pc.and_(other, pc.equal(counted, longs(self.live.rows))), nulls, pa.scalar(None, nulls.type))
 
     def _files(self, units: pa.Array) -> pa.RecordBatch:
         live, n, request = self.live, len(self.live), self.request
