@@ -77,7 +77,17 @@ def source_bounds(field: PartitionField, source: DataType, lower: Physical, uppe
 def _truncated(lower: Physical, upper: Physical, width: int) -> Bounds:
     if isinstance(upper, str | bytes):
         return lower, (upper if len(upper) < width else raised(upper)), False
+    if isinstance(lower, int) and isinstance(upper, int) and _wraps(lower, upper, width):
+        lower = None
     return lower, None if upper is None else upper + width - 1, False
+
+
+def _wraps(lower: int, upper: int, width: int) -> bool:
+    """Whether a partition value between may be that of the least integers, which Java lets wrap around to the greatest
+    of the type that the column had when it was written. It is no multiple of the width."""
+    if lower == upper:
+        return lower % width != 0
+    return any(limit % width != 0 and lower < limit and upper > limit - width for limit in (1 << 31, 1 << 63))
 
 
 def _timed(name: str, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:
