@@ -229,6 +229,7 @@ class History:
         number = draw.digits(self.heads()[-1].name) + 1
         (self.root / "metadata" / f"v{number}.metadata.json").write_text(json.dumps(document))
         self.log.append(f"-- {name} {type} DEFAULT {value}")
+        print(self.log[-1])
         return True
 
 
