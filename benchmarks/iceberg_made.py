@@ -17,6 +17,10 @@ from boathouse.iceberg.metadata import TableMetadata, dump
 
 A_MANIFEST = 8000
 PARTITIONS = 30
+A_MANIFEST_OF_PLANS = 6000
+BOUND = A_MANIFEST_OF_PLANS * 1000 // 2
+WHERE = f"n7 = 7 and n0 >= {BOUND}"
+"""One partition of 30, and half of its files by their bounds; every manifest has such files."""
 NAMES = [*(f"n{i}" for i in range(8)), *(f"d{i}" for i in range(4)), *(f"s{i}" for i in range(4))]
 SCHEMA = pa.schema([(n, {"n": pa.int64(), "d": pa.float64(), "s": pa.string()}[n[0]]) for n in NAMES])
 NO_METRICS = dict.fromkeys(

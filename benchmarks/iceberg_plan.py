@@ -11,7 +11,8 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 from harness import DATA, Case, alternate, fresh, peak_memory, record, timed
-from iceberg_made import build
+from iceberg_made import A_MANIFEST_OF_PLANS as A_MANIFEST
+from iceberg_made import WHERE, build
 from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadataUtil
 
@@ -22,9 +23,6 @@ from boathouse.iceberg.entries import FILE
 from boathouse.iceberg.manifest_schemas import METRICS
 from boathouse.iceberg.metadata import TableMetadata
 
-A_MANIFEST = 6000
-WHERE = f"n7 = 7 and n0 >= {A_MANIFEST * 1000 // 2}"
-"""One partition of 30, and half of its files by their bounds; every manifest has such files."""
 MANIFESTS = 8
 KINDS = (pa.map_(pa.int32(), pa.int64()), pa.map_(pa.int32(), pa.binary()))
 PARSED = 20

@@ -24,6 +24,7 @@ from boathouse.iceberg import avro
 from boathouse.iceberg.avro_codec import Read, is_pair, read_long, reader, skipper
 from boathouse.iceberg.avro_cursors import (
     ABSENT,
+    TOGETHER,
     Buffer,
     DamagedError,
     Longs,
@@ -31,14 +32,14 @@ from boathouse.iceberg.avro_cursors import (
     Path,
     Schema,
     Step,
+    apart,
     over_items,
     present,
     stepper,
     varied,
 )
+from boathouse.iceberg.avro_landmarks import find
 
-_TOGETHER: Final = 4096
-"""Records that are stepped over at once: more do not fit the processor's cache."""
 _STEP: Final = 50
 """A step over the next records of some blocks costs as much as walking over so many records one by one."""
 _FLOATS: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
@@ -232,8 +233,8 @@ class _PairSearch:
 
     def run(self, places: Longs) -> dict[int, Longs]:
         rows = np.flatnonzero(places != ABSENT)
-        for first in range(0, len(rows), _TOGETHER):
-            self._search(rows[first : first + _TOGETHER], places)
+        for first in range(0, len(rows), TOGETHER):
+            self._search(rows[first : first + TOGETHER], places)
         return self.found
 
     def _search(self, rows: Longs, places: Longs) -> None:
@@ -274,41 +275,68 @@ class _PairSearch:
         return at
 
 
-def read(container: avro.Container, schema: Schema, wanted: frozenset[Path]) -> Columns:
+def read(container: avro.Container, schema: Schema, wanted: frozenset[Path], landmark: Path | None = None) -> Columns:
     """The records of a file; `schema` is `by_ids(...)` of its own. Raises CorruptTableError."""
     if not isinstance(schema, dict) or schema["type"] != "record":
         raise CorruptTableError("the Avro file does not contain records", where=container.where)
-    return decoded(list(avro.payloads(container, schema)), schema, wanted, container.where)
+    return decoded(list(avro.payloads(container, schema)), schema, wanted, container.where, landmark)
 
 
-def decoded(payloads: Sequence[tuple[int, bytes]], schema: Schema, wanted: frozenset[Path], where: str) -> Columns:
-    """The records of blocks, of one file or several, as `avro.payloads` gives them. Raises CorruptTableError."""
+def decoded(
+    payloads: Sequence[tuple[int, bytes]],
+    schema: Schema,
+    wanted: frozenset[Path],
+    where: str,
+    landmark: Path | None = None,
+) -> Columns:
+    """The records of blocks, of one file or several, as `avro.payloads` gives them. They are found faster by a
+    `landmark`, a field of strings that begin alike. Raises CorruptTableError."""
     blocks = [(count, data) for count, data in payloads if count or data]
     buffer = Buffer.of([data for _, data in blocks])
     counts = np.array([count for count, _ in blocks], np.int64)
     ends = np.cumsum(np.array([len(data) for _, data in blocks], np.int64))
     try:
         with avro.decoding(where):
-            return _stepped(buffer, schema, wanted, counts, ends, where)
+            return _stepped(buffer, schema, wanted, counts, ends, where, landmark)
     except DamagedError as error:
         raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=where) from None
 
 
 def at_places(buffer: Buffer, schema: Schema, wanted: frozenset[Path], starts: Longs) -> Marks:
     """The places of wanted fields in values of a type that begin at these places."""
-    step = stepper(schema, wanted)
-    found: list[Marks] = []
-    for first in range(0, len(starts), _TOGETHER):
-        marks: Marks = {}
-        step(buffer, starts[first : first + _TOGETHER], marks)
-        found.append(marks)
-    return {path: np.concatenate([np.zeros(0, np.int64), *(m[path] for m in found)]) for path in wanted}
+    _, marks = apart(buffer, stepper(schema, wanted), starts)
+    return {path: marks.get(path, starts[:0]) for path in wanted}
 
 
 def _stepped(
-    buffer: Buffer, schema: Schema, wanted: frozenset[Path], counts: Longs, ends: Longs, where: str
+    buffer: Buffer,
+    schema: Schema,
+    wanted: frozenset[Path],
+    counts: Longs,
+    ends: Longs,
+    where: str,
+    landmark: Path | None,
 ) -> Columns:
     begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if len(ends) else ends
+    found: list[tuple[Longs, Marks]] = []
+    seen = None if landmark is None else find(buffer, schema, wanted, landmark, begins, counts, ends)
+    if seen is not None:
+        found.append((seen.starts, seen.marks))
+        begins, counts, ends = (blocks[~seen.blocks] for blocks in (begins, counts, ends))
+    found += _block_by_block(buffer, schema, wanted, (begins, counts, ends))
+    nothing = np.zeros(0, np.int64)
+    rows = np.concatenate([nothing, *(s for s, _ in found)])
+    order = np.argsort(rows, kind="stable")
+    places = {path: np.concatenate([nothing, *(marks[path] for _, marks in found)])[order] for path in wanted}
+    return Columns(buffer, schema, rows[order], places, where)
+
+
+def _block_by_block(
+    buffer: Buffer, schema: Schema, wanted: frozenset[Path], blocks: tuple[Longs, Longs, Longs]
+) -> list[tuple[Longs, Marks]]:
+    """The records of blocks, given by their beginnings, counts and ends: the first ones of all, then the second ones,
+    and so on."""
+    begins, counts, ends = blocks
     step = stepper(schema, wanted)
     long = counts > _longest(counts)
     walked = [_walk(buffer, schema, *lane) for lane in zip(begins[long], counts[long], ends[long])]
@@ -318,16 +346,12 @@ def _stepped(
     # Those with most records first: then those that still have some are always the first ones.
     order = np.argsort(-each, kind="stable")
     found: list[tuple[Longs, Marks]] = []
-    for first in range(0, len(order), _TOGETHER):
-        lanes = order[first : first + _TOGETHER]
+    for first in range(0, len(order), TOGETHER):
+        lanes = order[first : first + TOGETHER]
         at = _together(buffer, step, starts[lanes], each[lanes], found)
         if (at != stops[lanes]).any():
             raise DamagedError("its records do not end where it ends")
-    nothing = np.zeros(0, np.int64)
-    rows = np.concatenate([nothing, *(s for s, _ in found)])
-    order = np.argsort(rows, kind="stable")
-    places = {path: np.concatenate([nothing, *(marks[path] for _, marks in found)])[order] for path in wanted}
-    return Columns(buffer, schema, rows[order], places, where)
+    return found
 
 
 def _longest(counts: Longs) -> int:

@@ -26,6 +26,8 @@ BEYOND: Final = -(1 << 63)
 """Stands for a number of more than 64 bits, which some writers leave where nothing is read."""
 PADDING: Final = 256
 """Bytes that follow the records, so that a window at their end is whole."""
+TOGETHER: Final = 4096
+"""Values that are stepped over at once: more do not fit the processor's cache."""
 _FEW: Final = 8
 _FRAMES: Final = (3, 300)
 """How many frames of maps are remembered, and the items of the longest: their bytes are compared in one matrix."""
@@ -171,6 +173,18 @@ def stepper(schema: Schema, wanted: frozenset[Path], path: Path = ()) -> Step:
         case "fixed":
             return _fixed(int(schema["size"]))
     return _step_long
+
+
+def apart(buffer: Buffer, step: Step, starts: Longs) -> tuple[Longs, Marks]:
+    """The places after values that begin at `starts`, and those of what is wanted within them."""
+    ends: list[Longs] = [starts[:0]]
+    marks: dict[Path, list[Longs]] = {}
+    for first in range(0, len(starts), TOGETHER):
+        found: Marks = {}
+        ends.append(step(buffer, starts[first : first + TOGETHER], found))
+        for path, places in found.items():
+            marks.setdefault(path, []).append(places)
+    return np.concatenate(ends), {path: np.concatenate(places) for path, places in marks.items()}
 
 
 def present(schema: Schema) -> Schema:

@@ -28,13 +28,14 @@ FEW: Final = 64
 _SWELL: Final = 20
 """How much larger than its file such a manifest is in memory, at most."""
 PARTITION: Final = (FILE, "partition")
+PATH: Final = (FILE, "file_path")
 _NUMBERS: Final = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
 _OF_FILE: Final = (
     "content", "file_path", "file_format", "record_count", "file_size_in_bytes", "key_metadata", "first_row_id",
     "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds",
 )  # fmt: skip
 _REQUIRED: Final = (
-    ("status",), (FILE, "file_path"), (FILE, "file_format"), (FILE, "record_count"), (FILE, "file_size_in_bytes"),
+    ("status",), PATH, (FILE, "file_format"), (FILE, "record_count"), (FILE, "file_size_in_bytes"),
 )  # fmt: skip
 
 
@@ -72,7 +73,7 @@ class LiveFiles:
 
     def paths(self) -> pa.Array:
         """As recorded."""
-        return self.columns.strings((FILE, "file_path"))
+        return self.columns.strings(PATH)
 
     def formats(self) -> Coded:
         return Coded(*self.columns.distinct((FILE, "file_format")))
@@ -119,7 +120,8 @@ class Entries:
         """Raises CorruptTableError, UnsupportedFeatureError."""
         opened = Opened.of(data, source, where)
         if opened.count > FEW:
-            return cls(avro_columns.read(opened.container, opened.schema, _wanted(opened.schema)), source, where)
+            found = avro_columns.read(opened.container, opened.schema, _wanted(opened.schema), PATH)
+            return cls(found, source, where)
         return opened.few(len(data))
 
     def listed_as(self, source: ManifestFile) -> Entries:
@@ -227,7 +229,7 @@ def decoded_together(manifests: Sequence[Many], every: bool) -> list[Entries]:
     schema = manifests[0].schema
     try:
         blocks = [block for m in manifests for block in m.blocks]
-        found = avro_columns.decoded(blocks, schema, _wanted(schema, every), manifests[0].where)
+        found = avro_columns.decoded(blocks, schema, _wanted(schema, every), manifests[0].where, PATH)
     except CorruptTableError:
         if len(manifests) == 1:
             raise

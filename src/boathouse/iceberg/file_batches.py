@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import BoathouseError, CorruptTableError
-from boathouse.iceberg.entries import Coded, LiveFiles
+from boathouse.iceberg.entries import Coded, Entries, LiveFiles
 from boathouse.iceberg.manifest_reader import ManifestReader
 from boathouse.iceberg.manifests import ManifestFile
 from boathouse.iceberg.paths import Paths
@@ -52,6 +53,9 @@ FORMATS: Final = {"PARQUET": PARQUET, "ORC": ORC, "AVRO": AVRO, "LANCE": LANCE}
 LIVE: Final = b"live"
 SKIPPED: Final = b"skipped"
 """Keys of a batch's metadata: the number of the manifest's live files, and how many of them each test skipped."""
+_DECODING: Final = Lock()
+"""Decoding takes many short steps, between which threads would mostly wait for each other, and longer than one of them
+takes for all; requests and decompression go on beside it."""
 _COUNTS: Final = ("null_value_counts", "nan_value_counts", "value_counts")
 Rows = npt.NDArray[np.int64]
 
@@ -119,11 +123,19 @@ def read_files(task: ManifestTask) -> Iterator[pa.RecordBatch]:
     schema."""
     request = task.request
     named = ((source, request.paths.uri(source.path)) for source, _ in task.sources)
-    for entries, (source, first) in zip(task.reader.several(named, request.verify), task.sources):
-        builder = _Builder(request, source, entries.live)
-        batch = builder.batch(first)
-        counts = {LIVE: str(len(entries.live)).encode(), SKIPPED: json.dumps(builder.skipped).encode()}
-        yield batch.replace_schema_metadata(counts)
+    sources = iter(task.sources)
+    for group in task.reader.opened(named):
+        with _DECODING:
+            decoded = task.reader.decoded(group, request.verify)
+            batches = [_batch(request, entries, *of) for entries, of in zip(decoded, sources)]
+        yield from batches
+
+
+def _batch(request: FileRequest, entries: Entries, source: ManifestFile, first: int) -> pa.RecordBatch:
+    builder = _Builder(request, source, entries.live)
+    batch = builder.batch(first)
+    counts = {LIVE: str(len(entries.live)).encode(), SKIPPED: json.dumps(builder.skipped).encode()}
+    return batch.replace_schema_metadata(counts)
 
 
 class _Builder:

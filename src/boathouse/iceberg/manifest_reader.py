@@ -86,26 +86,32 @@ class ManifestReader:
     def whole(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool) -> Iterator[Entries]:
         """Manifests with every field of their entries, in their order; what is decoded by columns is not remembered.
         Raises what `entries` raises."""
-        return self._decoded(sources, verify, True)
+        for group in self.opened(sources, every=True):
+            yield from self.decoded(group, verify, every=True)
 
-    def several(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool) -> Iterator[Entries]:
-        """What `entries` gives, and raises, of each manifest in their order; they are decoded together."""
-        return self._decoded(sources, verify, False)
-
-    def _decoded(self, sources: Iterable[tuple[ManifestFile, str]], verify: bool, every: bool) -> Iterator[Entries]:
-        together: list[Many] = []
+    def opened(
+        self, sources: Iterable[tuple[ManifestFile, str]], every: bool = False
+    ) -> Iterator[Sequence[Entries | Many]]:
+        """Manifests in their order, read and decompressed, in groups that `decoded` decodes together. Raises what
+        `entries` raises."""
+        group: list[Entries | Many] = []
         for source, uri in sources:
             found = self._opened(source, uri, every)
-            full = sum(m.size for m in together) > TOGETHER
-            if together and (full or isinstance(found, Entries) or found.schema != together[0].schema):
-                decoded, together = self._together(together, every), []
-                yield from _verified(decoded, verify)
-            if isinstance(found, Entries):
-                yield from _verified([found], verify)
-            else:
-                together.append(found)
-        if together:
-            yield from _verified(self._together(together, every), verify)
+            if group and not _fits(found, group):
+                yield group
+                group = []
+            group.append(found)
+        if group:
+            yield group
+
+    def decoded(self, group: Sequence[Entries | Many], verify: bool, every: bool = False) -> list[Entries]:
+        """What `entries` gives, and raises, of each manifest of a group that was opened with the same `every`."""
+        together = [m for m in group if isinstance(m, Many)]
+        found = self._together(together, every) if together else [m for m in group if isinstance(m, Entries)]
+        if verify:
+            for entries in found:
+                entries.source.check(len(entries.live), entries.where)
+        return found
 
     def _known(self, source: ManifestFile, uri: str) -> Entries | None:
         if uri not in self._kept:
@@ -153,8 +159,9 @@ class ManifestReader:
             raise MissingFileError("a file that the table's metadata names is missing", where=uri) from None
 
 
-def _verified(found: Sequence[Entries], verify: bool) -> Iterator[Entries]:
-    for entries in found:
-        if verify:
-            entries.source.check(len(entries.live), entries.where)
-        yield entries
+def _fits(found: Entries | Many, group: Sequence[Entries | Many]) -> bool:
+    """Whether a manifest is decoded with these."""
+    others = [m for m in group if isinstance(m, Many)]
+    if isinstance(found, Entries) or len(others) < len(group):
+        return False
+    return found.schema == others[0].schema and sum(m.size for m in others) <= TOGETHER
