@@ -14,11 +14,12 @@ from iceberg_spark import ICEBERG, session
 from pyspark.sql import SparkSession
 
 import boathouse as bh
-from boathouse.api.engines import LOCAL
+from boathouse.api.engines import LOCAL, spark_engine
+from boathouse.table.engine import Engine
 
 
-def ours(root: str, where: str | None) -> int:
-    return bh.open(root).scan(where=where).plan(LOCAL).units.num_rows
+def ours(engine: Engine, root: str, where: str | None) -> int:
+    return bh.open(root).scan(where=where).plan(engine).units.num_rows
 
 
 def theirs(spark: SparkSession, root: str, where: str | None) -> int:
@@ -35,10 +36,10 @@ def theirs(spark: SparkSession, root: str, where: str | None) -> int:
         files.close()
 
 
-def case(spark: SparkSession, title: str, root: str, where: str | None, rounds: int) -> Case:
-    runners = {"iceberg-java": lambda: theirs(spark, root, where), "boathouse": lambda: ours(root, where)}
+def case(spark: SparkSession, title: str, engine: Engine, root: str, where: str | None) -> Case:
+    runners = {"iceberg-java": lambda: theirs(spark, root, where), "boathouse": lambda: ours(engine, root, where)}
     counts = set()
-    found = alternate(title, runners, "boathouse", rounds, 1, "at most 1.0x", check=lambda _, n: counts.add(n))
+    found = alternate(title, runners, "boathouse", 5, 2, "at most 1.0x", check=lambda _, n: counts.add(n))
     assert len(counts) == 1, counts
     return found
 
@@ -47,9 +48,11 @@ def main() -> None:
     files = int(sys.argv[1]) if len(sys.argv) > 1 else 1_500_000
     root = build(fresh(DATA / "iceberg-plan-java"), files, A_MANIFEST_OF_PLANS)
     spark = session()
+    engines = {"in process": LOCAL, "by Spark's tasks": spark_engine(spark)}
     cases = [
-        case(spark, f"open and plan {files:,} files: a partition and a bound", root, WHERE, 5),
-        case(spark, f"open and plan {files:,} files: all", root, None, 5),
+        case(spark, f"open and plan {files:,} files {how}: {which}", engine, root, where)
+        for which, where in {"a partition and a bound": WHERE, "all": None}.items()
+        for how, engine in engines.items()
     ]
     if len(sys.argv) == 1:
         notes = f"{Path(ICEBERG.jars[0]).stem} in the JVM of PySpark, with as many planning threads as cores."
