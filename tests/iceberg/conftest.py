@@ -146,3 +146,17 @@ def position_deletes():
         (eyes.root / "metadata" / f"v{name}.metadata.json").write_bytes(dump(document))
 
     return add
+
+
+@pytest.fixture
+def new(tmp_path):
+    """new(schema, partition_by) -> the writer of a new table."""
+
+    from foreign_writer import SCHEMA, Foreign
+
+    def new(schema=SCHEMA, **options):
+        root = tmp_path / "t"
+        bh.create(str(root), schema, format="iceberg", **options)
+        return Foreign(root)
+
+    return new

@@ -105,6 +105,14 @@ def puffin(blobs):
     return data + b"PFA1" + payload + struct.pack("<iI", len(payload), 0) + b"PFA1", offsets
 
 
+IDS = (1, 2, 3)
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
+
+
+def rows(*ids, p="a", x=None):
+    return pa.table({"id": list(ids), "p": [p] * len(ids), "x": [float(i) if x is None else x for i in ids]}, SCHEMA)
+
+
 class Foreign:
     """A table on the local disk, whose next metadata documents this class writes."""
 

@@ -5,17 +5,10 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from foreign_writer import Foreign
+from foreign_writer import IDS, SCHEMA, Foreign, rows
 
 import boathouse as bh
 from boathouse.errors import UnsupportedFeatureError, VersionNotFoundError
-
-IDS = (1, 2, 3)
-SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
-
-
-def rows(*ids, p="a", x=None):
-    return pa.table({"id": list(ids), "p": [p] * len(ids), "x": [float(i) if x is None else x for i in ids]}, SCHEMA)
 
 
 class Logged(Foreign):

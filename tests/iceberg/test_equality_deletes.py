@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from foreign_writer import Foreign
+from foreign_writer import IDS, SCHEMA, rows
 
 import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, UnsupportedFeatureError
 from boathouse.iceberg.adapter import IcebergTable
 
 NAN = float("nan")
-IDS = (1, 2, 3)
-SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
-
-
-def rows(*ids, p="a", x=None):
-    return pa.table({"id": list(ids), "p": [p] * len(ids), "x": [float(i) if x is None else x for i in ids]}, SCHEMA)
 
 
 def keys(*ids):
@@ -28,18 +22,6 @@ def keys(*ids):
 
 def ids_of(table, **scan):
     return sorted(table.scan(["id"], **scan).to_arrow()["id"].to_pylist())
-
-
-@pytest.fixture
-def new(tmp_path):
-    """new(schema, partition_by) -> the writer of a new table."""
-
-    def new(schema=SCHEMA, **options):
-        root = tmp_path / "t"
-        bh.create(str(root), schema, format="iceberg", **options)
-        return Foreign(root)
-
-    return new
 
 
 def opened(foreign, **at):

@@ -5,8 +5,8 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign_writer import Foreign
-from test_equality_deletes import IDS, KINDS, SCHEMA, ids_of, keys, opened, rows
+from foreign_writer import IDS, rows
+from test_equality_deletes import KINDS, ids_of, keys, opened
 
 import boathouse as bh
 from boathouse.engines.spark import equality
@@ -14,18 +14,6 @@ from boathouse.errors import MissingFileError
 
 pytestmark = pytest.mark.spark
 WHOLE = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("p", pa.string())])
-
-
-@pytest.fixture
-def new(tmp_path):
-    """new(schema, partition_by) -> the writer of a new table."""
-
-    def new(schema=SCHEMA, **options):
-        root = tmp_path / "t"
-        bh.create(str(root), schema, format="iceberg", **options)
-        return Foreign(root)
-
-    return new
 
 
 def via(foreign, spark):

@@ -17,6 +17,9 @@ import pytest
 HERE = str(Path(__file__).parent)
 if HERE not in sys.path:
     sys.path.insert(0, HERE)
+
+from reference_spark import started  # noqa: E402  # a module beside this one
+
 ROWS = 14
 INF, NAN = math.inf, math.nan
 NINES = "9" * 38
@@ -217,3 +220,12 @@ def nasty():
         values=values,
         exact=exact,
     )
+
+
+@pytest.fixture(scope="module")
+def reference(request, tmp_path_factory):
+    """The module's `RELEASE` in a process of its own, with a namespace `db`."""
+    found = started(request.module.RELEASE, tmp_path_factory.mktemp("reference"))
+    found.sql("CREATE NAMESPACE ice.db")
+    yield found
+    found.close()

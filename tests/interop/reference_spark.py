@@ -103,6 +103,14 @@ DELTA = Release(
 """The newest delta-spark for this PySpark."""
 
 
+ICEBERG = Release(
+    "reference-spark",
+    "4.0.1",
+    ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
+)
+"""The iceberg-spark that tables are compared with."""
+
+
 def started(release: Release, root: Path) -> Reference:
     """The release in a process; skips where it cannot be fetched."""
     try:

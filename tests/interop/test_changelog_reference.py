@@ -5,25 +5,13 @@ import random
 from collections import Counter
 
 import pytest
-from reference_spark import Release, started
+from reference_spark import ICEBERG
 
 import boathouse as bh
 
 pytestmark = pytest.mark.slow
-RELEASE = Release(
-    "reference-spark",
-    "4.0.1",
-    ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
-)
+RELEASE = ICEBERG
 MODES = ", ".join(f"'write.{n}.mode'='merge-on-read'" for n in ("delete", "update", "merge"))
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    found = started(RELEASE, tmp_path_factory.mktemp("reference"))
-    found.sql("CREATE NAMESPACE ice.db")
-    yield found
-    found.close()
 
 
 def statement(chance, t, value):

@@ -7,20 +7,19 @@ import gzip
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow.compute as pc
 import pytest
 import random_tables as draw
-from reference_spark import Release, started
+from reference_spark import ICEBERG
 
 import boathouse as bh
 
 pytestmark = pytest.mark.slow
-RELEASE = Release(
-    "reference-spark",
-    "4.0.1",
-    ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
-    {"spark.sql.adaptive.enabled": "false", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"},
+RELEASE = replace(
+    ICEBERG,
+    conf={"spark.sql.adaptive.enabled": "false", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"},
 )
 COLUMNS = """k bigint, p string, i int, f float, d double, n decimal(9, 2), day date, ts timestamp, tn timestamp_ntz,
     bo boolean, bi binary, st struct<a: int, b: string, s: struct<c: float, t: date>>, li array<int>,
@@ -32,14 +31,6 @@ STEPS = (*CHANGES, *CHANGES, *UPKEEP, *("schema",) * 8, *("spec",) * 4, *("setti
 FORMATS = ("parquet", "orc", "avro")
 DEFAULTS = (("int", -7), ("string", "né"), ("double", 1.5), ("date", "1969-12-31"), ("decimal(9, 2)", "-7.50"),
             ("timestamp", "1960-02-29T12:30:15.123456"))  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    found = started(RELEASE, tmp_path_factory.mktemp("reference"))
-    found.sql("CREATE NAMESPACE ice.db")
-    yield found
-    found.close()
 
 
 class History:

@@ -3,24 +3,13 @@
 import json
 
 import pytest
-from reference_spark import Release, started
+from reference_spark import ICEBERG
 
 import boathouse as bh
 from boathouse.variant import Variant
 
 pytestmark = pytest.mark.slow
-RELEASE = Release(
-    "reference-spark",
-    "4.0.1",
-    ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
-)
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    found = started(RELEASE, tmp_path_factory.mktemp("reference"))
-    yield found
-    found.close()
+RELEASE = ICEBERG
 
 
 def plain(rows):

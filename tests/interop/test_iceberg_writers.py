@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from reference_spark import Release, started
+from reference_spark import ICEBERG, Release, started
 
 import boathouse as bh
 from boathouse.errors import CorruptTableError
@@ -22,11 +22,7 @@ RELEASES = {
         "3.5.5",
         ("org/apache/iceberg/iceberg-spark-runtime-3.5_2.12/1.4.3/iceberg-spark-runtime-3.5_2.12-1.4.3.jar",),
     ),
-    "1.10": Release(
-        "reference-spark",
-        "4.0.1",
-        ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
-    ),
+    "1.10": ICEBERG,
 }
 
 

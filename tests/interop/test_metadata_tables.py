@@ -8,17 +8,13 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pytest
-from reference_spark import Release, started
+from reference_spark import ICEBERG
 
 import boathouse as bh
 from boathouse.table.inspection import NAMES
 
 pytestmark = pytest.mark.slow
-RELEASE = Release(
-    "reference-spark",
-    "4.0.1",
-    ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
-)
+RELEASE = ICEBERG
 TYPES = (
     "id int, `p.q` string, day date, ts timestamp, ntz timestamp_ntz, d decimal(20, 3), f float, x double, b boolean, "
     "bin binary, s struct<a: bigint, `c.d`: struct<e: string>>, l array<int>, m map<string, double>"
@@ -30,13 +26,6 @@ ROWS = (
     "(3, '', DATE'9999-12-31', TIMESTAMP'1970-01-01 00:00:00', TIMESTAMP_NTZ'2024-02-29 23:59:59', -1e15, -0.0, "
     "CAST('Infinity' AS double), false, X'', named_struct('a', null, 'c.d', null), array(), map())"
 )
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    found = started(RELEASE, tmp_path_factory.mktemp("reference"))
-    yield found
-    found.close()
 
 
 def kind(type):

@@ -5,17 +5,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from reference_spark import Release, started
+from reference_spark import ICEBERG
 
 import boathouse as bh
 from boathouse.cli.demo import row_deletes
 
 pytestmark = pytest.mark.slow
-RELEASE = Release(
-    "reference-spark",
-    "4.0.1",
-    ("org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",),
-)
+RELEASE = ICEBERG
 COLUMNS = """
     id bigint NOT NULL, bo boolean, i int, f float, d double, s string, bi binary, da date, ts timestamp_ntz,
     tz timestamp, d9 decimal(9, 2), d38 decimal(38, 10), st struct<a: int, b: struct<c: string, t: timestamp>>,
@@ -35,13 +31,6 @@ SOURCE = """
         map(CAST(id AS int), struct(DATE '2020-01-01'), -1, NULL)
     FROM range({}, {})
 """
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    found = started(RELEASE, tmp_path_factory.mktemp("reference"))
-    yield found
-    found.close()
 
 
 @pytest.mark.spec("I-005", "I-011", "I-267", "I-282", "I-295", "I-296", "I-297")

@@ -4,25 +4,19 @@ commits send, and say which metadata is current."""
 import os
 import subprocess
 import threading
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
-from reference_spark import Release
+from reference_spark import ICEBERG
 
 import boathouse as bh
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError
 
 pytestmark = pytest.mark.slow
-RELEASE = Release(
-    "reference-spark",
-    "4.0.1",
-    (
-        "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.1/iceberg-spark-runtime-4.0_2.13-1.10.1.jar",
-        "org/xerial/sqlite-jdbc/3.46.1.3/sqlite-jdbc-3.46.1.3.jar",
-    ),
-)
+RELEASE = replace(ICEBERG, jars=(*ICEBERG.jars, "org/xerial/sqlite-jdbc/3.46.1.3/sqlite-jdbc-3.46.1.3.jar"))
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
 
 
