@@ -25,6 +25,7 @@ from boathouse.iceberg.avro_codec import Read, is_pair, read_long, reader, skipp
 from boathouse.iceberg.avro_cursors import (
     ABSENT,
     TOGETHER,
+    Blocks,
     Buffer,
     DamagedError,
     Longs,
@@ -293,11 +294,10 @@ def decoded(
     `landmark`, a field of strings that begin alike. Raises CorruptTableError."""
     blocks = [(count, data) for count, data in payloads if count or data]
     buffer = Buffer.of([data for _, data in blocks])
-    counts = np.array([count for count, _ in blocks], np.int64)
-    ends = np.cumsum(np.array([len(data) for _, data in blocks], np.int64))
+    bounds = Blocks.of([count for count, _ in blocks], [len(data) for _, data in blocks])
     try:
         with avro.decoding(where):
-            return _stepped(buffer, schema, wanted, counts, ends, where, landmark)
+            return _stepped(buffer, schema, wanted, bounds, where, landmark)
     except DamagedError as error:
         raise CorruptTableError(f"an Avro block cannot be decoded: {error}", where=where) from None
 
@@ -309,21 +309,14 @@ def at_places(buffer: Buffer, schema: Schema, wanted: frozenset[Path], starts: L
 
 
 def _stepped(
-    buffer: Buffer,
-    schema: Schema,
-    wanted: frozenset[Path],
-    counts: Longs,
-    ends: Longs,
-    where: str,
-    landmark: Path | None,
+    buffer: Buffer, schema: Schema, wanted: frozenset[Path], blocks: Blocks, where: str, landmark: Path | None
 ) -> Columns:
-    begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if len(ends) else ends
     found: list[tuple[Longs, Marks]] = []
-    seen = None if landmark is None else find(buffer, schema, wanted, landmark, begins, counts, ends)
+    seen = None if landmark is None else find(buffer, schema, wanted, landmark, blocks)
     if seen is not None:
         found.append((seen.starts, seen.marks))
-        begins, counts, ends = (blocks[~seen.blocks] for blocks in (begins, counts, ends))
-    found += _block_by_block(buffer, schema, wanted, (begins, counts, ends))
+        blocks = blocks.take(~seen.blocks)
+    found += _side_by_side(buffer, schema, wanted, blocks)
     nothing = np.zeros(0, np.int64)
     rows = np.concatenate([nothing, *(s for s, _ in found)])
     order = np.argsort(rows, kind="stable")
@@ -331,18 +324,15 @@ def _stepped(
     return Columns(buffer, schema, rows[order], places, where)
 
 
-def _block_by_block(
-    buffer: Buffer, schema: Schema, wanted: frozenset[Path], blocks: tuple[Longs, Longs, Longs]
-) -> list[tuple[Longs, Marks]]:
-    """The records of blocks, given by their beginnings, counts and ends: the first ones of all, then the second ones,
-    and so on."""
-    begins, counts, ends = blocks
+def _side_by_side(buffer: Buffer, schema: Schema, wanted: frozenset[Path], blocks: Blocks) -> list[tuple[Longs, Marks]]:
+    """The records of blocks: the first ones of all, then the second ones, and so on."""
     step = stepper(schema, wanted)
-    long = counts > _longest(counts)
-    walked = [_walk(buffer, schema, *lane) for lane in zip(begins[long], counts[long], ends[long])]
-    starts = np.concatenate([begins[~long], *(w[:-1] for w in walked)])
-    stops = np.concatenate([ends[~long], *(w[1:] for w in walked)])
-    each = np.concatenate([counts[~long], *(np.ones(len(w) - 1, np.int64) for w in walked)])
+    long = blocks.counts > _longest(blocks.counts)
+    short, alone = blocks.take(~long), blocks.take(long)
+    walked = [_walk(buffer, schema, *lane) for lane in zip(alone.begins, alone.counts, alone.ends)]
+    starts = np.concatenate([short.begins, *(w[:-1] for w in walked)])
+    stops = np.concatenate([short.ends, *(w[1:] for w in walked)])
+    each = np.concatenate([short.counts, *(np.ones(len(w) - 1, np.int64) for w in walked)])
     # Those with most records first: then those that still have some are always the first ones.
     order = np.argsort(-each, kind="stable")
     found: list[tuple[Longs, Marks]] = []

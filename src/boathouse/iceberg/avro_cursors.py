@@ -142,6 +142,26 @@ class Buffer:
         return np.ndarray((self.size + PADDING - width + 1, width), np.uint8, self.data, strides=(1, 1))
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Where blocks of records begin and end in a buffer, and how many records each has."""
+
+    begins: Longs
+    counts: Longs
+    ends: Longs
+
+    @classmethod
+    def of(cls, counts: Sequence[int], sizes: Sequence[int]) -> Blocks:
+        ends = np.cumsum(np.array(sizes, np.int64))
+        return cls(ends - np.array(sizes, np.int64), np.array(counts, np.int64), ends)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def take(self, which: npt.NDArray[np.bool_]) -> Blocks:
+        return Blocks(self.begins[which], self.counts[which], self.ends[which])
+
+
 Step = Callable[[Buffer, Longs, Marks], Longs]
 """Moves places from the beginning of a value to its end, and notes the places of what is wanted within it."""
 

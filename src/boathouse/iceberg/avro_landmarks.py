@@ -15,7 +15,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.iceberg.avro_cursors import Buffer, DamagedError, Longs, Marks, Path, Schema, Step, apart, stepper
+from boathouse.iceberg.avro_cursors import (
+    Blocks,
+    Buffer,
+    DamagedError,
+    Longs,
+    Marks,
+    Path,
+    Schema,
+    Step,
+    apart,
+    stepper,
+)
 
 _RECORDS: Final = 4
 """Records that a block has on average, so that guessing pays."""
@@ -34,17 +45,18 @@ class Found:
     marks: Marks
 
 
-def find(
-    buffer: Buffer, schema: Schema, wanted: frozenset[Path], landmark: Path, begins: Longs, counts: Longs, ends: Longs
-) -> Found | None:
+def find(buffer: Buffer, schema: Schema, wanted: frozenset[Path], landmark: Path, blocks: Blocks) -> Found | None:
     """The records of blocks in which a landmark, the strings of the field `landmark`, shows all of them; None if none
     was found, or nothing confirms them."""
     halves = _halves(schema, landmark, wanted)
+    counts = blocks.counts
     if halves is None or not len(counts) or counts.min() < 1 or counts.sum() < _RECORDS * len(counts):
         return None
     try:
-        first, _ = apart(buffer, halves[0], begins)
-        return _confirmed(buffer, halves, _guess(buffer, first, counts, ends), begins, counts, ends)
+        first, _ = apart(buffer, halves[0], blocks.begins)
+        known, places = _guess(buffer, first, blocks)
+        found = _confirmed(buffer, halves, places, blocks.take(known))
+        return None if found is None else Found(known, *found)
     except (DamagedError, IndexError):
         return None
 
@@ -72,16 +84,16 @@ def _split(schema: Schema, path: Path) -> tuple[Schema, Schema] | None:
     return {**schema, "fields": [*fields[:at], before]}, {**schema, "fields": [after, *fields[at + 1 :]]}
 
 
-def _guess(buffer: Buffer, first: Longs, counts: Longs, ends: Longs) -> tuple[npt.NDArray[np.bool_], Longs]:
+def _guess(buffer: Buffer, first: Longs, blocks: Blocks) -> tuple[npt.NDArray[np.bool_], Longs]:
     """The blocks in which the landmark occurs as often as they have records, and where the strings that begin with it
     are. `first` are the places of the strings of the first records."""
     mark = _landmark(buffer, first)
     if len(mark) < _BYTES[0]:
-        return np.zeros(len(counts), np.bool_), first[:0]
+        return np.zeros(len(blocks), np.bool_), first[:0]
     gaps = np.fromiter(map(len, buffer.data.split(mark)[:-1]), np.int64)
     at = np.cumsum(gaps) + np.arange(len(gaps)) * len(mark)
-    block = ends.searchsorted(at, "right")
-    known = np.bincount(block, minlength=len(ends))[: len(ends)] == counts
+    block = blocks.ends.searchsorted(at, "right")
+    known = np.bincount(block, minlength=len(blocks))[: len(blocks)] == blocks.counts
     place = at[np.append(known, False)[block]] - 1
     for _ in range(_LENGTH_BYTES):
         place -= buffer.numbers[place - 1] > 127
@@ -98,22 +110,15 @@ def _landmark(buffer: Buffer, places: Longs) -> bytes:
     return low[: low.rfind(b"/", 0, alike) + 1]
 
 
-def _confirmed(
-    buffer: Buffer,
-    halves: tuple[Step, Step],
-    guess: tuple[npt.NDArray[np.bool_], Longs],
-    begins: Longs,
-    counts: Longs,
-    ends: Longs,
-) -> Found | None:
-    blocks, places = guess
+def _confirmed(buffer: Buffer, halves: tuple[Step, Step], places: Longs, blocks: Blocks) -> tuple[Longs, Marks] | None:
+    """Where the records of these blocks begin, and what is wanted in them, if their strings are at these places."""
     if not len(places):
         return None
     after, rest = apart(buffer, halves[1], places)
-    last = np.cumsum(counts[blocks]) - 1
+    last = np.cumsum(blocks.counts) - 1
     starts = np.concatenate([places[:1], after[:-1]])
-    starts[last - counts[blocks] + 1] = begins[blocks]
+    starts[last - blocks.counts + 1] = blocks.begins
     reached, marks = apart(buffer, halves[0], starts)
-    if (reached != places).any() or (after[last] != ends[blocks]).any():
+    if (reached != places).any() or (after[last] != blocks.ends).any():
         return None
-    return Found(blocks, starts, marks | rest)
+    return starts, marks | rest

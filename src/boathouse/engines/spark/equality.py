@@ -31,8 +31,10 @@ def equality_obstacle(plan: ScanPlan) -> str | None:
     if found.num_rows == 0:
         return None
     rows = found.column("rows")
-    count = pc.sum(rows).as_py() or 0
-    if rows.null_count or count > MAX_KEYS:
+    if rows.null_count:
+        return "equality deletes whose number of keys is unknown"
+    count = pc.sum(rows).as_py()
+    if count > MAX_KEYS:
         return f"equality deletes with {count:,} keys are too many to broadcast"
     ids = set(pc.list_flatten(found.column("keys")).to_pylist())
     floats = next((c.name for c in plan.read.columns if c.field_id in ids and isinstance(c.type, FloatType)), None)
