@@ -15,6 +15,7 @@ from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.lance.adapter import FORMAT
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.features import LiveFiles
 from boathouse.table.location import Location
 
 lance = pytest.importorskip("lance")
@@ -54,7 +55,7 @@ def test_every_version_opens(name):
     assert snapshot.schema.names and snapshot.detail()["data_version"] in ("0.1", "2.0")
     entries = list(snapshot.history())
     assert entries[0].version == snapshot.version
-    assert sum(1 for _ in snapshot.referenced()) > 0
+    assert sum(1 for _ in snapshot.offers(LiveFiles).uris()) > 0
 
 
 @pytest.mark.skipif(not DATASETS, reason="no corpora")

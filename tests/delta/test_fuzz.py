@@ -25,6 +25,7 @@ from boathouse.delta.adapter import FORMAT
 from boathouse.errors import BoathouseError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.features import LiveFiles
 from boathouse.table.location import Location
 
 EACH = int(os.environ.get("BOATHOUSE_FUZZ", "500"))
@@ -135,7 +136,7 @@ def everything(path: Path) -> None:
     table.files()
     str(table.history())
     table.detail()
-    list(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).referenced())
+    list(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).offers(LiveFiles).uris())
     FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).app_version("app")
 
 

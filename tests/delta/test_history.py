@@ -11,6 +11,7 @@ from boathouse.delta.adapter import FORMAT
 from boathouse.delta.files import _distinct, map_columns
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.features import LiveFiles
 from boathouse.table.location import Location
 
 
@@ -23,12 +24,12 @@ def test_referenced_names_every_file_of_every_kept_version(tmp_path):
     table.delete("x = 3")
     table.overwrite(pa.table({"p": ["z"], "x": [1]}))
     (path / "orphan.parquet").write_bytes(b"x")
-    found = set(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).referenced())
+    found = set(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).offers(LiveFiles).uris())
     there = {f"file://{os.path.join(d, n)}" for d, _, names in os.walk(path) for n in names}
     assert there - found == {f"file://{path}/orphan.parquet"}
     for version in range(10):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
-    found = set(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).referenced())
+    found = set(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).offers(LiveFiles).uris())
     for version in (10, 11, 12):
         files = bh.open(str(path), version=version).files().column("path").to_pylist()
         assert files and set(files) <= found
@@ -36,7 +37,7 @@ def test_referenced_names_every_file_of_every_kept_version(tmp_path):
 
 def test_vector_files_are_referenced(delta, corpora):
     source = corpora / "delta" / "java-kernel" / "basic-dv-with-checkpoint"
-    found = set(FORMAT.open(TableContext(Location(f"file://{source}"), Stores())).referenced())
+    found = set(FORMAT.open(TableContext(Location(f"file://{source}"), Stores())).offers(LiveFiles).uris())
     there = {f"file://{p}" for p in source.rglob("*.bin")}
     assert there and there <= found
 

@@ -11,6 +11,7 @@ from boathouse.delta.adapter import FORMAT
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.features import CompactableLog
 from boathouse.table.location import At, Location
 from boathouse.testing.faults import FaultyStorage
 
@@ -171,7 +172,7 @@ def test_what_cannot_be_compacted(table):
     newest = replace(older, version=6)
     (table / "_delta_log" / f"{1:020d}.json").unlink()
     with pytest.raises(VersionNotFoundError, match="version 1 has no entry"):
-        newest.compact_log(0, 3)
+        newest.offers(CompactableLog).compact_log(0, 3)
 
 
 @pytest.mark.parametrize("format", ["iceberg", "lance"])

@@ -19,6 +19,7 @@ from boathouse.iceberg.metadata import dump
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID
 from boathouse.storage import Stores, absolute
 from boathouse.table.context import TableContext
+from boathouse.table.features import LiveFiles
 from boathouse.table.location import Location
 
 DATA = pa.table({"id": pa.array(range(8), pa.int64()), "p": ["a", "b"] * 4, "x": [float(i) for i in range(8)]})
@@ -324,7 +325,7 @@ def test_position_deletes_match_whatever_the_spelling(make, spell):
 def test_referenced_names_every_file(make):
     table, eyes = make(DATA, partition_by=["p"])
     table.delete("p = 'a'")
-    found = set(opened(eyes.root).referenced())
+    found = set(opened(eyes.root).offers(LiveFiles).uris())
     there = {f"file://{p}" for p in eyes.root.rglob("*") if p.is_file()}
     assert there <= found
 

@@ -7,7 +7,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.iceberg.write import check_row_mode
+from boathouse.iceberg.write import row_deletes
 
 DATA = pa.table({"id": pa.array(range(8), pa.int64()), "p": ["a", "b"] * 4})
 
@@ -48,9 +48,9 @@ def test_what_the_mode_is_not_about_goes_on(make):
 def test_each_operation_has_its_own_mode(make):
     table, eyes = make(DATA, properties={"write.update.mode": "merge-on-read", "write.merge.mode": "sometimes"})
     metadata = table._handle.snapshot.metadata
-    check_row_mode(metadata, "delete")
+    assert row_deletes(metadata, "delete") == "rewrite"
     with pytest.raises(UnsupportedFeatureError, match=r"write\.update\.mode"):
-        check_row_mode(metadata, "update")
+        row_deletes(metadata, "update")
     with pytest.raises(InvalidArgumentError, match=r"write\.merge\.mode is 'sometimes'"):
-        check_row_mode(metadata, "merge")
+        row_deletes(metadata, "merge")
     assert bh.open(str(eyes.root)).delete("id = 1").rows_deleted == 1

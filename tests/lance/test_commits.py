@@ -20,6 +20,7 @@ from boathouse.storage import Stores
 from boathouse.table.change import AddFiles, Change, SetProperties
 from boathouse.table.commit import Conflicted, commit
 from boathouse.table.context import TableContext
+from boathouse.table.features import LiveFiles
 from boathouse.table.location import At
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
@@ -338,7 +339,7 @@ def test_a_crash_at_each_write_leaves_a_whole_version(kit, numbers, at):
     assert process.exitcode == (9 if at < 4 else 0)
     expected = 20 if at < 4 else 18
     assert kit.read().num_rows == kit.dataset().count_rows() == expected
-    referenced = set(kit.load().referenced())
+    referenced = set(kit.load().offers(LiveFiles).uris())
     left = {f for f in kit.files() if f"{kit.location.uri}/{f}" not in referenced}
     assert len(left) == (at if at < 4 else 0)
     kit.open().delete("a = 5")
@@ -393,10 +394,10 @@ def test_referenced_names_every_file(kit, numbers):
     kit.dataset().tags.create("v1", 1)
     kit.dataset().create_scalar_index("a", "BTREE")
     kit.dataset().create_branch("dev", 2)
-    referenced = set(kit.load().referenced())
+    referenced = set(kit.load().offers(LiveFiles).uris())
     assert {f"{kit.location.uri}/{f}" for f in kit.files()} == referenced
     (kit.root / "data/orphan.lance").write_bytes(b"x")
-    assert f"{kit.location.uri}/data/orphan.lance" not in set(kit.load().referenced())
+    assert f"{kit.location.uri}/data/orphan.lance" not in set(kit.load().offers(LiveFiles).uris())
 
 
 @pytest.mark.spec("L-004", "L-005")

@@ -21,6 +21,7 @@ from boathouse.ops import run as run_op
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.features import LiveFiles
 from boathouse.table.location import Location
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
 
@@ -152,7 +153,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, module: Any, act: Callable[[], An
 def orphans(path: str, format: str) -> set[str]:
     """Files on disk that no version needs; manifests that a later attempt would have used again are harmless."""
     snapshot = registry.load(format).open(TableContext(Location(f"file://{path}"), Stores()))
-    needed = {u.removeprefix("file://") for u in snapshot.referenced()}
+    needed = {u.removeprefix("file://") for u in snapshot.offers(LiveFiles).uris()}
     there = {os.path.join(f, n) for f, _, names in os.walk(path) for n in names}
     return {f for f in there - needed if not f.endswith(("-m0.avro", "version-hint.text", ".crc"))}
 

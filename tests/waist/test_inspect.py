@@ -94,7 +94,7 @@ def test_partitions_and_position_deletes(table, format_name):
     deleted = sum(r["position_delete_record_count"] for r in rows)
     assert physical - deleted == table.count() == 23
     found = table.inspect.position_deletes()
-    assert found.num_rows == deleted == (1 if table._handle.snapshot.capabilities.deletes == "vectors" else 0)
+    assert found.num_rows == deleted == (1 if table._handle.snapshot.row_deletes("delete") == "vectors" else 0)
     assert set(found["file_path"].to_pylist()) <= set(table.inspect.files()["file_path"].to_pylist())
     if format_name == "lance":
         assert len(rows) == 1 and "partition" not in rows[0]

@@ -506,7 +506,7 @@ def test_only_touched_files_are_written_again(people, to_data, make_people, monk
     before = set(people.files().column("path").to_pylist())
     result = people.merge(source, ON).when_matched_update({"score": "0"}).when_not_matched_insert_all().execute()
     gone = before - set(people.refresh().files().column("path").to_pylist())
-    vectors = people._handle.snapshot.capabilities.deletes == "vectors"
+    vectors = people._handle.snapshot.row_deletes("merge") == "vectors"
     assert len(gone) == result.files_removed == (0 if vectors else 1) and result.rows_updated == 1
     assert result.rows_copied == (0 if vectors else 2 if people.format != "lance" else 9)
     # The rows from 20 on are in one file for each city; Lance has no statistics by which to leave out the others.

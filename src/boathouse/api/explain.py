@@ -9,6 +9,7 @@ from typing import Any
 
 from boathouse.api.text import human_bytes
 from boathouse.table.engine import Engine
+from boathouse.table.features import PlanNotes
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Snapshot
 
@@ -32,6 +33,7 @@ class Explanation:
     @staticmethod
     def of(snapshot: Snapshot, plan: ScanPlan, engine: Engine | None = None) -> Explanation:
         deletes = plan.units.column("deletes").to_pylist()
+        noted = snapshot.offers(PlanNotes)
         route = getattr(engine, "route", None)
         return Explanation(
             format=snapshot.format,
@@ -42,7 +44,7 @@ class Explanation:
             rows=plan.rows,
             with_deletes=sum(1 for d in deletes if d),
             skipped=dict(plan.tally.skipped),
-            notes=tuple(snapshot.notes(plan)),
+            notes=() if noted is None else tuple(noted.notes(plan)),
             path=None if route is None else str(route(plan)),
         )
 

@@ -11,6 +11,7 @@ from boathouse.api.arguments import located, names
 from boathouse.api.engines import session, spark_engine
 from boathouse.errors import ColumnNotFoundError
 from boathouse.ops.handle import Handle
+from boathouse.table.features import MetadataTables, required
 from boathouse.table.inspection import check_name
 
 
@@ -33,7 +34,7 @@ class Inspect:
     @located
     def to_arrow(self, name: str) -> pa.Table:
         """The metadata table called `name`. Raises InvalidArgumentError for another name."""
-        return self._handle.snapshot.inspect(check_name(name))
+        return required(self._handle.snapshot, MetadataTables, "inspect").inspect(check_name(name))
 
     @located
     def to_spark(self, name: str, columns: Sequence[str] | None = None, spark: Any = None) -> Any:

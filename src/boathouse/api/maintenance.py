@@ -27,6 +27,7 @@ from boathouse.ops.zorder import ClusterRows
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.engine import Engine
+from boathouse.table.features import Clustering, CompactableLog, required
 from boathouse.table.location import Version
 
 _HOUR_MS = 3_600_000
@@ -71,7 +72,7 @@ class Maintenance:
         self._handle.check_open()
         parsed = None if where is None else condition(where)
         write: Write = Compact(parsed, at_once)
-        if columns or self._handle.snapshot.clustering() is not None:
+        if columns or self._handle.snapshot.offers(Clustering) is not None:
             write = ClusterRows(columns, parsed)
         return self._run(engine_for(None, self._spark), write, options, where is not None)
 
@@ -171,7 +172,8 @@ class Maintenance:
             if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
                 raise InvalidArgumentError(f"{name}={version!r} is not a version", advice="pass a number")
         self._handle.check_open()
-        return self._handle.snapshot.newest().compact_log(first, last)
+        newest = self._handle.snapshot.newest()
+        return required(newest, CompactableLog, "compact_log").compact_log(first, last)
 
     @located
     def clone(

@@ -40,6 +40,7 @@ from boathouse.ops.update import Update
 from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
+from boathouse.table.features import Identifiers
 from boathouse.table.location import At, Version
 from boathouse.table.snapshot import HistoryEntry
 from boathouse.types import Partitioning, Schema
@@ -310,7 +311,8 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         what `merge` raises.
         """
         with errors_at(self.uri):
-            equal = same_keys(on, self._handle.snapshot.identifiers())
+            named = self._handle.snapshot.offers(Identifiers)
+            equal = same_keys(on, () if named is None else named.columns)
         merge = self.merge(source, equal, merge_schema=merge_schema).when_matched_update_all()
         return merge.when_not_matched_insert_all().execute(
             message=message,

@@ -162,7 +162,9 @@ def inspect(
 ) -> None:  # fmt: skip
     """A metadata table, under the names and with the columns of Iceberg's reference."""
     check = import_module("boathouse.table.inspection").check_name
-    found = _handle(path, format, version, timestamp, ref, option).snapshot.inspect(check(name))
+    features = import_module("boathouse.table.features")
+    snapshot = _handle(path, format, version, timestamp, ref, option).snapshot
+    found = features.required(snapshot, features.MetadataTables, "inspect").inspect(check(name))
     rows = found.slice(0, limit if limit is not None else found.num_rows).to_pylist(maps_as_pydicts="lossy")
     if json:
         show.as_json(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from boathouse.delta.actions import text_of
 from boathouse.delta.features import ICEBERG_COMPAT
@@ -12,20 +12,16 @@ from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, Clustering, FeatureDrop, HistoryEntry, MapFunction, Target
+from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, RowDeletes
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from boathouse.delta.maintain import DeltaRetention
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, CloneTable, CreateTable, RestoreTo, SchemaEdit
-    from boathouse.table.commit_files import CommitFiles
+    from boathouse.table.change import Change, CreateTable, SchemaEdit
+    from boathouse.table.features import Feature
     from boathouse.table.format import TableFormat
-    from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
@@ -33,8 +29,7 @@ if TYPE_CHECKING:
 # What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
 # is opened in half the time.
 
-COPY_ON_WRITE = Capabilities("copy-on-write", partitions=True)
-VECTORS = Capabilities("vectors", partitions=True)
+CAPABILITIES = Capabilities(partitions=True)
 
 
 class DeltaTable(DeltaSnapshot):
@@ -42,9 +37,7 @@ class DeltaTable(DeltaSnapshot):
 
     @property
     def capabilities(self) -> Capabilities:
-        from boathouse.delta import write
-
-        return VECTORS if write.marks_rows(self) else COPY_ON_WRITE
+        return CAPABILITIES
 
     def plan(
         self,
@@ -58,17 +51,15 @@ class DeltaTable(DeltaSnapshot):
 
         return scan.plan(self, columns, where, hidden, classify)
 
-    def notes(self, plan: ScanPlan) -> tuple[()]:
-        """The plan shows everything."""
-        return ()
-
     def check_writable(self) -> None:
         from boathouse.delta import write
 
         write.writable(self)
 
-    def check_rewritable(self, operation: str) -> None:
-        """No restrictions."""
+    def row_deletes(self, operation: str) -> RowDeletes:
+        from boathouse.delta import write
+
+        return "vectors" if write.marks_rows(self) else "rewrite"
 
     def detail(self) -> Mapping[str, Any]:
         from boathouse.delta import domains, features
@@ -128,16 +119,6 @@ class DeltaTable(DeltaSnapshot):
 
         transaction.published(attempt, self.context, self)
 
-    def change_files(self, version: Version) -> pa.Table | None:
-        from boathouse.delta import change_data
-
-        return change_data.change_files(self, version)
-
-    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
-        from boathouse.delta import commit_files
-
-        return commit_files.commit_files(self, version, layout)
-
     def find_write(self, write_id: str) -> Version | None:
         from boathouse.delta import history
 
@@ -148,55 +129,13 @@ class DeltaTable(DeltaSnapshot):
 
         return history.history(self, limit)
 
-    def inspect(self, name: str) -> pa.Table:
-        from boathouse.table import inspection
-
-        return inspection.inspected(self, name, metrics=True)
-
     def app_version(self, app: str) -> int | None:
         return self.transactions.get(app)
 
-    def referenced(self) -> Iterator[str]:
-        from boathouse.delta import history
+    def offers(self, feature: type[Feature]) -> Feature | None:
+        from boathouse.delta import offered
 
-        return history.referenced(self.context)
-
-    def restoration(self, at: At) -> RestoreTo | None:
-        from boathouse.delta import restore
-
-        return restore.restoration(self, load(self.context, at, DeltaTable))
-
-    def compact_log(self, first: Version | None, last: Version | None) -> str:
-        from boathouse.delta import log_compaction
-
-        return log_compaction.compact_log(self, first, last)
-
-    def identifiers(self) -> tuple[()]:
-        """No table of this format names such columns."""
-        return ()
-
-    def clustering(self) -> Clustering | None:
-        from boathouse.delta import domains
-
-        return domains.clustered(self)
-
-    def cloning(self, context: TableContext) -> tuple[NewDelta, CloneTable]:
-        from boathouse.delta import clone
-        from boathouse.table.change import CreateTable
-
-        spec = self.partitioning.current
-        table = CreateTable(self.schema, spec.fields, self.properties)
-        return NewDelta(context, self.schema, spec, table), clone.cloning(self, context.location.uri)
-
-    def feature_drop(self, name: str) -> FeatureDrop:
-        from boathouse.delta import feature_drop
-
-        return feature_drop.feature_drop(self, name)
-
-    def retention(self) -> DeltaRetention:
-        from boathouse.delta import maintain
-
-        return maintain.DeltaRetention(self)
+        return cast("Feature | None", offered.offered(self, feature))
 
 
 @dataclass(frozen=True)
@@ -208,7 +147,7 @@ class NewDelta:
     spec: PartitionSpec
     create: CreateTable
     format: str = "delta"
-    capabilities: ClassVar[Capabilities] = COPY_ON_WRITE
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     @property
     def partitioning(self) -> Partitioning:
@@ -253,12 +192,17 @@ class NewDelta:
 
         return history.find_write(self.context, write_id)
 
+    def offers(self, feature: type[Feature]) -> Feature | None:
+        from boathouse.delta import offered
+
+        return cast("Feature | None", offered.offered_new(self, feature))
+
 
 class DeltaFormat:
     """Delta Lake."""
 
     name = "delta"
-    capabilities = COPY_ON_WRITE
+    capabilities = CAPABILITIES
 
     def detect(self, context: TableContext) -> bool:
         return context.location.metadata is None and Log(context.location.uri, context.stores).exists()
@@ -272,11 +216,6 @@ class DeltaFormat:
         create = write.profiled(create, context.location.uri)
         schema, spec = write.create(context.location.uri, create)
         return NewDelta(context, schema, spec, create)
-
-    def adopt(self, table: Target, files: FoundFiles) -> pa.Table:
-        from boathouse.delta import adopt
-
-        return adopt.adopted(table.write_context(""), files)
 
 
 FORMAT = DeltaFormat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -10,12 +11,23 @@ import pyarrow as pa
 from boathouse.delta.data_writer import DeltaFiles
 from boathouse.delta.partition_values import text_of
 from boathouse.table.found_files import FoundFiles
+from boathouse.table.snapshot import Target
 from boathouse.table.tasks import WriteContext
 from boathouse.types import DataType, DateType, TimestampType
 
 
-def adopted(context: WriteContext, files: FoundFiles) -> pa.Table:
-    """OUTCOMES of the files."""
+@dataclass(frozen=True, slots=True)
+class DeltaAdoption:
+    """See `table.features.Adoption`."""
+
+    table: Target
+
+    def adopted(self, files: FoundFiles) -> pa.Table:
+        """OUTCOMES of the files."""
+        return _outcomes(self.table.write_context(""), files)
+
+
+def _outcomes(context: WriteContext, files: FoundFiles) -> pa.Table:
     described = DeltaFiles(context)
     spelled = [_texts(values, f.type) for values, f in zip(files.partitions, described.fields, strict=True)]
     texts = [list(zip(described.keys, row, strict=True)) for row in zip(*spelled, strict=True)]

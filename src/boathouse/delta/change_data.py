@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -56,18 +56,25 @@ def check_names(schema: Schema, where: str) -> None:
         )
 
 
-def change_files(snapshot: DeltaSnapshot, version: int) -> pa.Table | None:
-    """FILES of the change files of one commit; None if it has none, so that its adds and removes are its changes.
+@dataclass(frozen=True, slots=True)
+class DeltaChangeFiles:
+    """See `table.features.ChangeFiles`."""
 
-    Raises CorruptTableError, NotFoundError.
-    """
-    known = (e for e in snapshot.entries if e.version == version and e.first is None)
-    entry = next(known, None) or read_entry(snapshot.log, version)
-    found = entry.change_files()
-    if not found:
-        return None
-    batch = actions_table(found, ADD, entry.uri).combine_chunks().to_batches()[0]
-    lister = Lister.of(snapshot, (), None, Tally())
-    units = pa.array(np.arange(batch.num_rows))
-    live = np.ones(batch.num_rows, bool)
-    return pa.Table.from_batches(lister.emit(units, batch, paths.keys_of(batch.column("path"), lister.root), live))
+    snapshot: DeltaSnapshot
+
+    def change_files(self, version: int) -> pa.Table | None:
+        """FILES of the change files of one commit; None if it has none, so that its adds and removes are its changes.
+
+        Raises CorruptTableError, NotFoundError.
+        """
+        snapshot = self.snapshot
+        known = (e for e in snapshot.entries if e.version == version and e.first is None)
+        entry = next(known, None) or read_entry(snapshot.log, version)
+        found = entry.change_files()
+        if not found:
+            return None
+        batch = actions_table(found, ADD, entry.uri).combine_chunks().to_batches()[0]
+        lister = Lister.of(snapshot, (), None, Tally())
+        units = pa.array(np.arange(batch.num_rows))
+        live = np.ones(batch.num_rows, bool)
+        return pa.Table.from_batches(lister.emit(units, batch, paths.keys_of(batch.column("path"), lister.root), live))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,14 +21,32 @@ from boathouse.delta.log_cleanup import PROTECTED
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import ForeignPathError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.storage import uris
-from boathouse.table.change import CloneTable
+from boathouse.table.change import CloneTable, CreateTable
+from boathouse.table.context import TableContext
+from boathouse.table.snapshot import Target
+from boathouse.types import PartitionSpec, Schema
 
 Action = dict[str, Any]
 _OF_ITS_VERSIONS: Final = (SINCE_VERSION, SINCE_TIME, PROTECTED)
 """Properties that name versions of the source."""
 
 
-def cloning(source: DeltaSnapshot, target: str) -> CloneTable:
+@dataclass(frozen=True, slots=True)
+class DeltaClone:
+    """See `table.features.Clonable`."""
+
+    snapshot: DeltaSnapshot
+    draft: Callable[[TableContext, Schema, PartitionSpec, CreateTable], Target]
+
+    def cloning(self, context: TableContext) -> tuple[Target, CloneTable]:
+        """Raises what `_clone` raises."""
+        source = self.snapshot
+        spec = source.partitioning.current
+        table = CreateTable(source.schema, spec.fields, source.properties)
+        return self.draft(context, source.schema, spec, table), _clone(source, context.location.uri)
+
+
+def _clone(source: DeltaSnapshot, target: str) -> CloneTable:
     """The edit that makes the table at the URI `target`.
 
     Raises InvalidArgumentError if one table were inside the other, ForeignPathError for files in a store that readers

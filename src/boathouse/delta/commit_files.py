@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,33 +14,39 @@ from boathouse.delta.entries import read_entry
 from boathouse.delta.files import Lister, schema_of
 from boathouse.delta.scan import attach
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.table.commit_files import CommitFiles
+from boathouse.table.features import CommitFiles
 from boathouse.table.tally import Tally
 from boathouse.table.units import deletes_schema
 from boathouse.table.version import TableVersion
 
 
-def commit_files(snapshot: DeltaSnapshot, version: int, layout: TableVersion) -> CommitFiles:
-    """Files whose actions have `dataChange` false hold the rows of other files, and do not count.
+@dataclass(frozen=True, slots=True)
+class DeltaCommitRecords:
+    """See `table.features.CommitRecords`."""
 
-    Raises CorruptTableError, NotFoundError.
-    """
-    assert isinstance(layout, DeltaSnapshot)
-    # A compacted entry has the actions of several versions.
-    known = (e for e in snapshot.entries if e.version == version and e.first is None)
-    entry = next(known, None) or read_entry(snapshot.log, version)
-    adds: list[dict[str, Any]] = []
-    removed = False
-    for is_add, action in entry.files():
-        if action.get("dataChange", True) is False:
-            continue
-        if is_add:
-            adds.append(action)
-        else:
-            removed = True
-    relaid = entry.last("metaData") is not None
-    units, deletes = listed(layout, [] if relaid and layout.version != version else adds, entry.uri)
-    return CommitFiles(units, deletes, removed, relaid)
+    snapshot: DeltaSnapshot
+
+    def commit_files(self, version: int, layout: TableVersion) -> CommitFiles:
+        """Files whose actions have `dataChange` false hold the rows of other files, and do not count.
+
+        Raises CorruptTableError, NotFoundError.
+        """
+        assert isinstance(layout, DeltaSnapshot)
+        # A compacted entry has the actions of several versions.
+        known = (e for e in self.snapshot.entries if e.version == version and e.first is None)
+        entry = next(known, None) or read_entry(self.snapshot.log, version)
+        adds: list[dict[str, Any]] = []
+        removed = False
+        for is_add, action in entry.files():
+            if action.get("dataChange", True) is False:
+                continue
+            if is_add:
+                adds.append(action)
+            else:
+                removed = True
+        relaid = entry.last("metaData") is not None
+        units, deletes = listed(layout, [] if relaid and layout.version != version else adds, entry.uri)
+        return CommitFiles(units, deletes, removed, relaid)
 
 
 def listed(layout: DeltaSnapshot, adds: list[dict[str, Any]], uri: str) -> tuple[pa.Table, pa.Table]:

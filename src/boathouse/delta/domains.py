@@ -17,7 +17,7 @@ from boathouse.delta.features import supports
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.table.snapshot import Clustering
+from boathouse.table.features import Clustering
 from boathouse.types import Field, StructType
 
 Action = dict[str, Any]

@@ -36,7 +36,7 @@ from boathouse.delta.type_changes import PREVIEW as WIDENING_PREVIEW
 from boathouse.delta.widening import ENABLED as WIDENS
 from boathouse.delta.widening import unwidened
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.table.snapshot import FeatureDrop
+from boathouse.table.features import FeatureDrop
 from boathouse.types.data_types import TIMESTAMP_NTZ
 
 Action = dict[str, Any]
@@ -127,29 +127,36 @@ _RULES: Final[Mapping[str, _Rule]] = {
 _DOMAINS: Final = {"rowTracking": ROW_TRACKING, "clustering": CLUSTERING}
 
 
-def feature_drop(snapshot: DeltaSnapshot, name: str) -> FeatureDrop:
-    """What must be undone before the feature can be dropped.
+@dataclass(frozen=True, slots=True)
+class DeltaProtocolFeatures:
+    """See `table.features.ProtocolFeatures`."""
 
-    Raises InvalidArgumentError if the table has no such feature, UnsupportedFeatureError if it is used, or never goes.
-    """
-    where = snapshot.location.uri
-    if not supports(snapshot.protocol, name):
-        raise InvalidArgumentError(f"the table has no feature {name!r}", where=where, advice="see detail()")
-    rule, feature = _RULES.get(name), known(name)
-    if rule is None or feature is None:
-        raise UnsupportedFeatureError(f"dropping the feature {name} is not offered", where=where)
-    for other in rule.needed_by:
-        if supports(snapshot.protocol, other):
-            raise UnsupportedFeatureError(
-                f"the feature {other} needs {name}", where=where, advice=f"drop the feature {other} first"
-            )
-    if (why := rule.use(snapshot)) is not None:
-        what, _, advice = why.partition(": ")
-        raise UnsupportedFeatureError(f"the feature {name} is in use: {what}", where=where, advice=advice or None)
-    configuration = snapshot.metadata.configuration
-    off = {k: v for k, v in rule.off.items() if _needed(k, v, configuration)}
-    purge = name == "deletionVectors" and _has_vectors(snapshot)
-    return FeatureDrop(off, purge, rule.clear is not None and _clear(snapshot, rule.clear), feature.reader)
+    snapshot: DeltaSnapshot
+
+    def feature_drop(self, name: str) -> FeatureDrop:
+        """What must be undone before the feature can be dropped.
+
+        Raises InvalidArgumentError if the table has no such feature, UnsupportedFeatureError if it is used, or never
+        goes.
+        """
+        snapshot, where = self.snapshot, self.snapshot.location.uri
+        if not supports(snapshot.protocol, name):
+            raise InvalidArgumentError(f"the table has no feature {name!r}", where=where, advice="see detail()")
+        rule, feature = _RULES.get(name), known(name)
+        if rule is None or feature is None:
+            raise UnsupportedFeatureError(f"dropping the feature {name} is not offered", where=where)
+        for other in rule.needed_by:
+            if supports(snapshot.protocol, other):
+                raise UnsupportedFeatureError(
+                    f"the feature {other} needs {name}", where=where, advice=f"drop the feature {other} first"
+                )
+        if (why := rule.use(snapshot)) is not None:
+            what, _, advice = why.partition(": ")
+            raise UnsupportedFeatureError(f"the feature {name} is in use: {what}", where=where, advice=advice or None)
+        configuration = snapshot.metadata.configuration
+        off = {k: v for k, v in rule.off.items() if _needed(k, v, configuration)}
+        purge = name == "deletionVectors" and _has_vectors(snapshot)
+        return FeatureDrop(off, purge, rule.clear is not None and _clear(snapshot, rule.clear), feature.reader)
 
 
 def _clear(snapshot: DeltaSnapshot, without: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
@@ -184,9 +191,9 @@ def _has_vectors(snapshot: DeltaSnapshot) -> bool:
 def protocol_without(newest: DeltaSnapshot, name: str) -> Action:
     """The protocol without the feature; with protection for the history of one that readers know.
 
-    Raises what `feature_drop` raises, and UnsupportedFeatureError if it is used again.
+    Raises what `DeltaProtocolFeatures.feature_drop` raises, and UnsupportedFeatureError if it is used again.
     """
-    left = feature_drop(newest, name)
+    left = DeltaProtocolFeatures(newest).feature_drop(name)
     if left.separate and (left.properties or left.purge or left.clear):
         raise UnsupportedFeatureError(
             f"the feature {name} is used again", where=newest.location.uri, advice="call drop_feature again"

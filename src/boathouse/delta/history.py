@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from boathouse.delta import paths
@@ -93,27 +94,34 @@ def find_write(context: TableContext, write_id: str) -> Version | None:
     return None
 
 
-def referenced(context: TableContext) -> Iterator[str]:
-    """Files of the log, and the data and deletion vector files of every version that can still be opened."""
-    log = Log(context.location.uri, context.stores)
-    listing = log.listing()
-    for info in log.storage.list(log.key):
-        yield log.uri(info.key)
-    root = context.location.uri
-    for found in listing.checkpoints:
-        try:
-            checkpoint = open_checkpoint(log, found)
-        except (CorruptTableError, NotFoundError):
-            continue
-        for _, batch in read_files(checkpoint, Wanted("add", ADD)):
-            yield from paths.uris_of(paths.keys_of(batch.column("path"), root), root).to_pylist()
-            vectors = batch.column("deletionVector")
-            if vectors.null_count < len(vectors):
-                yield from _vector_files(vectors.to_pylist(), root)
-        if checkpoint.entry is not None:
-            yield from _files_of(checkpoint.entry, root)
-    for version in sorted(listing.commits):
-        yield from _files_of(read_entry(log, version), root)
+@dataclass(frozen=True, slots=True)
+class DeltaLiveFiles:
+    """See `table.features.LiveFiles`."""
+
+    context: TableContext
+
+    def uris(self) -> Iterator[str]:
+        """Files of the log, and the data and deletion vector files of every version that can still be opened."""
+        context = self.context
+        log = Log(context.location.uri, context.stores)
+        listing = log.listing()
+        for info in log.storage.list(log.key):
+            yield log.uri(info.key)
+        root = context.location.uri
+        for found in listing.checkpoints:
+            try:
+                checkpoint = open_checkpoint(log, found)
+            except (CorruptTableError, NotFoundError):
+                continue
+            for _, batch in read_files(checkpoint, Wanted("add", ADD)):
+                yield from paths.uris_of(paths.keys_of(batch.column("path"), root), root).to_pylist()
+                vectors = batch.column("deletionVector")
+                if vectors.null_count < len(vectors):
+                    yield from _vector_files(vectors.to_pylist(), root)
+            if checkpoint.entry is not None:
+                yield from _files_of(checkpoint.entry, root)
+        for version in sorted(listing.commits):
+            yield from _files_of(read_entry(log, version), root)
 
 
 def _files_of(entry: Entry, root: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -19,29 +20,35 @@ _LAST_OF: Final = {"txn": "appId", "domainMetadata": "domain"}
 """Actions of which the last one of each application or domain remains; tombstones of domains too."""
 
 
-def compact_log(snapshot: DeltaSnapshot, first: int | None = None, last: int | None = None) -> str:
-    """Writes the compaction of versions `first` (None: that after the checkpoint) to `last` (None: this one), and
-    returns its URI; an older one is replaced.
+@dataclass(frozen=True, slots=True)
+class DeltaLogFiles:
+    """See `table.features.CompactableLog`."""
 
-    Raises InvalidArgumentError for less than two versions or for one after the snapshot, VersionNotFoundError if an
-    entry is gone, CorruptTableError.
-    """
-    log = snapshot.log
-    if first is None:
-        first = snapshot.checkpoint.version + 1 if snapshot.checkpoint is not None else 0
-    last = snapshot.version if last is None else last
-    if not 0 <= first < last <= snapshot.version:
-        raise InvalidArgumentError(
-            f"versions {first} to {last} cannot be compacted",
-            where=log.root,
-            advice=f"name at least two versions, from 0 to {snapshot.version}",
-        )
-    known = {e.version: e for e in snapshot.entries if e.first is None}
-    entries = [known.get(v) or _read(log, v) for v in range(first, last + 1)]
-    body = b"".join(orjson.dumps(action) + b"\n" for action in _remaining(entries, log.root))
-    key = log.compacted_key(first, last)
-    log.storage.put(key, body, PutMode.OVERWRITE)
-    return log.uri(key)
+    snapshot: DeltaSnapshot
+
+    def compact_log(self, first: int | None = None, last: int | None = None) -> str:
+        """Writes the compaction of versions `first` (None: that after the checkpoint) to `last` (None: this one), and
+        returns its URI; an older one is replaced.
+
+        Raises InvalidArgumentError for less than two versions or for one after the snapshot, VersionNotFoundError if an
+        entry is gone, CorruptTableError.
+        """
+        snapshot, log = self.snapshot, self.snapshot.log
+        if first is None:
+            first = snapshot.checkpoint.version + 1 if snapshot.checkpoint is not None else 0
+        last = snapshot.version if last is None else last
+        if not 0 <= first < last <= snapshot.version:
+            raise InvalidArgumentError(
+                f"versions {first} to {last} cannot be compacted",
+                where=log.root,
+                advice=f"name at least two versions, from 0 to {snapshot.version}",
+            )
+        known = {e.version: e for e in snapshot.entries if e.first is None}
+        entries = [known.get(v) or _read(log, v) for v in range(first, last + 1)]
+        body = b"".join(orjson.dumps(action) + b"\n" for action in _remaining(entries, log.root))
+        key = log.compacted_key(first, last)
+        log.storage.put(key, body, PutMode.OVERWRITE)
+        return log.uri(key)
 
 
 def _read(log: Log, version: int) -> Entry:

@@ -40,7 +40,7 @@ _REMOVED: Final = pa.schema([REMOVE.field(n) for n in ("path", "deletionTimestam
 
 @dataclass(frozen=True)
 class DeltaRetention:
-    """See `table.maintenance.Retention`."""
+    """See `table.features.Retention`."""
 
     snapshot: DeltaSnapshot
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,27 +17,36 @@ from boathouse.delta.features import check_write
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.identity import kept
 from boathouse.delta.known_files import vector_of
-from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.delta.snapshot import DeltaSnapshot, load
 from boathouse.delta.tail import file_keys
 from boathouse.table.change import RestoreTo
+from boathouse.table.location import At
 
 
-def restoration(head: DeltaSnapshot, target: DeltaSnapshot) -> RestoreTo | None:
-    """The files that `target` and `head` do not share: a file is its path and its deletion vector.
+@dataclass(frozen=True, slots=True)
+class DeltaRestore:
+    """See `table.features.Restorable`."""
 
-    Raises UnsupportedFeatureError if the table could not be written as it was.
-    """
-    where = head.location.uri
-    for protocol in (head.protocol, target.protocol):
-        check_write(protocol, target.metadata, where)
-    before, after = _units(head), _units(target)
-    there, back = _keys(before, where), _keys(after, where)
-    added = after.filter(pc.invert(pc.is_in(back, there)))
-    removed = before.filter(pc.invert(pc.is_in(there, back)))
-    if not added.num_rows and not removed.num_rows and restored_metadata(head, target) is None:
-        return None
-    size = pc.sum(after.column("size")).as_py() or 0
-    return RestoreTo(target, added, removed, tuple(_needed(added, where)), after.num_rows, size)
+    snapshot: DeltaSnapshot
+
+    def restoration(self, at: At) -> RestoreTo | None:
+        """The files that the two versions do not share: a file is its path and its deletion vector.
+
+        Raises VersionNotFoundError, UnsupportedFeatureError if the table could not be written as it was.
+        """
+        head = self.snapshot
+        target = load(head.context, at, type(head))
+        where = head.location.uri
+        for protocol in (head.protocol, target.protocol):
+            check_write(protocol, target.metadata, where)
+        before, after = _units(head), _units(target)
+        there, back = _keys(before, where), _keys(after, where)
+        added = after.filter(pc.invert(pc.is_in(back, there)))
+        removed = before.filter(pc.invert(pc.is_in(there, back)))
+        if not added.num_rows and not removed.num_rows and restored_metadata(head, target) is None:
+            return None
+        size = pc.sum(after.column("size")).as_py() or 0
+        return RestoreTo(target, added, removed, tuple(_needed(added, where)), after.num_rows, size)
 
 
 def restored_metadata(head: DeltaSnapshot, target: DeltaSnapshot) -> Mapping[str, Any] | None:

@@ -94,8 +94,8 @@ from boathouse.table.change import (
     words_of,
 )
 from boathouse.table.context import TableContext
+from boathouse.table.features import PROVIDER
 from boathouse.table.location import At
-from boathouse.table.snapshot import PROVIDER
 from boathouse.table.version import TableVersion
 from boathouse.types import Field, PartitionField, Schema
 

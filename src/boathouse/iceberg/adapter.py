@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from boathouse.errors import BoathouseError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.iceberg import snapshot
@@ -16,21 +16,17 @@ from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import join
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
+from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, RowDeletes
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
-    from boathouse.table.commit_files import CommitFiles
+    from boathouse.table.features import Feature
     from boathouse.table.format import TableFormat
-    from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
-    from boathouse.table.snapshot import Target
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
 
@@ -39,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("boathouse")
 
-CAPABILITIES: Final = Capabilities(deletes="copy-on-write", partitions=True, transforms=True, lasting_ids=True)
+CAPABILITIES: Final = Capabilities(partitions=True, transforms=True, lasting_ids=True)
 
 
 class IcebergTable(IcebergSnapshot):
@@ -61,18 +57,13 @@ class IcebergTable(IcebergSnapshot):
 
         return scan.plan(self, columns, where, hidden, map, classify)
 
-    def notes(self, plan: ScanPlan) -> Sequence[str]:
-        from boathouse.iceberg import scan
-
-        return scan.notes(plan)
-
     def check_writable(self) -> None:
         check_writable(self)
 
-    def check_rewritable(self, operation: str) -> None:
+    def row_deletes(self, operation: str) -> RowDeletes:
         from boathouse.iceberg import write
 
-        write.check_row_mode(self.metadata, operation)
+        return write.row_deletes(self.metadata, operation)
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
         from boathouse.iceberg import evolve
@@ -116,21 +107,10 @@ class IcebergTable(IcebergSnapshot):
         if self.context.catalog is None:
             write_hint(attempt, self.context)
 
-    def change_files(self, version: Version) -> pa.Table | None:
-        """The format has none."""
-
-    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
-        """Versions are compared."""
-
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         from boathouse.iceberg import history
 
         return history.history(self, limit)
-
-    def inspect(self, name: str) -> pa.Table:
-        from boathouse.iceberg.inspect import tables
-
-        return tables.inspect(self, name)
 
     def find_write(self, write_id: str) -> Version | None:
         from boathouse.iceberg import history
@@ -142,43 +122,10 @@ class IcebergTable(IcebergSnapshot):
 
         return history.app_version(self, app)
 
-    def referenced(self) -> Iterator[str]:
-        from boathouse.iceberg import history
+    def offers(self, feature: type[Feature]) -> Feature | None:
+        from boathouse.iceberg import offered
 
-        return history.referenced(self)
-
-    def restoration(self, at: At) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("restore", self)
-
-    def compact_log(self, first: Version | None, last: Version | None) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("compact_log", self)
-
-    def identifiers(self) -> tuple[tuple[str, ...], ...]:
-        from boathouse.iceberg.schema_rules import identifiers
-
-        return identifiers(self.schema)
-
-    def clustering(self) -> None:
-        """No table of this format names such columns."""
-
-    def cloning(self, context: TableContext) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("clone", self)
-
-    def feature_drop(self, name: str) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("drop_feature", self)
-
-    def retention(self) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("vacuum", self)
+        return cast("Feature | None", offered.offered(self, feature))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +175,9 @@ class IcebergDraft:
     def published(self, attempt: Attempt, change: Change) -> None:
         write_hint(attempt, self.context)
 
+    def offers(self, feature: type[Feature]) -> None:
+        """None so far."""
+
 
 class IcebergFormat:
     """Finds, opens and creates Iceberg tables."""
@@ -250,11 +200,6 @@ class IcebergFormat:
 
         schema, spec = write.create(context, create)
         return IcebergDraft(context, create, schema, Partitioning((spec,), spec.id))
-
-    def adopt(self, table: Target, files: FoundFiles) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("conversion of a folder", table)
 
 
 def look_back(attempt: Attempt, head: IcebergTable) -> tuple[Published | None, IcebergTable | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -128,26 +129,32 @@ def app_version(snapshot: IcebergSnapshot, app: str) -> int | None:
     return found
 
 
-def referenced(snapshot: IcebergSnapshot) -> Iterator[str]:
-    """URIs of every file that a retained snapshot, a ref or a log of the table needs now."""
-    context = snapshot.context
-    head = load(context, NEWEST, IcebergSnapshot)
-    paths = head.paths
-    yield head.token
-    yield from (uri for _, uri in list_metadata(context).file_system if uri != head.token)
-    yield join(context.location.uri, METADATA_FOLDER, HINT)
-    document = head.metadata.document
-    yield from (paths.uri(e["metadata-file"]) for e in document.get("metadata-log") or [])
-    for name in ("statistics", "partition-statistics"):
-        yield from (paths.uri(e["statistics-path"]) for e in document.get(name) or [])
-    seen: set[str] = set()
-    for retained in head.metadata.snapshots.values():
-        if retained.get("manifest-list") is not None:
-            yield paths.uri(retained["manifest-list"])
-        listing = Listing(head.metadata, retained, head.schema, paths, context.stores)
-        for source in listing.manifest_files:
-            if source.path in seen:
-                continue
-            seen.add(source.path)
-            yield paths.uri(source.path)
-            yield from listing.live_uris(source)
+@dataclass(frozen=True, slots=True)
+class IcebergLiveFiles:
+    """See `table.features.LiveFiles`."""
+
+    snapshot: IcebergSnapshot
+
+    def uris(self) -> Iterator[str]:
+        """URIs of every file that a retained snapshot, a ref or a log of the table needs now."""
+        context = self.snapshot.context
+        head = load(context, NEWEST, IcebergSnapshot)
+        paths = head.paths
+        yield head.token
+        yield from (uri for _, uri in list_metadata(context).file_system if uri != head.token)
+        yield join(context.location.uri, METADATA_FOLDER, HINT)
+        document = head.metadata.document
+        yield from (paths.uri(e["metadata-file"]) for e in document.get("metadata-log") or [])
+        for name in ("statistics", "partition-statistics"):
+            yield from (paths.uri(e["statistics-path"]) for e in document.get(name) or [])
+        seen: set[str] = set()
+        for retained in head.metadata.snapshots.values():
+            if retained.get("manifest-list") is not None:
+                yield paths.uri(retained["manifest-list"])
+            listing = Listing(head.metadata, retained, head.schema, paths, context.stores)
+            for source in listing.manifest_files:
+                if source.path in seen:
+                    continue
+                seen.add(source.path)
+                yield paths.uri(source.path)
+                yield from listing.live_uris(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -71,27 +72,31 @@ def plan(
     return ScanPlan.of(read, found.units, found.deletes, where, tally, certain)
 
 
-def notes(plan: ScanPlan) -> tuple[str, ...]:
-    """How files without field ids are read, if the oldest file of the plan has none, as those that were added to a
-    table are its oldest; nothing if it cannot be opened, since reading will say why."""
-    if plan.read.matching.file_ids is not None or not plan.units.num_rows:
-        return ()
-    sequences = plan.units.column("sequence")
-    oldest = pc.index(sequences, pc.min(sequences)).as_py()
-    path, format, size = (plan.units.column(name)[oldest].as_py() for name in ("path", "format", "size"))
-    try:
-        with closing(open_file(format, plan.read.files, path, plan.read.matching, size)) as source:
-            found = source.resolver
-    except BoathouseError:
-        return ()
-    if has_ids(found.fields) or not found.fields:
-        return ()
-    how = (
-        "their columns are found by name"
-        if found.names_decide
-        else "they are refused, as their names do not decide which column is which"
-    )
-    return (f"some files have no field ids, such as {path}, and the table no {NAME_MAPPING}: {how}",)
+@dataclass(frozen=True, slots=True)
+class FileNotes:
+    """See `table.features.PlanNotes`."""
+
+    def notes(self, plan: ScanPlan) -> tuple[str, ...]:
+        """How files without field ids are read, if the oldest file of the plan has none, as those that were added to a
+        table are its oldest; nothing if it cannot be opened, since reading will say why."""
+        if plan.read.matching.file_ids is not None or not plan.units.num_rows:
+            return ()
+        sequences = plan.units.column("sequence")
+        oldest = pc.index(sequences, pc.min(sequences)).as_py()
+        path, format, size = (plan.units.column(name)[oldest].as_py() for name in ("path", "format", "size"))
+        try:
+            with closing(open_file(format, plan.read.files, path, plan.read.matching, size)) as source:
+                found = source.resolver
+        except BoathouseError:
+            return ()
+        if has_ids(found.fields) or not found.fields:
+            return ()
+        how = (
+            "their columns are found by name"
+            if found.names_decide
+            else "they are refused, as their names do not decide which column is which"
+        )
+        return (f"some files have no field ids, such as {path}, and the table no {NAME_MAPPING}: {how}",)
 
 
 def _units(

@@ -19,7 +19,7 @@ from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
 from boathouse.table.change import CreateTable
 from boathouse.table.context import TableContext
-from boathouse.table.snapshot import Target
+from boathouse.table.snapshot import RowDeletes, Target
 from boathouse.table.tasks import WriteContext
 from boathouse.types import FloatType, PartitionSpec, Schema
 
@@ -72,15 +72,13 @@ def write_context(target: Target, root: str, write_id: str) -> WriteContext:
     )
 
 
-def check_row_mode(metadata: TableMetadata, operation: str) -> None:
-    """Raises UnsupportedFeatureError if the table requires `operation` not to rewrite data files.
-
-    Whole files are removed in either mode, so this is checked only if files would be rewritten.
-    """
+def row_deletes(metadata: TableMetadata, operation: str) -> RowDeletes:
+    """`Snapshot.row_deletes`, from the property of the operation. Raises UnsupportedFeatureError for merge-on-read,
+    InvalidArgumentError for a mode that does not exist."""
     name = f"write.{operation}.mode"
     mode = metadata.properties.get(name, COPY_ON_WRITE).lower()
     if operation not in ROW_OPERATIONS or mode == COPY_ON_WRITE:
-        return
+        return "rewrite"
     if mode != "merge-on-read":
         raise InvalidArgumentError(
             f"the table property {name} is {mode!r}", where=metadata.uri, advice="set it to copy-on-write"

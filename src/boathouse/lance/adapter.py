@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, cast
 
 from boathouse.lance import snapshot
 from boathouse.lance.file.fields import Field
@@ -13,29 +13,25 @@ from boathouse.lance.schema import to_metadata, to_schema
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction
+from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, RowDeletes
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 from boathouse.types.partitioning import UNPARTITIONED
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change, CreateTable, SchemaEdit
-    from boathouse.table.commit_files import CommitFiles
+    from boathouse.table.features import Feature
     from boathouse.table.format import TableFormat
-    from boathouse.table.found_files import FoundFiles
     from boathouse.table.plan import ScanPlan
-    from boathouse.table.snapshot import Target
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
 
 # What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
 # is opened in half the time.
 
-_CAPABILITIES = Capabilities(deletes="vectors", partitions=False)
+_CAPABILITIES = Capabilities(partitions=False)
 
 
 class LanceTable(LanceSnapshot):
@@ -57,17 +53,13 @@ class LanceTable(LanceSnapshot):
 
         return scan.plan(self, columns, where, hidden, map, classify)
 
-    def notes(self, plan: ScanPlan) -> tuple[()]:
-        """The plan shows everything."""
-        return ()
-
     def check_writable(self) -> None:
         from boathouse.lance import transaction
 
         transaction.writable(self)
 
-    def check_rewritable(self, operation: str) -> None:
-        """No restrictions."""
+    def row_deletes(self, operation: str) -> RowDeletes:
+        return "vectors"
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> LanceTable:
         from boathouse.lance import evolve
@@ -116,63 +108,20 @@ class LanceTable(LanceSnapshot):
     def published(self, attempt: Attempt, change: Change) -> None:
         """Nothing to do: the newest manifest is found by listing, never by the hint."""
 
-    def change_files(self, version: Version) -> pa.Table | None:
-        """The format has none."""
-
-    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
-        """Versions are compared."""
-
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         from boathouse.lance import history
 
         return history.history(self, limit)
-
-    def inspect(self, name: str) -> pa.Table:
-        from boathouse.lance import inspect
-
-        return inspect.inspect(self, name)
 
     def app_version(self, app: str) -> int | None:
         from boathouse.lance import history
 
         return history.app_version(self, app)
 
-    def referenced(self) -> Iterator[str]:
-        from boathouse.lance import history
+    def offers(self, feature: type[Feature]) -> Feature | None:
+        from boathouse.lance import offered
 
-        return history.referenced(self.context)
-
-    def restoration(self, at: At) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("restore", self)
-
-    def compact_log(self, first: Version | None, last: Version | None) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("compact_log", self)
-
-    def identifiers(self) -> tuple[()]:
-        """No table of this format names such columns."""
-        return ()
-
-    def clustering(self) -> None:
-        """No table of this format names such columns."""
-
-    def cloning(self, context: TableContext) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("clone", self)
-
-    def feature_drop(self, name: str) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("drop_feature", self)
-
-    def retention(self) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("vacuum", self)
+        return cast("Feature | None", offered.offered(self, feature))
 
 
 @dataclass(frozen=True)
@@ -229,6 +178,9 @@ class LanceDraft:
     def published(self, attempt: Attempt, change: Change) -> None:
         """Nothing to do, as for a table."""
 
+    def offers(self, feature: type[Feature]) -> None:
+        """None so far."""
+
 
 class LanceFormat:
     """Lance tables in a folder or a bucket."""
@@ -248,11 +200,6 @@ class LanceFormat:
         fields = write.created(context, create)
         schema = to_schema(fields, to_metadata(create.schema), where=context.location.uri)
         return LanceDraft(context, create, fields, schema)
-
-    def adopt(self, table: Target, files: FoundFiles) -> NoReturn:
-        from boathouse.table.maintenance import not_offered
-
-        raise not_offered("conversion of a folder", table)
 
 
 FORMAT: TableFormat = LanceFormat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from boathouse.errors import VersionNotFoundError
@@ -104,28 +105,35 @@ def app_version(snapshot: LanceSnapshot, app: str) -> int | None:
     return None
 
 
-def referenced(context: TableContext) -> Iterator[str]:
-    """URIs that the retained versions need: manifests (detached ones too), data, deletions, transactions, refs,
-    indices.
+@dataclass(frozen=True, slots=True)
+class LanceLiveFiles:
+    """See `table.features.LiveFiles`."""
 
-    Branches are in `tree`, each a table of its own that may refer to files of this one.
-    """
-    storage, folder = context.stores.resolve(context.location.uri)
-    found: set[str] = set()
-    manifests = [info.key for info in storage.list(f"{folder}/{VERSIONS}")]
-    for name in _KEPT_WHOLE:
-        keys = [info.key for info in storage.list(f"{folder}/{name}")]
-        found.update(map(storage.uri, keys))
-        manifests += [k for k in keys if f"/{VERSIONS}/" in k]
-    for key in manifests:
-        uri = storage.uri(key)
-        found.add(uri)
-        if key.endswith(".manifest"):
-            found.update(_needs(parse(storage.get(key), where=uri), parent(parent(uri))))
-    stems = {uri.removesuffix(".lance") for uri in found if uri.endswith(".lance")}
-    blobs = (storage.uri(info.key) for info in storage.list(f"{folder}/data") if info.key.endswith(".blob"))
-    found.update(uri for uri in blobs if parent(uri) in stems)
-    yield from sorted(found)
+    context: TableContext
+
+    def uris(self) -> Iterator[str]:
+        """URIs that the retained versions need: manifests (detached ones too), data, deletions, transactions, refs,
+        indices.
+
+        Branches are in `tree`, each a table of its own that may refer to files of this one.
+        """
+        context = self.context
+        storage, folder = context.stores.resolve(context.location.uri)
+        found: set[str] = set()
+        manifests = [info.key for info in storage.list(f"{folder}/{VERSIONS}")]
+        for name in _KEPT_WHOLE:
+            keys = [info.key for info in storage.list(f"{folder}/{name}")]
+            found.update(map(storage.uri, keys))
+            manifests += [k for k in keys if f"/{VERSIONS}/" in k]
+        for key in manifests:
+            uri = storage.uri(key)
+            found.add(uri)
+            if key.endswith(".manifest"):
+                found.update(_needs(parse(storage.get(key), where=uri), parent(parent(uri))))
+        stems = {uri.removesuffix(".lance") for uri in found if uri.endswith(".lance")}
+        blobs = (storage.uri(info.key) for info in storage.list(f"{folder}/data") if info.key.endswith(".blob"))
+        found.update(uri for uri in blobs if parent(uri) in stems)
+        yield from sorted(found)
 
 
 def _needs(document: ManifestFile, root: str) -> Iterator[str]:

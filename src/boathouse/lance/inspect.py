@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from boathouse.lance.refs import MAIN, list_branches, list_tags
-from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.lance.versions import list_versions
 from boathouse.storage import join
 from boathouse.table.context import TableContext
-from boathouse.table.inspection import REFS, inspected
+from boathouse.table.inspection import REFS, CommonTables
 from boathouse.table.location import Location
 from boathouse.table.snapshot import Snapshot
 
 
-def inspect(snapshot: Snapshot, name: str) -> pa.Table:
-    """A metadata table. There are no `readable_metrics`: manifests have no statistics. Raises
-    UnsupportedFeatureError."""
-    if name == "refs" and isinstance(snapshot, LanceSnapshot):
-        return refs(snapshot.context)
-    return inspected(snapshot, name, metrics=False, offered=("refs",))
+@dataclass(frozen=True, slots=True)
+class LanceTables:
+    """See `table.features.MetadataTables`. There are no `readable_metrics`: manifests have no statistics."""
+
+    snapshot: Snapshot
+
+    def inspect(self, name: str) -> pa.Table:
+        if name == "refs":
+            return refs(self.snapshot.context)
+        return CommonTables(self.snapshot, metrics=False, offered=("refs",)).inspect(name)
 
 
 def refs(context: TableContext) -> pa.Table:

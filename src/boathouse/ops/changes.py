@@ -21,6 +21,7 @@ from boathouse.ops.evolve import wider
 from boathouse.ops.unit_changes import Rows, compare
 from boathouse.table.engine import Engine, Rel
 from boathouse.table.equality import key_name
+from boathouse.table.features import ChangeFiles
 from boathouse.table.location import At, Version
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES, COMMIT_TIMESTAMP, COMMIT_VERSION
 from boathouse.table.plan import PlannedUnits, ScanPlan
@@ -186,7 +187,8 @@ def reads_of(
 def commit_changes(end: Snapshot, entry: HistoryEntry, plans: Plans) -> CommitChanges | RecordedChanges | None:
     """The changes of one commit, for reading with the schema of `end`; None if no row changed."""
     assert entry.version is not None
-    if (recorded := end.change_files(entry.version)) is not None:
+    recording = end.offers(ChangeFiles)
+    if recording is not None and (recorded := recording.change_files(entry.version)) is not None:
         return RecordedChanges(entry, recorded)
     before = None if entry.parent is None else plans.at(entry.parent)
     lost, gained = compare(before, plans.at(entry.version))

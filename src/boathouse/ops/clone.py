@@ -16,17 +16,18 @@ from boathouse.ops.result import WriteResult, result_of
 from boathouse.ops.run import new_write_id
 from boathouse.ops.write import Planned, new_change
 from boathouse.table.context import TableContext
+from boathouse.table.features import Clonable, required
 from boathouse.table.snapshot import Snapshot
 
 
 def clone(source: Snapshot, context: TableContext, options: WriteOptions = WriteOptions()) -> WriteResult:
-    """Makes the table at `context` of this version. Raises AlreadyExistsError, and what `Snapshot.cloning` raises; then
+    """Makes the table at `context` of this version. Raises AlreadyExistsError, and what `Clonable.cloning` raises; then
     nothing was written."""
     started = entropy.current().monotonic()
     check_read_only(str(context))
     if registry.load(source.format).detect(context):
         raise already_there(context.location)
-    target, edit = source.cloning(context)
+    target, edit = required(source, Clonable, "clone").cloning(context)
     parameters = {"source": source.context.location.uri, "version": str(source.version)}
     change = replace(new_change(target, new_write_id(), "clone", (edit,), options), parameters=parameters)
     size = pc.sum(edit.units.column("size")).as_py() or 0

@@ -27,6 +27,7 @@ from boathouse.parquet.written import LeafColumn
 from boathouse.table.change import AddFiles, CreateTable
 from boathouse.table.context import TableContext
 from boathouse.table.engine import Engine
+from boathouse.table.features import Adoption, required
 from boathouse.table.format import TableFormat
 from boathouse.table.found_files import FoundFiles
 from boathouse.table.snapshot import Snapshot
@@ -67,7 +68,8 @@ def convert(
     footers = _footers(found, context, engine)
     schema, table = _table(footers, found, asked, root)
     target = format.create(context, table)
-    outcomes = format.adopt(target, _files(found, values, footers, schema, asked.partitions))
+    adoption = required(target, Adoption, "conversion of a folder")
+    outcomes = adoption.adopted(_files(found, values, footers, schema, asked.partitions))
     parameters = {"files": str(len(found))}
     change = new_change(target, new_write_id(), "convert", (table, AddFiles(outcomes)), options)
     planned = Planned(replace(change, parameters=parameters))

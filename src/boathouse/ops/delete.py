@@ -52,9 +52,9 @@ class Delete:
         plan = target_rows(start, None, "delete")
         context = start.context(changes=True)
         rel = engine.project(engine.scan(plan), marked(snapshot.schema, DELETE, context), self.where)
-        changes = RowChanges(start, plan, rel, context)
+        changes = RowChanges(start, plan, rel, context, "delete")
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            return changes.planned("delete", outcomes, None, {"predicate": self.where or "true"})
+            return changes.planned(outcomes, None, {"predicate": self.where or "true"})
 
         return WritePlan((changes.rows(), changes.copies), finish)

@@ -22,7 +22,7 @@ from boathouse.table.change import (
     SetFeature,
     SetProperties,
 )
-from boathouse.table.snapshot import FeatureDrop
+from boathouse.table.features import FeatureDrop, ProtocolFeatures, required
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class FeatureDropped:
     operation: ClassVar[Operation] = "drop-feature"
 
     def plan(self, start: Start) -> WritePlan:
-        left = start.snapshot.feature_drop(self.name)
+        left = required(start.snapshot, ProtocolFeatures, "drop_feature").feature_drop(self.name)
         off: tuple[Edit, ...] = (SetProperties(left.properties),) if left.properties else ()
         if left.purge or left.clear or (left.separate and off):
             return self._undone(start, left, off)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.errors import NotFoundError
 from boathouse.storage import ObjectInfo, Storage
-from boathouse.table.maintenance import Retention
+from boathouse.table.features import Retention
 from boathouse.table.snapshot import Snapshot
 
 _REQUESTS: Final = 16

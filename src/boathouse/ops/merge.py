@@ -76,11 +76,11 @@ class Merge:
         context = self._numbered(start.context(edits, changes=True))
         needed = target_columns(snapshot.schema, self.sides[0], self._texts(start, context))
         plan = target_rows(start, bound, "merge", self._marks, needed)
-        changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context), context)
+        changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context), context, "merge")
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             added = (*edits, *advanced(context, outcomes))
-            return changes.planned("merge", outcomes, bound, {"predicate": self.on}, added)
+            return changes.planned(outcomes, bound, {"predicate": self.on}, added)
 
         return WritePlan((changes.rows(), changes.copies), finish)
 

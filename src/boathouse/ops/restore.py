@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from boathouse.errors import MissingFileError
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation, ReadSet, RestoreTo
+from boathouse.table.features import Restorable, required
 from boathouse.table.location import At
 from boathouse.table.snapshot import Snapshot
 
@@ -33,7 +34,7 @@ class Restore:
     operation: ClassVar[Operation] = "restore"
 
     def plan(self, start: Start) -> WritePlan:
-        edit = start.snapshot.restoration(self.at)
+        edit = required(start.snapshot, Restorable, "restore").restoration(self.at)
         if edit is None:
             return WritePlan((), lambda _: Planned(None))
         _check_files(start.snapshot, edit)

@@ -73,7 +73,7 @@ class Removal:
 def removal(start: Start, where: Expr, context: WriteContext, operation: str) -> Removal:
     """Plans the removal of the rows for which `where` (bound to the snapshot's schema) is true.
 
-    Raises UnsupportedFeatureError if `operation` must rewrite units and the table forbids that.
+    Raises UnsupportedFeatureError if rows of units go, and the table's settings demand a way that is not offered.
     """
     snapshot = start.snapshot
     plan = snapshot.plan(None, where, (), start.engine.map, classify=True)
@@ -81,15 +81,15 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     assert certain is not None
     # The rows of units with deletes that are not counted are counted by reading them.
     certain = pc.and_(certain, pc.is_valid(plan.units.column("deleted")))
-    rewrite = snapshot.capabilities.deletes == "copy-on-write"
-    if context.changes is not None and not (rewrite and pc.any(pc.invert(certain)).as_py()):
-        context = replace(context, changes=None)  # removed units and vectors say which rows are deleted
-    if context.changes is not None:
-        certain = pc.and_(certain, False)  # where there are change files, they name every deleted row
-    rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
-    if rest.units.num_rows and rewrite:
+    partial = pc.any(pc.invert(certain)).as_py()
+    rewrite = bool(partial) and snapshot.row_deletes(operation) == "rewrite"
+    if rewrite:
         check_names(snapshot)
-        snapshot.check_rewritable(operation)
+    if context.changes is not None and rewrite:
+        certain = pc.and_(certain, False)  # where there are change files, they name every deleted row
+    else:
+        context = replace(context, changes=None)  # removed units and vectors say which rows are deleted
+    rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
     tasks = [DeleteTask(task, where, context, rewrite) for task in rest.tasks()]
     work = TaskWork(delete_rows, tasks, [t.scan.cost for t in tasks], context)
     return Removal(where, plan.units.filter(certain), rest.units, work)

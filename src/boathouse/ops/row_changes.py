@@ -46,6 +46,7 @@ class RowChanges:
     plan: ScanPlan
     rel: Rel
     context: WriteContext
+    operation: Operation
 
     def rows(self) -> RowWork:
         """The rows through the sink."""
@@ -55,8 +56,8 @@ class RowChanges:
     def copies(self, outcomes: Sequence[pa.Table]) -> TaskWork:
         """The remaining rows of the units that lost some; none if the table marks deleted rows."""
         tasks: list[CopyTask] = []
-        if self.start.snapshot.capabilities.deletes == "copy-on-write":
-            touched, vectors = self._touched(outcomes[0])
+        touched, vectors = self._touched(outcomes[0])
+        if self._rewrites(touched):
             read = replace(self._whole_rows(), where=None, hidden=())
             scan = self.plan.narrowed(touched, read)
             at = 0
@@ -87,7 +88,6 @@ class RowChanges:
 
     def planned(
         self,
-        operation: Operation,
         outcomes: Sequence[pa.Table],
         bound: Expr | None,
         parameters: Mapping[str, str],
@@ -103,7 +103,7 @@ class RowChanges:
             return Planned(None)
         reads = ReadSet(predicates=(TRUE if bound is None else bound,), units=self.paths(outcomes))
         removed = sum(e.units.num_rows for e in edits if isinstance(e, RemoveFiles))
-        return Planned(self.start.change(operation, edits, reads, parameters), removed)
+        return Planned(self.start.change(self.operation, edits, reads, parameters), removed)
 
     def paths(self, outcomes: Sequence[pa.Table]) -> frozenset[str]:
         """The paths of the units that lost rows."""
@@ -125,9 +125,12 @@ class RowChanges:
         touched = self.plan.units.filter(pc.is_in(ids, pa.array(list(found), pa.int64())))
         return touched, tuple(serialize64(found[u]) for u in touched.column("unit").to_pylist())
 
+    def _rewrites(self, touched: pa.Table) -> bool:
+        return touched.num_rows > 0 and self.start.snapshot.row_deletes(self.operation) == "rewrite"
+
     def _whole(self, touched: pa.Table, vectors: Sequence[bytes]) -> pa.Array:
         """Whether each unit goes: all of it if the table is written by copies, else those without any row left."""
-        if self.start.snapshot.capabilities.deletes == "copy-on-write":
+        if self._rewrites(touched):
             return pa.array([True] * touched.num_rows, pa.bool_())
         rows, before = touched.column("rows").to_pylist(), touched.column("deleted").to_pylist()
         gone = [len(deserialize64(v)) for v in vectors]
@@ -144,13 +147,14 @@ def target_rows(
 ) -> ScanPlan:
     """The scan of the rows that may change, with their places; of all columns, or of these.
 
-    Raises UnsupportedFeatureError if units must be rewritten (`rewrites`) and the table forbids that.
+    Raises UnsupportedFeatureError if rows of units go (`rewrites`), and the table's settings demand a way that is not
+    offered.
     """
     snapshot = start.snapshot
     check_names(snapshot)
     plan = snapshot.plan(columns, bound, (UNIT, POSITION), start.engine.map)
-    if rewrites and snapshot.capabilities.deletes == "copy-on-write" and plan.units.num_rows:
-        snapshot.check_rewritable(operation)
+    if rewrites and plan.units.num_rows:
+        snapshot.row_deletes(operation)
     return plan
 
 

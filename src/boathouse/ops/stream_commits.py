@@ -22,6 +22,7 @@ from boathouse.ops.changes import (
 )
 from boathouse.ops.tasks.difference import Difference
 from boathouse.ops.unit_changes import Rows, compare
+from boathouse.table.features import CommitRecords
 from boathouse.table.location import Version
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import HistoryEntry, Snapshot
@@ -162,12 +163,13 @@ class Portions:
         version = entry.version
         known = self._layout is not None and self._layout[0] == entry.parent
         layout = self._layout[1] if self._layout is not None and known else self._plans.opened(version)
-        found = self._newest.commit_files(version, layout)
-        if found is not None and found.relaid and known:
-            layout = self._plans.opened(version)
-            found = self._newest.commit_files(version, layout)
-        if found is None:
+        records = self._newest.offers(CommitRecords)
+        if records is None:
             return self._compared(entry)
+        found = records.commit_files(version, layout)
+        if found.relaid and known:
+            layout = self._plans.opened(version)
+            found = records.commit_files(version, layout)
         self._layout = version, layout
         where = version_words(version, layout.context.location.uri)
         rows = Rows(found.units, found.deletes, where)

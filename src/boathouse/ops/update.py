@@ -43,10 +43,10 @@ class Update:
         values = left | given
         rel = engine.project(engine.scan(plan), marked(snapshot.schema, UPDATE, context, values), where)
         rel = recomputed(engine, rel, snapshot.schema, context)
-        changes = RowChanges(start, plan, rel, context)
+        changes = RowChanges(start, plan, rel, context, "update")
         parameters = {} if self.where is None else {"predicate": self.where}
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            return changes.planned("update", outcomes, bound, parameters)
+            return changes.planned(outcomes, bound, parameters)
 
         return WritePlan((changes.rows(), changes.copies), finish)

@@ -21,8 +21,8 @@ from boathouse.ops.tasks.remove import RemoveTask, remove_files
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.engine import Engine
+from boathouse.table.features import Retention, required
 from boathouse.table.location import Version
-from boathouse.table.maintenance import Retention
 from boathouse.table.snapshot import Snapshot
 
 log = logging.getLogger("boathouse")
@@ -71,7 +71,7 @@ def vacuum(
     handle = newest(handle)
     handle.check_writable()
     snapshot = handle.snapshot
-    retention = snapshot.retention()
+    retention = required(snapshot, Retention, "vacuum")
     ms = asked.checked(retention.ms, str(handle.location))
     before = entropy.current().now_ms() - ms
     garbage = (listed if asked.mode == "full" else recorded)(snapshot, retention, before)
@@ -79,7 +79,7 @@ def vacuum(
     if options.dry_run:
         return snapshot, _counted(shown, garbage, {}, started)
     snapshot, first = _note(handle, engine, options, *_about_to(asked, retention, garbage))
-    retention = snapshot.retention()
+    retention = required(snapshot, Retention, "vacuum")
     since = snapshot.winners(handle.snapshot)
     if since is None or len(since) > 1:  # another commit came before ours: it may have restored files
         garbage = garbage.without(retention.kept(before))

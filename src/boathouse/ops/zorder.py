@@ -23,8 +23,9 @@ from boathouse.ops.tasks.sink import ACTION, COPY
 from boathouse.ops.write import Planned, RowWork, Source, Start, WritePlan
 from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles
 from boathouse.table.engine import Spread
+from boathouse.table.features import PROVIDER, Clustering
 from boathouse.table.plan import ScanPlan
-from boathouse.table.snapshot import PROVIDER, Snapshot
+from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema, StructType
 
@@ -80,7 +81,7 @@ class ClusterRows:
         return WritePlan((work,), finish, dry)
 
     def _paths(self, snapshot: Snapshot) -> tuple[Path, ...]:
-        clustering = snapshot.clustering()
+        clustering = snapshot.offers(Clustering)
         where = str(snapshot.context.location)
         if not self.columns:
             if clustering is None or not clustering.columns:
@@ -100,7 +101,7 @@ class ClusterRows:
     def _scan(self, start: Start) -> ScanPlan:
         """The live rows of the units to rewrite. Files that another implementation clustered are left to it."""
         scan = chosen_units(start, self.where)
-        clustering = start.snapshot.clustering()
+        clustering = start.snapshot.offers(Clustering)
         if self.columns or clustering is None:
             return scan
         by = clustering.provider(scan.units)

@@ -9,10 +9,7 @@ from boathouse.table.location import NEWEST, At
 from boathouse.table.snapshot import Capabilities, Snapshot, Target
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from boathouse.table.change import CreateTable
-    from boathouse.table.found_files import FoundFiles
 
 
 class TableFormat(Protocol):
@@ -33,7 +30,3 @@ class TableFormat(Protocol):
         Raises UnsupportedTypeError, UnsupportedFeatureError, SchemaError and InvalidArgumentError where the format does
         not support what is requested.
         """
-
-    def adopt(self, table: Target, files: FoundFiles) -> pa.Table:
-        """OUTCOMES of Parquet files below the root of a table that is not created yet: they become its units, and stay
-        as they are. Raises UnsupportedFeatureError if that is not offered for this format, or for such a table."""

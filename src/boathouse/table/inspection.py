@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -66,29 +67,38 @@ def check_name(name: object) -> str:
     raise InvalidArgumentError(f"{name!r} is not a metadata table", advice=f"the names are {', '.join(NAMES)}")
 
 
-def inspected(snapshot: Snapshot, name: str, metrics: bool, offered: Sequence[str] = ()) -> pa.Table:
-    """One of the tables that mean something in every format, of a format without manifests.
+@dataclass(frozen=True, slots=True)
+class CommonTables:
+    """See `table.features.MetadataTables`: those that mean something in every format, of a format without manifests.
 
     `metrics`: FILES has statistics, which become `readable_metrics`. `offered` are the tables that the format answers
-    itself. Raises UnsupportedFeatureError for any other.
+    itself.
     """
-    match name:
-        case "files" | "data_files":
-            return _files(snapshot, metrics)
-        case "history":
-            return _history(snapshot)
-        case "snapshots":
-            return pa.Table.from_pylist([_commit(e) for e in _oldest_first(snapshot)], _SNAPSHOTS)
-        case "partitions":
-            return _partitions(snapshot)
-        case "position_deletes":
-            return _position_deletes(snapshot)
-    there = [n for n in NAMES if n in (*_OF_ANY, *offered)]
-    raise UnsupportedFeatureError(
-        f"the metadata table {name} has no meaning for {snapshot.format} tables",
-        where=str(snapshot.context.location),
-        advice=f"those of this format are {', '.join(there)}",
-    )
+
+    snapshot: Snapshot
+    metrics: bool
+    offered: Sequence[str] = ()
+
+    def inspect(self, name: str) -> pa.Table:
+        """Raises UnsupportedFeatureError for a table that such formats do not have."""
+        snapshot = self.snapshot
+        match name:
+            case "files" | "data_files":
+                return _files(snapshot, self.metrics)
+            case "history":
+                return _history(snapshot)
+            case "snapshots":
+                return pa.Table.from_pylist([_commit(e) for e in _oldest_first(snapshot)], _SNAPSHOTS)
+            case "partitions":
+                return _partitions(snapshot)
+            case "position_deletes":
+                return _position_deletes(snapshot)
+        there = [n for n in NAMES if n in (*_OF_ANY, *self.offered)]
+        raise UnsupportedFeatureError(
+            f"the metadata table {name} has no meaning for {snapshot.format} tables",
+            where=str(snapshot.context.location),
+            advice=f"those of this format are {', '.join(there)}",
+        )
 
 
 def _partition_fields(snapshot: Snapshot) -> list[tuple[int, pa.Field]]:

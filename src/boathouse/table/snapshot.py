@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import pyarrow as pa
 
@@ -14,11 +14,10 @@ from boathouse.table.version import TableVersion
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, CloneTable, RestoreTo, SchemaEdit
-    from boathouse.table.commit_files import CommitFiles
+    from boathouse.table.change import Change, SchemaEdit
     from boathouse.table.context import TableContext
-    from boathouse.table.location import At, Version
-    from boathouse.table.maintenance import Retention
+    from boathouse.table.features.base import Feature
+    from boathouse.table.location import Version
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tally import Tally
     from boathouse.table.tasks import WriteContext
@@ -29,40 +28,19 @@ MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]
 """`map(fn, tasks)`: runs a picklable function over tasks, in process or on executors, results in order of tasks."""
 
 
+RowDeletes = Literal["rewrite", "vectors", "positions"]
+"""How some rows of a unit are deleted: it is written again without them, they get a deletion vector, or a file of
+their positions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What this table supports. `deletes` is how some rows of a unit are deleted. With `lasting_ids` a field id is the
-    same column in every version, whatever it is called."""
+    """What this table supports. With `lasting_ids` a field id is the same column in every version, whatever it is
+    called."""
 
-    deletes: Literal["vectors", "copy-on-write"]
     partitions: bool
     transforms: bool = False
     lasting_ids: bool = False
-
-
-PROVIDER: Final = "boathouse"
-"""Our name as what clusters files."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clustering:
-    """`columns`, paths through structs, are those by which a table wants its rows clustered. `provider` gives for FILES
-    rows the name of the implementation that clustered each file; null: none did."""
-
-    columns: tuple[tuple[str, ...], ...]
-    provider: Callable[[pa.Table], pa.ChunkedArray]
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureDrop:
-    """What must be undone before a feature of the format can be dropped: `properties` that turn it off; if `purge`,
-    files of which rows are marked as deleted; if `clear`, what the schema says for it, and with that every file
-    (`ClearFeature`). `separate`: in a commit before."""
-
-    properties: Mapping[str, str | None]
-    purge: bool
-    clear: bool
-    separate: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +121,9 @@ class Target(Protocol):
     def published(self, attempt: Attempt, change: Change) -> None:
         """After a commit: checkpoints, hints, checksums."""
 
+    def offers(self, feature: type[Feature]) -> Feature | None:
+        """A feature of `table.features`, by its class; None if such a table does not have it."""
+
 
 class Snapshot(Target, TableVersion, Protocol):
     """One version of a table, pinned: immutable, and readable as long as its metadata files exist."""
@@ -180,16 +161,14 @@ class Snapshot(Target, TableVersion, Protocol):
         With `classify`, `ScanPlan.certain` says of each unit whether all of its rows satisfy the predicate for certain.
         """
 
-    def notes(self, plan: ScanPlan) -> Sequence[str]:
-        """What a plan of this snapshot does not show, for `explain()`: how files are read that are not as they should
-        be. At most one data file is opened, and none read."""
-
     def check_writable(self) -> None:
         """Raises if this version of the library may not write this table: features, storage, mixed writers."""
 
-    def check_rewritable(self, operation: str) -> None:
-        """Raises if the table's settings forbid `operation` (delete, update, merge) to rewrite units without some of
-        their rows."""
+    def row_deletes(self, operation: str) -> RowDeletes:
+        """How `operation` (delete, update, merge, overwrite) deletes some rows of a unit. Asked only where it does.
+
+        Raises UnsupportedFeatureError if the table's settings demand a way that is not offered.
+        """
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
         """The snapshot under the schema after these edits, with the ids that a commit on it would assign.
@@ -207,59 +186,8 @@ class Snapshot(Target, TableVersion, Protocol):
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         """Commits up to this snapshot, newest first, as far as they are retained."""
 
-    def change_files(self, version: Version) -> pa.Table | None:
-        """FILES of the rows that the commit of a version recorded as changed, `_change_type` in the files, under this
-        schema; None if that commit recorded none."""
-
-    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
-        """The units that the commit of a version added and removed, from its own record, under the schema and the
-        partitioning of `layout`; None if the format's commits do not list files: then versions are compared."""
-
     def app_version(self, app: str) -> int | None:
         """The newest version that this application recorded with a write (`Change.txn`), or None."""
-
-    def referenced(self) -> Iterator[str]:
-        """URIs of every file that a retained version, ref, tag, index or log needs."""
-
-    def restoration(self, at: At) -> RestoreTo | None:
-        """The edit that makes the table what it was at an older version or time; None if it already is.
-
-        Raises UnsupportedFeatureError if it is not offered for this format, VersionNotFoundError.
-        """
-
-    def compact_log(self, first: Version | None, last: Version | None) -> str:
-        """Writes one metadata file that readers may take instead of those of some versions; returns its URI.
-
-        Raises UnsupportedFeatureError if the format has none, InvalidArgumentError, VersionNotFoundError.
-        """
-
-    def identifiers(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of the columns that identify a row, which an upsert goes by; () if the table names none."""
-
-    def clustering(self) -> Clustering | None:
-        """How the table wants its rows to be clustered; None if it does not."""
-
-    def cloning(self, context: TableContext) -> tuple[Target, CloneTable]:
-        """A table at `context` that is not created yet, and the edit that makes it a shallow clone of this version.
-
-        Raises UnsupportedFeatureError if that is not offered for this format, or for this table.
-        """
-
-    def feature_drop(self, name: str) -> FeatureDrop:
-        """What must be undone before the feature can be dropped by `SetFeature`.
-
-        Raises InvalidArgumentError if the table lacks it, UnsupportedFeatureError if it is used, never goes, or if that
-        is not offered for this format.
-        """
-
-    def retention(self) -> Retention:
-        """The rules of vacuum. Raises UnsupportedFeatureError if it is not offered for this format."""
-
-    def inspect(self, name: str) -> pa.Table:
-        """A metadata table, one of `table.inspection.NAMES`, with Iceberg's names and types of columns.
-
-        Raises UnsupportedFeatureError naming it if it has no meaning for this format.
-        """
 
     def detail(self) -> Mapping[str, Any]:
         """The content of `info`: protocol, features, engine of the last commit, in the format's own terms."""

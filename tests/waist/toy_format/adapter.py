@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,12 @@ from boathouse.compute.prune import Pruner
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.table import change as ch
+from boathouse.table import features
 from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
-from boathouse.table.inspection import inspected
+from boathouse.table.inspection import CommonTables
 from boathouse.table.location import NEWEST, At, CommitId
-from boathouse.table.maintenance import not_offered
 from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
 from boathouse.table.metadata_columns import ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan
@@ -36,15 +36,15 @@ from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.types import Field, Partitioning, PartitionSpec, Schema
 from boathouse.types.evolution import with_field
 from toy_format import tasks as toy_tasks
-from toy_format.restore import restoration
-from toy_format.retention import ToyRetention
+from toy_format.restore import ToyRestore
+from toy_format.retention import ToyLiveFiles, ToyRetention
 from toy_format.state import TABLES, Deletes, Document, State, Unit
 
 MAIN = "main"
 
 
 OFFERED = OF_EVERY_FORMAT | {ROW_ID}
-CAPABILITIES = Capabilities(deletes="vectors", partitions=True, transforms=True)
+CAPABILITIES = Capabilities(partitions=True, transforms=True)
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class NewToy:
         return "won", self.newest()  # a swap succeeds on the head alone
 
     def published(self, attempt: Any, change: Any) -> None: ...
+
+    def offers(self, feature: type) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -167,12 +169,10 @@ class ToySnapshot:
         units, deletes = _deletes(self.document, self.schema, units)
         return ScanPlan.of(read, units, deletes, where, tally, certain)
 
-    def notes(self, plan: Any) -> tuple[()]:
-        return ()
-
     def check_writable(self) -> None: ...
 
-    def check_rewritable(self, operation: str) -> None: ...
+    def row_deletes(self, operation: str) -> str:
+        return "vectors"
 
     def evolve(self, edits: Sequence[ch.SchemaEdit]) -> ToySnapshot:
         document = self.document
@@ -222,12 +222,6 @@ class ToySnapshot:
 
     def published(self, attempt: Any, change: Any) -> None: ...
 
-    def change_files(self, version: int) -> pa.Table | None:
-        """The format has none."""
-
-    def commit_files(self, version: int, layout: Any) -> None:
-        """Versions are compared."""
-
     def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         at: Document | None = self.document
         left = -1 if limit is None else limit
@@ -246,39 +240,23 @@ class ToySnapshot:
             )
             at = TABLES[self.location.uri].versions.get(at.parent)
 
-    def inspect(self, name: str) -> pa.Table:
-        return inspected(self, name, metrics=False)
-
     def find_write(self, write_id: str) -> int | None:
         return _find_write(self.context, write_id)
 
     def app_version(self, app: str) -> int | None:
         return self.document.txns.get(app)
 
-    def restoration(self, at: At) -> ch.RestoreTo | None:
-        return restoration(self, FORMAT.open(self.context, at))
-
-    def compact_log(self, first: int | None, last: int | None) -> NoReturn:
-        raise not_offered("compact_log", self)
-
-    def identifiers(self) -> tuple[()]:
-        return ()
-
-    def clustering(self) -> None: ...
-
-    def cloning(self, context: TableContext) -> NoReturn:
-        raise not_offered("clone", self)
-
-    def feature_drop(self, name: str) -> NoReturn:
-        raise not_offered("drop_feature", self)
-
-    def retention(self) -> ToyRetention:
-        return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
-
-    def referenced(self) -> Iterator[str]:
-        for d in TABLES[self.location.uri].versions.values():
-            for u in d.units:
-                yield from u.parts
+    def offers(self, feature: type) -> Any:
+        match feature:
+            case features.LiveFiles:
+                return ToyLiveFiles(TABLES[self.location.uri])
+            case features.MetadataTables:
+                return CommonTables(self, metrics=False)
+            case features.Restorable:
+                return ToyRestore(self, lambda at: FORMAT.open(self.context, at))
+            case features.Retention:
+                return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
+        return None
 
 
 def _context(target: Any, write_id: str) -> WriteContext:
@@ -340,9 +318,6 @@ class Toy:
 
     def create(self, context: TableContext, create: ch.CreateTable) -> NewToy:
         return NewToy(context, create)
-
-    def adopt(self, table: Any, files: Any) -> Any:
-        raise not_offered("conversion of a folder", table)
 
 
 def _next(change: ch.Change, head: Document | None, version: int) -> Document:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.table.change import RestoreTo
+from boathouse.table.location import At
 from toy_format.state import Document
 
 
-def restoration(head: Any, target: Any) -> RestoreTo | None:
+@dataclass(frozen=True)
+class ToyRestore:
+    """See `table.features.Restorable`."""
+
+    head: Any
+    opened: Callable[[At], Any]
+
+    def restoration(self, at: At) -> RestoreTo | None:
+        return _separation(self.head, self.opened(at))
+
+
+def _separation(head: Any, target: Any) -> RestoreTo | None:
     before, after = _content(head.document), _content(target.document)
     stated = [(d.schema, d.partitioning, d.properties) for d in (head.document, target.document)]
     added = _units(target, {u for u, rows in after.items() if before.get(u) != rows})

@@ -14,6 +14,16 @@ WEEK_MS = 7 * 86_400_000
 
 
 @dataclass(frozen=True)
+class ToyLiveFiles:
+    state: State
+
+    def uris(self) -> Iterator[str]:
+        for document in self.state.versions.values():
+            for unit in document.units:
+                yield from unit.parts
+
+
+@dataclass(frozen=True)
 class ToyRetention:
     head: Document
     state: State

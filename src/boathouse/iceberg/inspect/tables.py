@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -19,9 +19,15 @@ from boathouse.iceberg.manifests import DATA, ManifestFile
 from boathouse.iceberg.snapshot import IcebergSnapshot
 
 
-def inspect(snapshot: IcebergSnapshot, name: str) -> pa.Table:
-    """One of the reference's metadata tables. Raises CorruptTableError, MissingFileError, UnsupportedFeatureError."""
-    return _TABLES[name](snapshot)
+@dataclass(frozen=True, slots=True)
+class IcebergTables:
+    """See `table.features.MetadataTables`: all of the reference's."""
+
+    snapshot: IcebergSnapshot
+
+    def inspect(self, name: str) -> pa.Table:
+        """Raises CorruptTableError, MissingFileError, UnsupportedFeatureError."""
+        return _TABLES[name](self.snapshot)
 
 
 def _layout(snapshot: IcebergSnapshot) -> Layout:

@@ -1,21 +1,23 @@
-"""What maintenance asks of a table: for vacuum, which files it retains, how long, and where its files are."""
+"""Which files a table needs; which of those that it no longer needs it retains, and how long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
-from boathouse.errors import UnsupportedFeatureError
-from boathouse.table.version import TableVersion
-
 if TYPE_CHECKING:
-    from boathouse.table.snapshot import Target
+    import pyarrow as pa
+
+
+class LiveFiles(Protocol):
+    """Of a table, whatever the version of the snapshot that is asked."""
+
+    def uris(self) -> Iterator[str]:
+        """Every file that a retained version, ref, tag, index or log needs; some more than once."""
 
 
 class Retention(Protocol):
-    """The rules of one snapshot, which is the newest. Paths are raw and relative to the table's root."""
+    """The rules of vacuum, of one snapshot, which is the newest. Paths are raw and relative to the table's root."""
 
     @property
     def ms(self) -> int:
@@ -35,12 +37,3 @@ class Retention(Protocol):
 
     def vacuumed(self, before_ms: int) -> None:
         """Notes that every file that was removed before then is deleted, where the format has a place for it."""
-
-
-def not_offered(operation: str, table: TableVersion | Target) -> UnsupportedFeatureError:
-    """The error of a format that does not have the operation."""
-    return UnsupportedFeatureError(
-        f"{operation} is not offered for {table.format} tables",
-        where=str(table.context.location),
-        advice="use the format's own library for it",
-    )

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from boathouse.table.location import Version
+    from boathouse.table.version import TableVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +25,11 @@ class CommitFiles:
     deletes: pa.Table
     removed: bool
     relaid: bool
+
+
+class CommitRecords(Protocol):
+    """Of a snapshot. Where commits do not list files, versions are compared."""
+
+    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles:
+        """The units that the commit of a version added and removed, from its own record, under the schema and the
+        partitioning of `layout`."""

@@ -1,0 +1,38 @@
+"""What tables of some formats offer beyond the core: each feature is one Protocol, or one value, which
+`Target.offers` gives to whoever asks for it."""
+
+from boathouse.table.features.adoption import Adoption
+from boathouse.table.features.base import Feature, not_offered, required
+from boathouse.table.features.change_files import ChangeFiles
+from boathouse.table.features.clone import Clonable
+from boathouse.table.features.clustering import PROVIDER, Clustering
+from boathouse.table.features.commit_files import CommitFiles, CommitRecords
+from boathouse.table.features.identifiers import Identifiers
+from boathouse.table.features.log_files import CompactableLog
+from boathouse.table.features.metadata_tables import MetadataTables
+from boathouse.table.features.plan_notes import PlanNotes
+from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeatures
+from boathouse.table.features.restore import Restorable
+from boathouse.table.features.retention import LiveFiles, Retention
+
+__all__ = [
+    "PROVIDER",
+    "Adoption",
+    "ChangeFiles",
+    "Clonable",
+    "Clustering",
+    "CommitFiles",
+    "CommitRecords",
+    "CompactableLog",
+    "Feature",
+    "FeatureDrop",
+    "Identifiers",
+    "LiveFiles",
+    "MetadataTables",
+    "PlanNotes",
+    "ProtocolFeatures",
+    "Restorable",
+    "Retention",
+    "not_offered",
+    "required",
+]
