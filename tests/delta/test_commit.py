@@ -17,9 +17,10 @@ from boathouse.delta.adapter import FORMAT
 from boathouse.delta.log import Log
 from boathouse.errors import AlreadyExistsError, ConstraintViolationError, SchemaError, UnsafeStorageError
 from boathouse.storage import PutMode, Stores
-from boathouse.table.change import AddFiles, Change, CreateTable, SetProperties
+from boathouse.table.change import Change
 from boathouse.table.commit import Committed, commit
 from boathouse.table.context import TableContext
+from boathouse.table.edits import AddFiles, CreateTable, SetProperties
 from boathouse.table.location import Location
 from boathouse.table.tasks import WriteContext
 

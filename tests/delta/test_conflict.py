@@ -15,17 +15,10 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.storage import Stores
 from boathouse.table.attempt import Winner
-from boathouse.table.change import (
-    AddFiles,
-    Change,
-    ReadSet,
-    RemoveAll,
-    RemoveFiles,
-    SetProperties,
-    SetTransaction,
-)
+from boathouse.table.change import Change, ReadSet
 from boathouse.table.commit import Committed, Conflicted, commit
 from boathouse.table.context import TableContext
+from boathouse.table.edits import AddFiles, RemoveAll, RemoveFiles, SetProperties, SetTransaction
 from boathouse.table.location import Location
 from boathouse.table.verdict import Rebase, Replan, Stop
 

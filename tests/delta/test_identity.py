@@ -23,7 +23,7 @@ from boathouse.ops.run import run
 from boathouse.ops.tasks.numbering import Lane, Numbering
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.ops.write import Planned, WritePlan
-from boathouse.table.change import ReplaceSchema, SetType
+from boathouse.table.edits import ReplaceSchema, SetType
 from boathouse.table.tasks import IdentityColumn
 from boathouse.types import DOUBLE, Field, Identity, Schema
 

@@ -169,7 +169,8 @@ def test_verdicts(make):
 
     from boathouse.expr.parse import parse
     from boathouse.expr.resolve import bind_predicate
-    from boathouse.table.change import Change, ReadSet, RemoveFiles
+    from boathouse.table.change import Change, ReadSet
+    from boathouse.table.edits import RemoveFiles
     from boathouse.table.verdict import Rebase, Replan
 
     table, eyes = make(DATA, partition_by=["p"])

@@ -12,7 +12,7 @@ import boathouse as bh
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.evolve import evolve
 from boathouse.iceberg.single_values import from_json, to_json
-from boathouse.table.change import AddColumn
+from boathouse.table.edits import AddColumn
 from boathouse.types import (
     BINARY,
     BOOLEAN,

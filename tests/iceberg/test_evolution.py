@@ -12,7 +12,8 @@ from boathouse.arrow.schema import to_arrow
 from boathouse.errors import CorruptTableError, InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.iceberg.name_mapping import NAME_MAPPING
 from boathouse.iceberg.validate import walk
-from boathouse.table.change import Change, RenameColumn
+from boathouse.table.change import Change
+from boathouse.table.edits import RenameColumn
 from boathouse.table.verdict import Rebase, Stop
 from boathouse.types import (
     DATE,

@@ -18,6 +18,7 @@ from boathouse.lance.adapter import FORMAT, LanceTable
 from boathouse.lance.versions import manifest_name
 from boathouse.storage import Stores
 from boathouse.table import change as ch
+from boathouse.table import edits as ed
 from boathouse.table.commit import Committed, Conflicted, commit
 from boathouse.table.context import TableContext
 from boathouse.table.location import At
@@ -77,14 +78,14 @@ def four(kit):
 def test_any_number_of_file_edits(kit, four):
     after = committed(
         four,
-        ch.AddFiles(outcomes(four, rows(100, 2))),
-        ch.RemoveFiles(units(four, 0)),
-        ch.SetDeletes(units(four, 1), vector(0, 1)),
-        ch.AddFiles(outcomes(four, rows(200, 1))),
-        ch.RemoveFiles(units(four, 2)),
-        ch.SetDeletes(units(four, 3), vector(5)),
-        ch.SetDeletes(units(four, 1), vector(1, 2)),
-        ch.SetTransaction("app", 3),
+        ed.AddFiles(outcomes(four, rows(100, 2))),
+        ed.RemoveFiles(units(four, 0)),
+        ed.SetDeletes(units(four, 1), vector(0, 1)),
+        ed.AddFiles(outcomes(four, rows(200, 1))),
+        ed.RemoveFiles(units(four, 2)),
+        ed.SetDeletes(units(four, 3), vector(5)),
+        ed.SetDeletes(units(four, 1), vector(1, 2)),
+        ed.SetTransaction("app", 3),
     )
     expected = [*range(13, 20), *(i for i in range(30, 40) if i != 35), 100, 101, 200]
     assert values(kit) == expected
@@ -94,15 +95,19 @@ def test_any_number_of_file_edits(kit, four):
 
 def test_a_fragment_that_is_removed_and_deleted_from_is_removed_once(kit, four):
     every = vector(*range(10))
-    edits = (ch.SetDeletes(units(four, 0), every), ch.RemoveFiles(units(four, 0)), ch.RemoveFiles(units(four, 0)))
-    after = committed(four, *edits, ch.SetDeletes(units(four, 1), every), operation="delete")
+    edits = (
+        ed.SetDeletes(units(four, 0), every),
+        ed.RemoveFiles(units(four, 0)),
+        ed.RemoveFiles(units(four, 0)),
+    )
+    after = committed(four, *edits, ed.SetDeletes(units(four, 1), every), operation="delete")
     assert after.document.transaction.delete.deleted_fragment_ids == (0, 1)
     assert values(kit) == [*range(20, 40)]
 
 
 def test_any_number_of_properties(kit, four):
-    committed(four, ch.SetProperties({"x": "1", "y": "1"}), operation="set-properties")
-    edits = (ch.SetProperties({"x": "2"}), ch.SetProperties({"x": None, "z": "3"}))
+    committed(four, ed.SetProperties({"x": "1", "y": "1"}), operation="set-properties")
+    edits = (ed.SetProperties({"x": "2"}), ed.SetProperties({"x": None, "z": "3"}))
     assert committed(kit.load(), *edits, operation="set-properties").properties == {"y": "1", "z": "3"}
     assert kit.dataset().config() == {"y": "1", "z": "3"}
     stale = replace(change(four, *edits, operation="set-properties"), write_id="stale")
@@ -111,7 +116,7 @@ def test_any_number_of_properties(kit, four):
 
 
 def test_an_application_transaction_alone_is_a_commit(kit, four):
-    after = committed(four, ch.SetTransaction("app", 9), operation="append")
+    after = committed(four, ed.SetTransaction("app", 9), operation="append")
     assert (after.version, after.app_version("app")) == (5, 9)
     assert values(kit) == [*range(40)]
     assert type(kit.dataset().read_transaction(5).operation).__name__ == "Append"
@@ -120,22 +125,22 @@ def test_an_application_transaction_alone_is_a_commit(kit, four):
 def test_rows_and_columns_in_one_commit(kit, four):
     """Deletes beside a new column: of Lance's operations only a merge describes them."""
     for edits in (
-        (ch.AddColumn("b", INT64), ch.SetDeletes(units(four, 0), vector(3))),
-        (ch.AddColumn("c", STRING), ch.AddColumn("d", INT64), ch.RemoveFiles(units(four, 1))),
+        (ed.AddColumn("b", INT64), ed.SetDeletes(units(four, 0), vector(3))),
+        (ed.AddColumn("c", STRING), ed.AddColumn("d", INT64), ed.RemoveFiles(units(four, 1))),
     ):
         after = committed(kit.load(), *edits)
         assert after.document.transaction.operation == "merge"
     assert kit.load().schema.names == ("a", "s", "b", "c", "d")
     assert values(kit) == [i for i in range(40) if i != 3 and i not in range(10, 20)]
-    wide = kit.load().evolve((ch.AddColumn("e", INT64),))
+    wide = kit.load().evolve((ed.AddColumn("e", INT64),))
     data = rows(50, 1).append_column("b", [[1]]).append_column("c", [["x"]]).append_column("d", [[2]])
     data = data.append_column("e", [[5]])
-    committed(kit.load(), ch.AddColumn("e", INT64), ch.AddFiles(outcomes(wide, data)), operation="append")
+    committed(kit.load(), ed.AddColumn("e", INT64), ed.AddFiles(outcomes(wide, data)), operation="append")
     assert values(kit)[-1] == 50 and kit.read().column("e").to_pylist()[-2:] == [None, 5]
 
 
 def test_deletes_with_a_column_follow_no_other_schema(kit, four):
-    stale = change(four, ch.AddColumn("b", INT64), ch.SetDeletes(units(four, 0), vector(3)))
+    stale = change(four, ed.AddColumn("b", INT64), ed.SetDeletes(units(four, 0), vector(3)))
     kit.dataset().add_columns({"b": "a + 1"})
     lost = commit(four, stale)
     assert isinstance(lost, Conflicted) and lost.replan and lost.conflicts[0].kind == "schema-changed"
@@ -143,39 +148,35 @@ def test_deletes_with_a_column_follow_no_other_schema(kit, four):
 
 def test_a_replaced_schema_has_the_ids_that_its_files_have(kit, four):
     new = Schema((Field("z", STRING), Field("a", INT64)))
-    edits = (ch.ReplaceSchema(new), ch.AddColumn("extra", INT64))
+    edits = (ed.ReplaceSchema(new), ed.AddColumn("extra", INT64))
     evolved = four.evolve(edits)
     assert type(evolved) is LanceTable and evolved.version == four.version
     assert evolved.schema.names == ("z", "a", "extra") and four.schema.names == ("a", "s")
     files = outcomes(evolved, pa.table({"z": ["q"], "a": [1], "extra": [7]}))
     kit.dataset().add_columns({"other": "a + 1"})  # concurrently; it is replaced like everything else
-    after = committed(four, ch.RemoveAll(), *edits, ch.AddFiles(files), operation="overwrite")
+    after = committed(four, ed.RemoveAll(), *edits, ed.AddFiles(files), operation="overwrite")
     assert after.schema == evolved.schema
     assert kit.read().to_pylist() == kit.dataset().to_table().to_pylist() == [{"z": "q", "a": 1, "extra": 7}]
 
 
 def test_an_equivalent_schema_keeps_its_fields(four):
     same = Schema(tuple(replace(f, id=None) for f in four.schema))
-    assert four.evolve((ch.ReplaceSchema(same),)).manifest.fields == four.manifest.fields
+    assert four.evolve((ed.ReplaceSchema(same),)).manifest.fields == four.manifest.fields
     with pytest.raises(UnsupportedFeatureError, match="no partitions"):
-        four.evolve((ch.ReplaceSchema(same, (PartitionField(1000, "a", 0, "identity", INT64),)),))
+        four.evolve((ed.ReplaceSchema(same, (PartitionField(1000, "a", 0, "identity", INT64),)),))
 
 
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (ch.SetType(("a",), STRING), "`a` cannot become string"),
-        (ch.RenameColumn(("a",), "b"), "(?i)rename ?column is not offered"),
-        (ch.DropColumn(("a",)), "(?i)drop ?column is not offered"),
-        (ch.MoveColumn(("a",)), "(?i)move ?column is not offered"),
-        (ch.SetNullability(("a",), True), "(?i)set ?nullability is not offered"),
-        (ch.SetDefault(("a",), "1"), "(?i)set ?default is not offered"),
-        (ch.SetComment(("a",), "x"), "(?i)set ?comment is not offered"),
-        (ch.SetPartitioning(()), "(?i)set ?partitioning is not offered"),
-        (ch.AddColumn("n", INT64, after="a"), "with a place"),
-        (ch.AddColumn("n", INT64, default="1"), "with a default"),
-        (ch.AddColumn("n", INT64, comment="x"), "with a comment"),
-        (ch.AddColumn("n", INT64, parent=("s",)), "inside a struct"),
+        (ed.SetType(("a",), STRING), "`a` cannot become string"),
+        (ed.RenameColumn(("a",), "b"), "(?i)rename ?column is not offered"),
+        (ed.DropColumn(("a",)), "(?i)drop ?column is not offered"),
+        (ed.SetComment(("a",), "x"), "(?i)set ?comment is not offered"),
+        (ed.AddColumn("n", INT64, after="a"), "with a place"),
+        (ed.AddColumn("n", INT64, default="1"), "with a default"),
+        (ed.AddColumn("n", INT64, comment="x"), "with a comment"),
+        (ed.AddColumn("n", INT64, parent=("s",)), "inside a struct"),
     ],
 )
 def test_schema_edits_that_are_not_offered(kit, four, edit, words):
@@ -190,25 +191,22 @@ def test_schema_edits_that_are_not_offered(kit, four, edit, words):
 def test_edits_that_are_not_offered(kit, four):
     before, none = kit.files(), units(four)
     for edits, words in (
-        ((ch.AddDeletes(none),), "add deletes"),
-        ((ch.AddChangeFiles(none),), "add change files"),
-        ((ch.SetPart(none, none),), "set part"),
-        ((ch.SetRef("x", 1),), "set ref"),
-        ((ch.SetFeature("x"),), "set feature"),
-        ((ch.AddFiles(none, sequence=3),), "sequence numbers"),
-        ((ch.SetTransaction("x", 1), ch.SetTransaction("y", 1)), "several application transactions"),
+        ((ed.AddChangeFiles(none),), "add change files"),
+        ((ed.SetFeature("x"),), "set feature"),
+        ((ed.AddFiles(none, sequence=3),), "sequence numbers"),
+        ((ed.SetTransaction("x", 1), ed.SetTransaction("y", 1)), "several application transactions"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=words):
             four.prepare(change(four, *edits))
     for edits in (
-        (ch.CreateTable(four.schema), ch.AddColumn("n", INT64)),
-        (ch.ReplaceSchema(four.schema), ch.AddFiles(none)),
-        (ch.SetProperties({"x": "1"}), ch.RemoveAll()),
+        (ed.CreateTable(four.schema), ed.AddColumn("n", INT64)),
+        (ed.ReplaceSchema(four.schema), ed.AddFiles(none)),
+        (ed.SetProperties({"x": "1"}), ed.RemoveAll()),
     ):
         with pytest.raises(InvalidArgumentError):
             four.prepare(change(four, *edits))
     with pytest.raises(UnsupportedFeatureError, match="keeps the rows"):
-        four.prepare(change(four, ch.SetDeletes(units(four, 0), vector(1)), data_change=False))
+        four.prepare(change(four, ed.SetDeletes(units(four, 0), vector(1)), data_change=False))
     assert kit.files() == before
 
 
@@ -219,7 +217,7 @@ def test_a_compaction_is_a_rewrite(kit, four, operation):
     kit.dataset().create_scalar_index("a", "BTREE")
     planned = kit.load()
     assert planned.version == 5
-    edits = (ch.AddFiles(outcomes(planned, rows(10, 20))), ch.RemoveFiles(units(planned, 1, 2)))
+    edits = (ed.AddFiles(outcomes(planned, rows(10, 20))), ed.RemoveFiles(units(planned, 1, 2)))
     after = committed(planned, *edits, operation=operation, data_change=False)
     assert values(kit) == [*range(10), *range(30, 40), *range(10, 30)]
     assert [f.id for f in after.manifest.fragments] == [0, 3, 4]
@@ -248,7 +246,7 @@ def test_a_compaction_is_a_rewrite(kit, four, operation):
     ids=["delete", "update", "compaction", "columns", "append", "delete-elsewhere", "index"],
 )
 def test_a_compaction_loses_to_changes_of_its_fragments(kit, four, action, kind):
-    edits = (ch.AddFiles(outcomes(four, rows(10, 20))), ch.RemoveFiles(units(four, 1, 2)))
+    edits = (ed.AddFiles(outcomes(four, rows(10, 20))), ed.RemoveFiles(units(four, 1, 2)))
     action(kit)
     before = values(kit)
     done = commit(four, change(four, *edits, operation="replace", data_change=False))
@@ -262,7 +260,7 @@ def test_a_compaction_loses_to_changes_of_its_fragments(kit, four, action, kind)
 def test_their_delete_does_not_follow_our_compaction(kit, four):
     """Their transaction was planned on fragments that a rewrite removed."""
     dataset = kit.dataset()
-    edits = (ch.AddFiles(outcomes(four, rows(10, 20))), ch.RemoveFiles(units(four, 1, 2)))
+    edits = (ed.AddFiles(outcomes(four, rows(10, 20))), ed.RemoveFiles(units(four, 1, 2)))
     committed(four, *edits, operation="replace", data_change=False)
     try:
         dataset.delete("a = 15")
@@ -272,7 +270,7 @@ def test_their_delete_does_not_follow_our_compaction(kit, four):
 
 
 def test_a_table_that_is_not_created_yet(kit):
-    create = ch.CreateTable(Schema((Field("a", INT64), Field("s", STRING))), properties={"k": "v"})
+    create = ed.CreateTable(Schema((Field("a", INT64), Field("s", STRING))), properties={"k": "v"})
     draft = FORMAT.create(kit.context, create)
     assert [f.id for f in draft.schema] == [0, 1] and draft.properties == {"k": "v"}
     assert not FORMAT.detect(kit.context) and not kit.root.exists()
@@ -280,7 +278,7 @@ def test_a_table_that_is_not_created_yet(kit):
         with pytest.raises(TableNotFoundError):
             ask()
     assert draft.find_write("w") is None
-    edits = (create, ch.AddFiles(outcomes(draft, rows(0, 3))), ch.SetTransaction("app", 1))
+    edits = (create, ed.AddFiles(outcomes(draft, rows(0, 3))), ed.SetTransaction("app", 1))
     first = ch.Change("lance", kit.location, None, "w", "create", edits)
     done = commit(draft, first)
     assert isinstance(done, Committed) and done.version == 1 and done.after.schema == draft.schema
@@ -291,22 +289,22 @@ def test_a_table_that_is_not_created_yet(kit):
     late = commit(draft, replace(first, write_id="other"))
     assert isinstance(late, Conflicted) and late.conflicts[0].kind == "table-exists"
     with pytest.raises(InvalidArgumentError, match="does not exist"):
-        draft.prepare(replace(first, edits=(ch.RemoveAll(),)))
+        draft.prepare(replace(first, edits=(ed.RemoveAll(),)))
 
 
 def test_new_tables_that_are_not_possible(kit):
     schema = Schema((Field("a", INT64),))
     with pytest.raises(UnsupportedFeatureError, match="no partitions"):
-        FORMAT.create(kit.context, ch.CreateTable(schema, (PartitionField(1000, "a", 0, "identity", INT64),)))
+        FORMAT.create(kit.context, ed.CreateTable(schema, (PartitionField(1000, "a", 0, "identity", INT64),)))
     with pytest.raises(UnsupportedFeatureError, match="profile"):
-        FORMAT.create(kit.context, ch.CreateTable(schema, profile="v1"))
+        FORMAT.create(kit.context, ed.CreateTable(schema, profile="v1"))
 
 
 def test_files_of_another_schema_are_refused(kit, four):
-    wide = four.evolve((ch.AddColumn("n", INT64),))
+    wide = four.evolve((ed.AddColumn("n", INT64),))
     files = outcomes(wide, rows(0, 1).append_column("n", [[1]]))
     with pytest.raises(SchemaMismatchError, match="fields that the table does not have"):
-        four.prepare(change(four, ch.AddFiles(files), operation="append"))
+        four.prepare(change(four, ed.AddFiles(files), operation="append"))
 
 
 def test_what_is_certain(four):
@@ -365,7 +363,7 @@ def test_the_newest_is_read_once_and_listed_once(kit, four):
     assert requests(planned.newest) == (1, 1, 0)
     head = planned.newest()
     assert requests(head.newest) == (1, 0, 0)
-    files = ch.AddFiles(outcomes(head, rows(40, 1)))
+    files = ed.AddFiles(outcomes(head, rows(40, 1)))
     # The transaction and the manifest are put; a listing precedes the latter, and another one shows it as the head.
     assert requests(lambda: commit(head, change(head, files, operation="append"), fresh=True)) == (2, 0, 2)
     assert values(kit) == [*range(41)]
@@ -374,7 +372,7 @@ def test_the_newest_is_read_once_and_listed_once(kit, four):
 @pytest.mark.parametrize("fresh", [True, False])
 def test_nothing_is_put_below_a_cleaned_history(kit, four, fresh):
     """Version 5 is absent again, so that the put would succeed."""
-    files = ch.AddFiles(outcomes(four, rows(40, 1)))
+    files = ed.AddFiles(outcomes(four, rows(40, 1)))
     for i in range(3):
         kit.pylance(rows(50 + i, 1), mode="append")
     for path in kit.manifests()[1:]:

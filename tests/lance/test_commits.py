@@ -17,9 +17,10 @@ from boathouse.lance.manifest import serialise
 from boathouse.lance.messages import Transaction
 from boathouse.lance.versions import manifest_name
 from boathouse.storage import Stores
-from boathouse.table.change import AddFiles, Change, SetProperties
+from boathouse.table.change import Change
 from boathouse.table.commit import Conflicted, commit
 from boathouse.table.context import TableContext
+from boathouse.table.edits import AddFiles, SetProperties
 from boathouse.table.features import LiveFiles
 from boathouse.table.location import At
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
@@ -321,7 +322,7 @@ def _crash(uri: str, at: int) -> None:
     snapshot = lance_format.open(TableContext(location, stores))
     units = pa.Table.from_batches(snapshot.files())
     from boathouse.bits.roaring import Bitmap, serialize64
-    from boathouse.table.change import SetDeletes
+    from boathouse.table.edits import SetDeletes
 
     vectors = (serialize64(Bitmap.of([1])),) * units.num_rows
     commit(snapshot, Change("lance", location, snapshot, "w", "delete", (SetDeletes(units, vectors),)))

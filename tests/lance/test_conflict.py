@@ -31,10 +31,10 @@ from boathouse.lance.messages import (
     UpdateMapEntry,
 )
 from boathouse.table.attempt import Winner
-from boathouse.table.change import (
+from boathouse.table.change import Change
+from boathouse.table.edits import (
     AddColumn,
     AddFiles,
-    Change,
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,

@@ -21,8 +21,8 @@ from boathouse.ops import create as _create
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.storage import Stores
-from boathouse.table.change import CreateTable
 from boathouse.table.context import TableContext
+from boathouse.table.edits import CreateTable
 from boathouse.types import Field, Identity, Schema
 from boathouse.types.text import parse_schema
 

@@ -26,8 +26,9 @@ from boathouse.ops.result import WriteResult
 from boathouse.ops.run import run
 from boathouse.ops.write import Done, RowWork, Source, Write
 from boathouse.storage import Stores
-from boathouse.table.change import CreateTable, Isolation
+from boathouse.table.change import Isolation
 from boathouse.table.context import TableContext
+from boathouse.table.edits import CreateTable
 from boathouse.table.engine import Engine
 from boathouse.table.format import TableFormat
 

@@ -27,7 +27,7 @@ from boathouse.ops.options import WriteOptions
 from boathouse.ops.replace_table import TableReplaced
 from boathouse.ops.run import run
 from boathouse.storage import Stores
-from boathouse.table.change import CreateTable
+from boathouse.table.edits import CreateTable
 from boathouse.types import DataType as OurType
 from boathouse.types import Field, Identity, Schema
 from boathouse.types.text import parse_type

@@ -21,8 +21,8 @@ from boathouse.delta.log_cleanup import PROTECTED
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import ForeignPathError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.storage import uris
-from boathouse.table.change import CloneTable, CreateTable
 from boathouse.table.context import TableContext
+from boathouse.table.edits import CloneTable, CreateTable
 from boathouse.table.snapshot import Target
 from boathouse.types import PartitionSpec, Schema
 

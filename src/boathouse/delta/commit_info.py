@@ -10,11 +10,11 @@ from boathouse.bits import entropy
 from boathouse.delta.schema import field_json, type_json
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.identifiers import quote
-from boathouse.table.change import (
+from boathouse.table.change import Change
+from boathouse.table.edits import (
     AddChangeFiles,
     AddColumn,
     AddFiles,
-    Change,
     CreateTable,
     DropColumn,
     RenameColumn,

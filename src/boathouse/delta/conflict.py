@@ -16,7 +16,8 @@ from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.tree import Expr
 from boathouse.table.attempt import Winner
-from boathouse.table.change import AdvanceIdentity, Change, RemoveAll, RemoveFiles, RestoreTo, SetDeletes
+from boathouse.table.change import Change
+from boathouse.table.edits import AdvanceIdentity, RemoveAll, RemoveFiles, RestoreTo, SetDeletes
 from boathouse.table.tally import Tally
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 

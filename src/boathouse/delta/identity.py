@@ -15,7 +15,7 @@ from boathouse.delta.features import supports
 from boathouse.delta.schema import PHYSICAL_NAME
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, InvalidArgumentError, SchemaError, UnsupportedFeatureError
-from boathouse.table.change import AdvanceIdentity
+from boathouse.table.edits import AdvanceIdentity
 from boathouse.table.tasks import IdentityColumn
 from boathouse.types import INT64, Field, Identity, Schema
 

@@ -19,7 +19,7 @@ from boathouse.delta.identity import kept
 from boathouse.delta.known_files import vector_of
 from boathouse.delta.snapshot import DeltaSnapshot, load
 from boathouse.delta.tail import file_keys
-from boathouse.table.change import RestoreTo
+from boathouse.table.edits import RestoreTo
 from boathouse.table.location import At
 
 

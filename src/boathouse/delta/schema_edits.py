@@ -11,7 +11,7 @@ from boathouse.delta.schema import field_json, without_mapping
 from boathouse.delta.stats_json import column_names
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
-from boathouse.table.change import AddColumn, DropColumn, RenameColumn, SetComment
+from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, SetComment
 from boathouse.types import Field, Schema
 
 _STATS_COLUMNS: Final = "delta.dataSkippingStatsColumns"

@@ -66,12 +66,13 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.table.attempt import Attempt, Follows, Winner
-from boathouse.table.change import (
+from boathouse.table.change import Change, words_of
+from boathouse.table.context import TableContext
+from boathouse.table.edits import (
     AddChangeFiles,
     AddColumn,
     AddFiles,
     AdvanceIdentity,
-    Change,
     ClearFeature,
     CloneTable,
     CreateTable,
@@ -91,9 +92,7 @@ from boathouse.table.change import (
     SetProperties,
     SetTransaction,
     SetType,
-    words_of,
 )
-from boathouse.table.context import TableContext
 from boathouse.table.features import PROVIDER
 from boathouse.table.location import At
 from boathouse.table.version import TableVersion

@@ -20,7 +20,7 @@ from boathouse.delta.stats_json import dump_stats
 from boathouse.delta.stats_parsed import ROWS, TIGHT
 from boathouse.parquet.source import open_source
 from boathouse.storage import PutMode, Stores
-from boathouse.table.change import SetDeletes
+from boathouse.table.edits import SetDeletes
 
 Action = dict[str, Any]
 _VERSION: Final = b"\x01"

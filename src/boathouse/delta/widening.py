@@ -13,7 +13,7 @@ from boathouse.delta.schema import parse_type, type_json
 from boathouse.delta.schema_edits import nearest
 from boathouse.delta.type_changes import CHANGES, FEATURE, PREVIEW, records, widens
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.table.change import SetType
+from boathouse.table.edits import SetType
 from boathouse.types import DataType
 from boathouse.types.data_types import FLOAT
 

@@ -44,8 +44,8 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.parquet.schema import to_parquet_schema
-from boathouse.table.change import CreateTable, ReplaceSchema
 from boathouse.table.context import TableContext
+from boathouse.table.edits import CreateTable, ReplaceSchema
 from boathouse.table.tasks import RowCondition, WriteContext
 from boathouse.types import NullType, PartitionField, PartitionSpec, Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ, children

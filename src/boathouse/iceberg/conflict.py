@@ -20,15 +20,8 @@ from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID
 from boathouse.iceberg.totals import number
 from boathouse.storage import basename
 from boathouse.table.attempt import Winner
-from boathouse.table.change import (
-    AddColumn,
-    AddFiles,
-    Change,
-    DropColumn,
-    RenameColumn,
-    ReplaceSchema,
-    SetProperties,
-)
+from boathouse.table.change import Change
+from boathouse.table.edits import AddColumn, AddFiles, DropColumn, RenameColumn, ReplaceSchema, SetProperties
 from boathouse.table.location import CommitId
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.table.version import TableVersion

@@ -13,7 +13,7 @@ from boathouse.iceberg.partitions import FIRST_FIELD_ID, spec_fields_json
 from boathouse.iceberg.schema_rules import IDENTIFIERS
 from boathouse.iceberg.schemas import Ids, by_id, fresh_ids, schema_json, storable
 from boathouse.iceberg.validate import highest_column_id, highest_partition_id, sortable
-from boathouse.table.change import AddColumn, CreateTable, SetProperties
+from boathouse.table.edits import AddColumn, CreateTable, SetProperties
 from boathouse.types import Field, PartitionSpec, Schema, StructType
 
 OURS: Final = "boathouse"

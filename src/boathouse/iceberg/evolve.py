@@ -17,15 +17,8 @@ from boathouse.iceberg.schema_rules import IDENTIFIERS
 from boathouse.iceberg.schemas import Ids, by_id, merged_ids
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.validate import default_sort_order, highest_column_id, highest_partition_id
-from boathouse.table.change import (
-    AddColumn,
-    DropColumn,
-    RenameColumn,
-    ReplaceSchema,
-    SchemaEdit,
-    SetType,
-    words_of,
-)
+from boathouse.table.change import words_of
+from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, ReplaceSchema, SchemaEdit, SetType
 from boathouse.types import DataType, DecimalType, FloatType, IntegerType, PartitionField, PartitionSpec, Schema
 from boathouse.types.evolution import with_name, with_type, without_field
 

@@ -32,10 +32,12 @@ from boathouse.iceberg.summaries import Tallies, described, summary
 from boathouse.iceberg.write import added_entries
 from boathouse.storage import PutMode, absolute, basename, join
 from boathouse.table.attempt import Attempt
-from boathouse.table.change import (
+from boathouse.table.change import Change
+from boathouse.table.commit import discard
+from boathouse.table.context import TableContext
+from boathouse.table.edits import (
     AddColumn,
     AddFiles,
-    Change,
     CreateTable,
     DropColumn,
     RemoveAll,
@@ -46,8 +48,6 @@ from boathouse.table.change import (
     SetTransaction,
     SetType,
 )
-from boathouse.table.commit import discard
-from boathouse.table.context import TableContext
 from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 

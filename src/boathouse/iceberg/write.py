@@ -17,8 +17,8 @@ from boathouse.iceberg.schemas import fresh_schema
 from boathouse.iceberg.values import TRUNCATE_WIDTH, Physical, encode, physical_list, truncated
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
-from boathouse.table.change import CreateTable
 from boathouse.table.context import TableContext
+from boathouse.table.edits import CreateTable
 from boathouse.table.snapshot import RowDeletes, Target
 from boathouse.table.tasks import WriteContext
 from boathouse.types import FloatType, PartitionSpec, Schema

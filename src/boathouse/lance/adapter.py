@@ -21,7 +21,8 @@ from boathouse.types.partitioning import UNPARTITIONED
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, CreateTable, SchemaEdit
+    from boathouse.table.change import Change
+    from boathouse.table.edits import CreateTable, SchemaEdit
     from boathouse.table.features import Feature
     from boathouse.table.format import TableFormat
     from boathouse.table.plan import ScanPlan

@@ -37,15 +37,9 @@ from boathouse.lance.messages import (
 from boathouse.lance.paths import DATA, V2_2, deletion_root, table_version, version_numbers
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import join, relative
-from boathouse.table.change import (
-    AddFiles,
-    Change,
-    CreateTable,
-    ReplaceSchema,
-    SetDeletes,
-    SetProperties,
-)
+from boathouse.table.change import Change
 from boathouse.table.context import TableContext
+from boathouse.table.edits import AddFiles, CreateTable, ReplaceSchema, SetDeletes, SetProperties
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from boathouse.lance.properties import WRITE_ID, app_version
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.lance.versions import list_versions
 from boathouse.table.attempt import Winner
-from boathouse.table.change import (
+from boathouse.table.change import Change
+from boathouse.table.edits import (
     AddColumn,
     AddFiles,
-    Change,
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,

@@ -10,7 +10,8 @@ from boathouse.lance import schema as schemas
 from boathouse.lance.file.fields import Field
 from boathouse.lance.messages import Manifest
 from boathouse.lance.snapshot import S
-from boathouse.table.change import AddColumn, ReplaceSchema, SchemaEdit, SetType, words_of
+from boathouse.table.change import words_of
+from boathouse.table.edits import AddColumn, ReplaceSchema, SchemaEdit, SetType
 from boathouse.types import Field as PlainField
 from boathouse.types import Schema
 

@@ -24,10 +24,11 @@ from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.lance.versions import manifest_uri
 from boathouse.storage import PutMode, join
 from boathouse.table.attempt import Attempt, Follows
-from boathouse.table.change import (
+from boathouse.table.change import Change
+from boathouse.table.context import TableContext
+from boathouse.table.edits import (
     AddColumn,
     AddFiles,
-    Change,
     CreateTable,
     RemoveAll,
     RemoveFiles,
@@ -37,7 +38,6 @@ from boathouse.table.change import (
     SetTransaction,
     SetType,
 )
-from boathouse.table.context import TableContext
 from boathouse.table.location import CommitId
 
 LIBRARY = "boathouse"

@@ -11,8 +11,8 @@ from boathouse.lance.options import FIELDS, VERSION
 from boathouse.lance.paths import DATA
 from boathouse.lance.schema import from_schema, no_partitions
 from boathouse.storage import join
-from boathouse.table.change import CreateTable
 from boathouse.table.context import TableContext
+from boathouse.table.edits import CreateTable
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionSpec, Schema
 

@@ -9,7 +9,8 @@ from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.resolve import resolve_path
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import AddColumn, Operation
+from boathouse.table.change import Operation
+from boathouse.table.edits import AddColumn
 from boathouse.types import DataType, Schema, StructType
 
 

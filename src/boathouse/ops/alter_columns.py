@@ -10,7 +10,8 @@ from boathouse.bits.names import Names, steps
 from boathouse.errors import ColumnNotFoundError
 from boathouse.ops.dependents import check_unnamed
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import DropColumn, Operation, RenameColumn, SetType
+from boathouse.table.change import Operation
+from boathouse.table.edits import DropColumn, RenameColumn, SetType
 from boathouse.types import DataType, Schema, StructType
 from boathouse.types.data_types import children
 

@@ -13,7 +13,8 @@ from boathouse.ops.evolve import evolution
 from boathouse.ops.identity import advanced, numbered
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
-from boathouse.table.change import AddFiles, Operation
+from boathouse.table.change import Operation
+from boathouse.table.edits import AddFiles
 
 
 @dataclass(frozen=True, slots=True)

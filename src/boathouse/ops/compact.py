@@ -16,7 +16,8 @@ from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.tasks.routing import same
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
-from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import AddFiles, Edit, RemoveFiles
 from boathouse.table.plan import ScanPlan, compact, deletes_of
 from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import ScanTask, WriteContext

@@ -14,7 +14,8 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Literal, columns
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import Operation, ReadSet, SetConstraint
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import SetConstraint
 from boathouse.table.tasks import RowCondition
 from boathouse.types.data_types import children
 

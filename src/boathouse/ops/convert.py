@@ -24,8 +24,8 @@ from boathouse.ops.write import Planned, new_change
 from boathouse.parquet.convert import leaf_cast
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.parquet.written import LeafColumn
-from boathouse.table.change import AddFiles, CreateTable
 from boathouse.table.context import TableContext
+from boathouse.table.edits import AddFiles, CreateTable
 from boathouse.table.engine import Engine
 from boathouse.table.features import Adoption, required
 from boathouse.table.format import TableFormat

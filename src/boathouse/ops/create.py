@@ -12,9 +12,10 @@ from boathouse.ops.outcomes import data_files
 from boathouse.ops.result import WriteResult, metrics_of, result_of
 from boathouse.ops.run import new_write_id
 from boathouse.ops.write import Done, Planned, RowWork, Source, new_change, spread_of, writing
-from boathouse.table.change import AddFiles, Change, CreateTable, Edit
+from boathouse.table.change import Change
 from boathouse.table.commit import Committed, Unknown, commit
 from boathouse.table.context import TableContext
+from boathouse.table.edits import AddFiles, CreateTable, Edit
 from boathouse.table.engine import Engine
 from boathouse.table.format import TableFormat
 from boathouse.table.location import Location

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from boathouse.ops.alter_columns import column_path
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import Operation, SetComment, SetName
+from boathouse.table.change import Operation
+from boathouse.table.edits import SetComment, SetName
 
 
 @dataclass(frozen=True, slots=True)

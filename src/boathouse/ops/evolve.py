@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from boathouse.bits.names import Names
-from boathouse.table.change import AddColumn, SetType
+from boathouse.table.edits import AddColumn, SetType
 from boathouse.types import DataType, DecimalType, Field, FloatType, IntegerType, Schema, StructType
 
 

@@ -12,16 +12,8 @@ from boathouse.ops.compact import copy_task, marked
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.copy import copy_rows
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
-from boathouse.table.change import (
-    AddFiles,
-    ClearFeature,
-    Edit,
-    Operation,
-    ReadSet,
-    RemoveFiles,
-    SetFeature,
-    SetProperties,
-)
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import AddFiles, ClearFeature, Edit, RemoveFiles, SetFeature, SetProperties
 from boathouse.table.features import FeatureDrop, ProtocolFeatures, required
 
 

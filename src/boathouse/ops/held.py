@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from boathouse.errors import UnsupportedTypeError
-from boathouse.table.change import CreateTable
+from boathouse.table.edits import CreateTable
 from boathouse.table.snapshot import Target
 from boathouse.types import (
     DataType,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from boathouse.errors import ConstraintViolationError, UnsupportedFeatureError
 from boathouse.ops.tasks.numbering import exhausted
 from boathouse.ops.write import Source
-from boathouse.table.change import AdvanceIdentity
+from boathouse.table.edits import AdvanceIdentity
 from boathouse.table.tasks import IdentityColumn, WriteContext
 
 

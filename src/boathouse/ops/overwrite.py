@@ -19,17 +19,8 @@ from boathouse.ops.identity import advanced, numbered
 from boathouse.ops.outcomes import change_files, data_files
 from boathouse.ops.rewrite import removal
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
-from boathouse.table.change import (
-    AddChangeFiles,
-    AddFiles,
-    CreateTable,
-    Edit,
-    Operation,
-    ReadSet,
-    RemoveAll,
-    ReplaceSchema,
-    SchemaEdit,
-)
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import AddChangeFiles, AddFiles, CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit
 from boathouse.table.engine import Engine
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import ScanPlan

@@ -10,17 +10,8 @@ import pyarrow as pa
 
 from boathouse.ops.held import held
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import (
-    CreateTable,
-    Edit,
-    Operation,
-    ReadSet,
-    RemoveAll,
-    ReplaceSchema,
-    SchemaEdit,
-    SetComment,
-    SetProperties,
-)
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit, SetComment, SetProperties
 from boathouse.table.snapshot import Snapshot
 
 _KEPT = "delta.columnMapping."

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from boathouse.errors import MissingFileError
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import Operation, ReadSet, RestoreTo
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import RestoreTo
 from boathouse.table.features import Restorable, required
 from boathouse.table.location import At
 from boathouse.table.snapshot import Snapshot

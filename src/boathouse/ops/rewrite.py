@@ -13,7 +13,8 @@ from boathouse.ops.outcomes import change_files, data_files, deletions
 from boathouse.ops.row_changes import check_names
 from boathouse.ops.tasks.delete import DeleteTask, delete_rows
 from boathouse.ops.write import Start, TaskWork
-from boathouse.table.change import AddChangeFiles, AddFiles, Edit, ReadSet, RemoveFiles, SetDeletes
+from boathouse.table.change import ReadSet
+from boathouse.table.edits import AddChangeFiles, AddFiles, Edit, RemoveFiles, SetDeletes
 from boathouse.table.tasks import WriteContext
 
 

@@ -21,15 +21,8 @@ from boathouse.ops.outcomes import change_files, data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.tasks.sink import ACTION, BEFORE
 from boathouse.ops.write import Planned, RowWork, Source, Start, TaskWork, spread_of
-from boathouse.table.change import (
-    AddChangeFiles,
-    AddFiles,
-    Edit,
-    Operation,
-    ReadSet,
-    RemoveFiles,
-    SetDeletes,
-)
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import AddChangeFiles, AddFiles, Edit, RemoveFiles, SetDeletes
 from boathouse.table.engine import Rel, Sql
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan

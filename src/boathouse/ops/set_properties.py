@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.write import Planned, Start, WritePlan
-from boathouse.table.change import Operation, SetProperties
+from boathouse.table.change import Operation
+from boathouse.table.edits import SetProperties
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from boathouse.expr.resolve import bind_predicate
 from boathouse.ops.dependents import check_unnamed
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.outcomes import discard, settle
-from boathouse.table.change import Change, Edit, Operation, ReadSet, SchemaEdit, SetTransaction, SetType
+from boathouse.table.change import Change, Operation, ReadSet
+from boathouse.table.edits import Edit, SchemaEdit, SetTransaction, SetType
 from boathouse.table.engine import Engine, Rel, Spread
 from boathouse.table.snapshot import Snapshot, Target
 from boathouse.table.tasks import RowCondition, Rule, WriteContext

@@ -21,7 +21,8 @@ from boathouse.ops.tasks.order import KEY_BITS, SORTABLE, Path, ZOrder, part_of,
 from boathouse.ops.tasks.sample import BYTES, SampleTask, sample_rows
 from boathouse.ops.tasks.sink import ACTION, COPY
 from boathouse.ops.write import Planned, RowWork, Source, Start, WritePlan
-from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import AddFiles, Edit, RemoveFiles
 from boathouse.table.engine import Spread
 from boathouse.table.features import PROVIDER, Clustering
 from boathouse.table.plan import ScanPlan

@@ -9,7 +9,7 @@ from boathouse.table.location import NEWEST, At
 from boathouse.table.snapshot import Capabilities, Snapshot, Target
 
 if TYPE_CHECKING:
-    from boathouse.table.change import CreateTable
+    from boathouse.table.edits import CreateTable
 
 
 class TableFormat(Protocol):

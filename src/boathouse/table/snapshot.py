@@ -14,8 +14,9 @@ from boathouse.table.version import TableVersion
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change, SchemaEdit
+    from boathouse.table.change import Change
     from boathouse.table.context import TableContext
+    from boathouse.table.edits import SchemaEdit
     from boathouse.table.features.base import Feature
     from boathouse.table.location import Version
     from boathouse.table.plan import ScanPlan

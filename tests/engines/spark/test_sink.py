@@ -88,8 +88,8 @@ def test_a_frame_runs_exactly_once(engine, tmp_path):
 def delta_context(engine, tmp_path):
     from boathouse import registry
     from boathouse.storage import Stores
-    from boathouse.table.change import CreateTable
     from boathouse.table.context import TableContext
+    from boathouse.table.edits import CreateTable
     from boathouse.table.location import Location
     from boathouse.types import INT64, Field, Schema
 

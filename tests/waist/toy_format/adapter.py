@@ -17,7 +17,7 @@ from boathouse.compute.prune import Pruner
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.table import change as ch
-from boathouse.table import features
+from boathouse.table import edits, features
 from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
@@ -50,7 +50,7 @@ CAPABILITIES = Capabilities(partitions=True, transforms=True)
 @dataclass(frozen=True)
 class NewToy:
     context: TableContext
-    create: ch.CreateTable
+    create: edits.CreateTable
     format: str = "toy"
     capabilities = CAPABILITIES
 
@@ -174,7 +174,7 @@ class ToySnapshot:
     def row_deletes(self, operation: str) -> str:
         return "vectors"
 
-    def evolve(self, edits: Sequence[ch.SchemaEdit]) -> ToySnapshot:
+    def evolve(self, edits: Sequence[edits.SchemaEdit]) -> ToySnapshot:
         document = self.document
         for edit in edits:
             document = _apply(document, edit)
@@ -201,11 +201,11 @@ class ToySnapshot:
     def check(self, change: ch.Change, winners: Any) -> Verdict:
         for w in winners:
             doc: Document = w.document
-            if change.edit(ch.RestoreTo) is not None:
+            if change.edit(edits.RestoreTo) is not None:
                 return Replan((Conflict("concurrent-commit", w.version, "the table changed"),))
             if doc.metadata_changed:
                 return Stop((Conflict("metadata-changed", w.version, "schema or properties changed"),))
-            if any(doc.txns.get(t.app) == t.version for t in change.all(ch.SetTransaction)):
+            if any(doc.txns.get(t.app) == t.version for t in change.all(edits.SetTransaction)):
                 return Stop((Conflict("transaction", w.version, "already applied"),))
             touched = {u.parts[0] for u in change.planned.document.units if u.id in doc.touched}
             if change.reads.whole or touched & change.reads.units:
@@ -316,14 +316,14 @@ class Toy:
             raise VersionNotFoundError(f"no version {version}", where=uri)
         return ToySnapshot(context, state.versions[version], ref)
 
-    def create(self, context: TableContext, create: ch.CreateTable) -> NewToy:
+    def create(self, context: TableContext, create: edits.CreateTable) -> NewToy:
         return NewToy(context, create)
 
 
 def _next(change: ch.Change, head: Document | None, version: int) -> Document:
     clock = entropy.current()
     if head is None:
-        create = change.edit(ch.CreateTable)
+        create = change.edit(edits.CreateTable)
         by = Partitioning((PartitionSpec(0, create.partition_by),))
         identity = str(clock.uuid4())
         head = Document(0, None, 0, identity, "", None, create.schema, by, create.properties, (), (), 0)
@@ -338,39 +338,39 @@ def _next(change: ch.Change, head: Document | None, version: int) -> Document:
     return doc if change.data_change else replace(doc, added=False)
 
 
-def _apply(doc: Document, edit: ch.Edit) -> Document:
+def _apply(doc: Document, edit: edits.Edit) -> Document:
     match edit:
-        case ch.RemoveAll():
+        case edits.RemoveAll():
             return replace(doc, units=(), deletes=(), touched=frozenset(u.id for u in doc.units))
-        case ch.RemoveFiles(units):
+        case edits.RemoveFiles(units):
             gone = frozenset(units.column("unit").to_pylist())
             return replace(doc, units=tuple(u for u in doc.units if u.id not in gone), touched=doc.touched | gone)
-        case ch.SetDeletes(units, vectors):
+        case edits.SetDeletes(units, vectors):
             ids = units.column("unit").to_pylist()
             rows = {u: tuple(deserialize64(v).positions().tolist()) for u, v in zip(ids, vectors)}
             new = Deletes("position", doc.version, rows)
             return replace(doc, deletes=(*doc.deletes, new), touched=doc.touched | frozenset(ids))
-        case ch.AddFiles(outcomes):
+        case edits.AddFiles(outcomes):
             return _add(doc, outcomes, doc.version if edit.sequence is None else edit.sequence)
-        case ch.RestoreTo(target, added, removed):
+        case edits.RestoreTo(target, added, removed):
             there = target.document
             gone = frozenset([*removed.column("unit").to_pylist(), *added.column("unit").to_pylist()])
             stated = [(d.schema, d.partitioning, d.properties) for d in (there, doc)]
             return replace(doc, schema=there.schema, partitioning=there.partitioning, properties=there.properties,
                            units=there.units, deletes=there.deletes, touched=gone, added=added.num_rows > 0,
                            metadata_changed=stated[0] != stated[1])  # fmt: skip
-        case ch.ReplaceSchema(schema, fields):
+        case edits.ReplaceSchema(schema, fields):
             spec = PartitionSpec(len(doc.partitioning.specs), fields or ())
             specs = Partitioning((*doc.partitioning.specs, spec), spec.id)
             return replace(doc, schema=schema, partitioning=specs, metadata_changed=True)
-        case ch.AddColumn(name, type, parent):
+        case edits.AddColumn(name, type, parent):
             fields = with_field(doc.schema.fields, parent, Field(name, type))
             return replace(doc, schema=Schema(fields), metadata_changed=True)
-        case ch.SetType(path):
+        case edits.SetType(path):
             raise UnsupportedFeatureError(f"the toy cannot widen `{'.'.join(path)}`")
-        case ch.SetTransaction(app, number):
+        case edits.SetTransaction(app, number):
             return replace(doc, txns={**doc.txns, app: number})
-        case ch.SetProperties(properties):
+        case edits.SetProperties(properties):
             merged = {k: v for k, v in {**doc.properties, **properties}.items() if v is not None}
             return replace(doc, properties=merged, metadata_changed=True)
     return doc

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.table.change import RestoreTo
+from boathouse.table.edits import RestoreTo
 from boathouse.table.location import At
 from toy_format.state import Document
 

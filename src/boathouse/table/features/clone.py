@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from boathouse.table.change import CloneTable
     from boathouse.table.context import TableContext
+    from boathouse.table.edits import CloneTable
     from boathouse.table.snapshot import Target
 
 

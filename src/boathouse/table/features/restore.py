@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from boathouse.table.change import RestoreTo
+    from boathouse.table.edits import RestoreTo
     from boathouse.table.location import At
 
 

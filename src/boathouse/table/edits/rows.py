@@ -1,0 +1,53 @@
+"""Edits of rows: files and deletes that come and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class AddFiles:
+    """New data files: OUTCOMES rows of kind data.
+
+    `sequence` None is inherited from the commit. A compaction keeps the one that it read at: deletes that were
+    committed since must apply to its files. `clustered`: by the columns that the table names.
+    """
+
+    outcomes: pa.Table
+    sequence: int | None = None
+    clustered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFiles:
+    """Units are removed from the table: their planned FILES rows, including `native`, so that nothing is read again."""
+
+    units: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveAll:
+    """Every unit of the head is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeletes:
+    """Rows of units are deleted: planned FILES rows, and for each the newly deleted positions.
+
+    `vectors[i]` is a portable 64-bit roaring bitmap for row i of `units`.
+    """
+
+    units: pa.Table
+    vectors: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddChangeFiles:
+    """New files of changed rows, for readers of the table's changes: OUTCOMES rows of kind change."""
+
+    outcomes: pa.Table
+
+
+FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddChangeFiles

@@ -1,0 +1,127 @@
+"""Edits of a table as a whole: how it begins, its properties and rules, what it was before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.table.version import TableVersion
+from boathouse.types import Identity, PartitionField, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """The first commit of a table. Field ids, if any, are assigned in `prepare`. `identities` declare columns of
+    `schema`.
+
+    `adopts`: its files are there already, and have the columns' own names. `generated` is the expression of each
+    generated column; it and `comment` are Delta's.
+    """
+
+    schema: Schema
+    partition_by: tuple[PartitionField, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    profile: str | None = None
+    identities: Mapping[str, Identity] = field(default_factory=dict)
+    adopts: bool = False
+    comment: str | None = None
+    generated: Mapping[str, str] = field(default_factory=dict)
+
+    def require_no_identities(self, format: str, where: str) -> None:
+        """Raises UnsupportedFeatureError if identity columns are declared."""
+        for name in self.identities:
+            raise UnsupportedFeatureError(
+                f"{format} tables have no identity columns: `{name}` would have to be filled by whoever writes",
+                where=where,
+                advice="leave identity out, or create a Delta table",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CloneTable:
+    """The first commit of a table that has the rows, schema and properties of a version of another one. Made by
+    `features.Clonable`: `units` are the FILES rows of the source, whose files are not copied."""
+
+    source: TableVersion
+    units: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """The application `app` has written its version `version`."""
+
+    app: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetName:
+    """The name that the table has of its own, beside its location; None removes it."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """Properties are set; a value of None removes one."""
+
+    properties: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceIdentity:
+    """The identity column `name` has given values up to `mark`, beginning with the planned snapshot's next one."""
+
+    name: str
+    mark: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetConstraint:
+    """Every row must satisfy the condition, Spark SQL text; None drops the constraint."""
+
+    name: str
+    condition: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetFeature:
+    """A feature of the format is enabled, or dropped."""
+
+    name: str
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTo:
+    """Rows, schema, partitioning, properties and constraints become those of the version `target`; what writers need to
+    know beyond a version stays: application transactions, features, counters.
+
+    Made by `features.Restorable` for the planned snapshot alone, so that any concurrent commit makes it again. `added`
+    are FILES rows of the target that the snapshot lacks, `removed` those of the snapshot that the target lacks; a unit
+    of which other rows are deleted is in both. `needed` are the URIs of every file that `added` refers to; `files` and
+    `size` are those of the whole table afterwards.
+    """
+
+    target: TableVersion
+    added: pa.Table
+    removed: pa.Table
+    needed: tuple[str, ...]
+    files: int
+    size: int
+
+
+TableEdit = (
+    CreateTable
+    | CloneTable
+    | SetTransaction
+    | SetName
+    | SetProperties
+    | AdvanceIdentity
+    | SetConstraint
+    | SetFeature
+    | RestoreTo
+)
