@@ -100,3 +100,20 @@ def delta() -> Any:
         rows = staticmethod(rows_by_deltalake)
 
     return Helpers
+
+
+@pytest.fixture
+def with_features(raw, delta):
+    """A table by hand whose protocol has these writer features."""
+
+    def make(*names, readers=(), properties=None, fields=None, more=()):
+        table = raw()
+        protocol = {
+            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": list(readers),
+            "writerFeatures": [*names, *readers],
+        }  # fmt: skip
+        metadata = delta.metadata(fields or [delta.field("x", "long")], configuration=properties or {})
+        table.commit(0, {"protocol": protocol}, metadata, *more)
+        return table
+
+    return make

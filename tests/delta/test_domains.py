@@ -34,23 +34,6 @@ def ids(path):
     return sorted(bh.open(str(path)).to_arrow().column("x").to_pylist())
 
 
-@pytest.fixture
-def with_features(raw, delta):
-    """A table by hand whose protocol has these writer features."""
-
-    def make(*names, readers=(), properties=None, fields=None, more=()):
-        table = raw()
-        protocol = {
-            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": list(readers),
-            "writerFeatures": [*names, *readers],
-        }  # fmt: skip
-        metadata = delta.metadata(fields or [delta.field("x", "long")], configuration=properties or {})
-        table.commit(0, {"protocol": protocol}, metadata, *more)
-        return table
-
-    return make
-
-
 @pytest.mark.spec("D-302")
 @pytest.mark.feature("domainMetadata", format="delta")
 def test_domains_are_kept_whatever_they_mean(with_features, delta):

@@ -482,3 +482,47 @@ def test_delta_spark_after_we_wrote_mapped_and_widened_files_again(reference, pl
     assert reference.rows(f"SELECT sum(y) AS n FROM {t} VERSION AS OF {last}").to_pylist() == [{"n": total}]
     reference.sql(f"UPDATE {t} SET y = 9 WHERE y = 3", f"INSERT INTO {t} VALUES (10)")
     assert sorted(bh.open(path).to_arrow()["y"].to_pylist()) == [1, 2, 9, 10, 2**40]
+
+
+@pytest.mark.spec("D-303")
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_tracked_rows_keep_their_ids_through_both(reference, place, vectors):
+    """Updates, merges, deletes, compactions, by turns: what we say of each row is what delta-spark says."""
+    _, path = place
+    t = f"delta.`{path}`"
+    reference.sql(
+        f"CREATE TABLE {t} (id BIGINT, s STRING) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true', "
+        f"'delta.enableDeletionVectors' = '{vectors}')",
+        f"INSERT INTO {t} SELECT id, 'a' FROM range(0, 20, 1, 2)",
+        f"INSERT INTO {t} SELECT id, 'b' FROM range(20, 30, 1, 1)",
+    )
+
+    def agree():
+        theirs = reference.rows(
+            f"SELECT id, _metadata.row_id AS r, _metadata.row_commit_version AS v FROM {t} ORDER BY id"
+        )
+        ours = bh.open(path).scan(columns=["id", "_row_id", "_row_version"]).to_arrow().sort_by("id")
+        assert ours.to_pylist() == [
+            {"id": row["id"], "_row_id": row["r"], "_row_version": row["v"]} for row in theirs.to_pylist()
+        ]
+        return {row["id"]: (row["r"], row["v"]) for row in theirs.to_pylist()}
+
+    first = agree()
+    mixed = {"allow_mixed_writers": True}
+    bh.open(path, **mixed).update({"s": "'ours'"}, where="id % 7 = 0")
+    second = agree()
+    assert {i: r for i, (r, _) in second.items()} == {i: r for i, (r, _) in first.items()}
+    assert all((second[i] == first[i]) != (i % 7 == 0) for i in first)
+    reference.sql(f"UPDATE {t} SET s = 'theirs' WHERE id % 5 = 0")
+    third = agree()
+    bh.open(path, **mixed).delete("id IN (1, 21)")
+    source = pa.table({"id": [2, 22, 40], "s": ["m", "m", "n"]})
+    bh.open(path, **mixed).upsert(source, on="id")
+    fourth = agree()
+    assert all(fourth[i] == third[i] for i in fourth if i not in (2, 22, 40))
+    assert [fourth[i][0] for i in (2, 22)] == [third[i][0] for i in (2, 22)] and fourth[40][0] > 29
+    bh.open(path, **mixed).optimize()
+    assert agree() == fourth
+    reference.sql(f"OPTIMIZE {t}", f"DELETE FROM {t} WHERE id = 3")
+    bh.open(path, **mixed).optimize(zorder_by=["id"])
+    assert agree() == {i: v for i, v in fourth.items() if i != 3}

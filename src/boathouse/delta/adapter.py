@@ -76,7 +76,7 @@ class DeltaTable(DeltaSnapshot):
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
-        from boathouse.delta import change_data, computed, domains, iceberg_compat, identity, write
+        from boathouse.delta import change_data, computed, domains, iceberg_compat, identity, row_ids, write
 
         spec, conditions = self.partitioning.current, write.conditions(self)
         context = write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
@@ -84,7 +84,8 @@ class DeltaTable(DeltaSnapshot):
         options = {**context.options, "clustered": domains.clustering(self), "shred": shred}
         context = replace(context, options=options, computed=computed.computed(self))
         materialized = iceberg_compat.is_active(self)
-        context = replace(context, identities=identity.identities(self), materialized=materialized)
+        identities, carried = identity.identities(self), row_ids.carried(self)
+        context = replace(context, identities=identities, materialized=materialized, carried=carried)
         return change_data.recording(context) if change_data.is_recorded(self) else context
 
     def newest(self) -> DeltaTable:

@@ -40,7 +40,7 @@ def recording(context: WriteContext) -> WriteContext:
         "stats_columns": None,
         "clustered": (),
     }
-    plain = replace(context, conditions=(), rules=(), computed=(), identities=())
+    plain = replace(context, conditions=(), rules=(), computed=(), identities=(), carried=())
     changes = replace(plain, schema=Schema(fields), options=options)
     return replace(context, changes=changes)
 

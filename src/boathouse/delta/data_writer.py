@@ -81,7 +81,8 @@ class DeltaFiles:
         stored = self.data
         if context.materialized:
             stored = Schema((*stored, *(f for f in context.schema if f.name in self.names)))
-        self.indices = [context.schema.names.index(f.name) for f in stored]
+        stored = Schema((*stored, *context.carried))
+        self.indices = [context.rows.names.index(f.name) for f in stored]
         self.codec = str(context.options.get("codec", CODEC))
         self.options = ParquetOptions(compression=self.codec)
         self._plain = Layout.of(to_parquet_schema(stored, _DIALECT))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from boathouse.bits.text import json_value
 from boathouse.delta.features import supports
+from boathouse.delta.row_ids import carried, is_tracked
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, InvalidArgumentError
@@ -23,7 +24,6 @@ from boathouse.types import Field, StructType
 Action = dict[str, Any]
 ROW_TRACKING: Final = "delta.rowTracking"
 CLUSTERING: Final = "delta.clustering"
-ENABLED: Final = "delta.enableRowTracking"
 _MARK: Final = "rowIdHighWaterMark"
 
 
@@ -112,7 +112,7 @@ def with_row_ids(added: Sequence[Action], newest: DeltaSnapshot | None, version:
 
 
 def preserved(newest: DeltaSnapshot | None, copied: bool) -> Action:
-    """The tag of commitInfo that says whether rows kept their ids: rows that are copied get new ones."""
-    if newest is None or not newest.metadata.flag(ENABLED) or not supports(newest.protocol, "rowTracking"):
+    """The tag of commitInfo that says whether rows kept their ids: copied ones do if files can store them."""
+    if newest is None or not is_tracked(newest):
         return {}
-    return {"tags": {f"{ROW_TRACKING}.preserved": "false" if copied else "true"}}
+    return {"tags": {f"{ROW_TRACKING}.preserved": "false" if copied and not carried(newest) else "true"}}

@@ -22,13 +22,14 @@ from boathouse.delta.commit_times import ENABLED as TIMES
 from boathouse.delta.computed import DEFAULT, GENERATION
 from boathouse.delta.constraints import INVARIANT, constraints
 from boathouse.delta.domains import CLUSTERING, ROW_TRACKING, domains
-from boathouse.delta.domains import ENABLED as ROW_IDS
 from boathouse.delta.features import FEATURES, V2_POLICY, dropped, known, supports
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.identity import START
 from boathouse.delta.known_files import added_again
 from boathouse.delta.log_cleanup import PROTECTED
 from boathouse.delta.names import check_characters
+from boathouse.delta.row_ids import ENABLED as ROW_IDS
+from boathouse.delta.row_ids import ID_COLUMN, VERSION_COLUMN
 from boathouse.delta.schema import parse_schema
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.type_changes import FEATURE as WIDENING
@@ -41,10 +42,6 @@ from boathouse.types.data_types import TIMESTAMP_NTZ
 
 Action = dict[str, Any]
 PROTECTION: Final = "checkpointProtection"
-_ROW_COLUMNS: Final = (
-    "delta.rowTracking.materializedRowIdColumnName",
-    "delta.rowTracking.materializedRowCommitVersionColumnName",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "timestampNtz": _Rule(use=_has_ntz),
     "vacuumProtocolCheck": _Rule(),
     "v2Checkpoint": _Rule({V2_POLICY: "classic"}),
-    "rowTracking": _Rule({ROW_IDS: "false", **dict.fromkeys(_ROW_COLUMNS)}),
+    "rowTracking": _Rule({ROW_IDS: "false", **dict.fromkeys((ID_COLUMN, VERSION_COLUMN))}),
     "domainMetadata": _Rule(use=_has_domains, needed_by=("rowTracking", "clustering")),
     "clustering": _Rule(),
     "inCommitTimestamp": _Rule({TIMES: "false"}),

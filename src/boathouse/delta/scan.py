@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.filesystem import data_files
 from boathouse.delta.deletion_vectors import load_all
 from boathouse.delta.files import list_files, schema_of
+from boathouse.delta.row_ids import carried, is_tracked
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import InvalidArgumentError
@@ -19,7 +21,7 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
-from boathouse.table.metadata_columns import OFFERED, POSITION, check_offered
+from boathouse.table.metadata_columns import OFFERED, POSITION, ROW_ID, ROW_VERSION, check_offered
 from boathouse.table.plan import PlannedUnits, ScanPlan
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
@@ -27,6 +29,7 @@ from boathouse.table.units import VECTOR, deletes_schema
 from boathouse.types import Field
 
 _MATCHING: Final = Matching(physical_name=physical_name)
+_LINEAGE: Final = frozenset({ROW_ID, ROW_VERSION})
 
 
 def plan(
@@ -37,7 +40,8 @@ def plan(
     classify: bool = False,
 ) -> ScanPlan:
     """The result of pruning; deletion vectors are read here and passed inline."""
-    check_offered(hidden, OFFERED, "Delta", snapshot.location.uri)
+    tracked = is_tracked(snapshot)
+    check_offered(hidden, OFFERED | _LINEAGE if tracked else OFFERED, "Delta", snapshot.location.uri)
     schema = snapshot.schema
     output = schema.names if columns is None else tuple(schema.field(n).name for n in columns)
     if len(set(output)) != len(output):
@@ -45,14 +49,17 @@ def plan(
     needed = set(output) | {p[0] for p in (columns_of(where) if where is not None else ())}
     by_id = snapshot.metadata.column_mapping == "id"
     partition = {f.name: f.id for f in snapshot.partitioning.current}
+    stored = (f for f in carried(snapshot) if f.name in hidden)
+    lineage = {f.name: _column(replace(f, name=f"\0{f.name}"), None, False) for f in stored}
     read = ReadSpec(
         "delta",
         data_files(snapshot.stores),
-        tuple(_column(f, partition.get(f.name), by_id) for f in schema if f.name in needed),
+        (*(_column(f, partition.get(f.name), by_id) for f in schema if f.name in needed), *lineage.values()),
         tuple(output),
         tuple(hidden),
         where,
         _MATCHING,
+        stored={name: column.name for name, column in lineage.items()},
         version=version_words(snapshot.version, snapshot.location.uri),
     )
     tally = Tally()

@@ -50,8 +50,8 @@ class Compact:
     operation: ClassVar[Operation] = "replace"
 
     def plan(self, start: Start) -> WritePlan:
-        context = start.context()
-        scan = chosen_units(start, self.where, self.own)
+        context = start.context(copies=True)
+        scan = chosen_units(start, self.where, context, self.own)
         groups = [[i] for i in marked(scan.units)] if self.purge else _groups(scan.units, context)
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
         tasks = [copy_task(scan, group, context) for group in chosen]
@@ -77,14 +77,16 @@ class Compact:
         return WritePlan((work,), finish, dry)
 
 
-def chosen_units(start: Start, where: Expr | None, own: frozenset[str] = frozenset()) -> ScanPlan:
-    """The live rows of the units all of whose rows satisfy `where`, which names partition columns, without the files
-    `own`. Raises InvalidArgumentError for another column."""
+def chosen_units(
+    start: Start, where: Expr | None, context: WriteContext, own: frozenset[str] = frozenset()
+) -> ScanPlan:
+    """The live rows, with what they carry, of the units all of whose rows satisfy `where`, which names partition
+    columns, without the files `own`. Raises InvalidArgumentError for another column."""
     snapshot = start.snapshot
     bound = None if where is None else bind_predicate(where, snapshot.schema, start.zone)
     if bound is not None:
         _check_partition_columns(bound, snapshot)
-    plan = snapshot.plan(None, bound, (), start.engine.map, classify=bound is not None)
+    plan = snapshot.plan(None, bound, context.hidden, start.engine.map, classify=bound is not None)
     units, certain = plan.units, plan.certain
     if bound is not None and certain is not None:
         units = units.filter(certain)

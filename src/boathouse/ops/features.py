@@ -36,8 +36,8 @@ class FeatureDropped:
     def _undone(self, start: Start, left: FeatureDrop, off: tuple[Edit, ...]) -> WritePlan:
         """Turns the feature off, and rewrites the files that have to be; the rest follows."""
         clear: tuple[ClearFeature, ...] = (ClearFeature(self.name),) if left.clear else ()
-        context = start.context(clear)
-        scan = start.snapshot.plan(None, None, (), start.engine.map)
+        context = start.context(clear, copies=True)
+        scan = start.snapshot.plan(None, None, context.hidden, start.engine.map)
         chosen = range(scan.units.num_rows) if left.clear else marked(scan.units) if left.purge else []
         units = scan.units.take(pa.array(chosen, pa.int64()))
         tasks = [copy_task(scan, [i], context) for i in chosen]

@@ -75,7 +75,7 @@ class Merge:
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
         context = self._numbered(start.context(edits, changes=True))
         needed = target_columns(snapshot.schema, self.sides[0], self._texts(start, context))
-        plan = target_rows(start, bound, "merge", self._marks, needed)
+        plan = target_rows(start, bound, "merge", self._marks, needed, context.hidden)
         changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context), context, "merge")
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
@@ -125,6 +125,7 @@ class Merge:
         columns = [(f.name, _case(fires, [v[f.name] for v in values])) for f in schema]
         actions = [f"'{ {'update': UPDATE, 'delete': DELETE, 'insert': INSERT}[c.action] }'" for c in self.clauses]
         marks = [(ACTION, _case(fires, actions)), (UNIT, f"{names[0]}.{UNIT}"), (POSITION, f"{names[0]}.{POSITION}")]
+        marks += [(name, f"{names[0]}.{name}") for name in context.hidden]
         old = before(start.snapshot.schema, context, f"{names[0]}.")
         rows = engine.project(pairs, [*columns, *marks, *old], " OR ".join(f"({f})" for f in fires))
         return recomputed(engine, rows, schema, context)

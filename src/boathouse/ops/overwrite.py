@@ -92,7 +92,7 @@ class OverwriteWhere:
         context = numbered(start.context(added, changes=True), self.source)
         rule = Rule("the overwrite condition", bound, "widen the condition, or filter the data")
         source = completed(start.engine, self.source, context)
-        rows = row_work(source, replace(context, rules=(*context.rules, rule)))
+        rows = row_work(source, replace(context, rules=(*context.rules, rule), carried=()))
         if start.options.dry_run:
             return WritePlan((), lambda outcomes: Planned(None))
         gone = removal(start, bound, context, "overwrite")

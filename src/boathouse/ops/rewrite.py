@@ -77,7 +77,7 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     Raises UnsupportedFeatureError if rows of units go, and the table's settings demand a way that is not offered.
     """
     snapshot = start.snapshot
-    plan = snapshot.plan(None, where, (), start.engine.map, classify=True)
+    plan = snapshot.plan(None, where, context.hidden, start.engine.map, classify=True)
     certain = plan.certain
     assert certain is not None
     # The rows of units with deletes that are not counted are counted by reading them.

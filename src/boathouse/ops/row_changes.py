@@ -19,7 +19,7 @@ from boathouse.expr.identifiers import quote
 from boathouse.expr.tree import TRUE, Expr
 from boathouse.ops.outcomes import change_files, data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
-from boathouse.ops.tasks.sink import ACTION, BEFORE
+from boathouse.ops.tasks.sink import ACTION, BEFORE, DELETE
 from boathouse.ops.write import Planned, RowWork, Source, Start, TaskWork, spread_of
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddChangeFiles, AddFiles, Edit, RemoveFiles, SetDeletes
@@ -43,7 +43,7 @@ class RowChanges:
 
     def rows(self) -> RowWork:
         """The rows through the sink."""
-        source = Source(self.context.schema, self.rel)
+        source = Source(self.context.rows, self.rel)
         return RowWork(source, self.context, spread_of(self.context), fixed=False)
 
     def copies(self, outcomes: Sequence[pa.Table]) -> TaskWork:
@@ -62,7 +62,9 @@ class RowChanges:
     def _whole_rows(self) -> ReadSpec:
         """How all columns are read, where the plan of the program reads only those that it needs."""
         snapshot = self.start.snapshot
-        return self.plan.read if self.plan.read.output == snapshot.schema.names else snapshot.plan().read
+        if self.plan.read.output == snapshot.schema.names:
+            return self.plan.read
+        return snapshot.plan(hidden=self.context.hidden).read
 
     def edits(self, outcomes: Sequence[pa.Table]) -> tuple[Edit, ...]:
         """The edits of the change. Raises ConstraintViolationError if a row was changed twice."""
@@ -137,15 +139,16 @@ def target_rows(
     operation: Operation,
     rewrites: bool = True,
     columns: Sequence[str] | None = None,
+    carried: Sequence[str] = (),
 ) -> ScanPlan:
-    """The scan of the rows that may change, with their places; of all columns, or of these.
+    """The scan of the rows that may change, with their places and these metadata columns; of all columns, or of these.
 
     Raises UnsupportedFeatureError if rows of units go (`rewrites`), and the table's settings demand a way that is not
     offered.
     """
     snapshot = start.snapshot
     check_names(snapshot)
-    plan = snapshot.plan(columns, bound, (UNIT, POSITION), start.engine.map)
+    plan = snapshot.plan(columns, bound, (UNIT, POSITION, *carried), start.engine.map)
     if rewrites and plan.units.num_rows:
         snapshot.row_deletes(operation)
     return plan
@@ -165,7 +168,8 @@ def check_names(snapshot: Snapshot) -> None:
 def marked(schema: Schema, action: str, context: WriteContext, values: Mapping[str, str] = {}) -> list[tuple[str, Sql]]:
     """The columns of a program in which the same happens to every row: the table's, and the marks of the sink."""
     columns = [(f.name, values.get(f.name, quote(f.name))) for f in schema]
-    return [*columns, (ACTION, f"'{action}'"), (UNIT, UNIT), (POSITION, POSITION), *before(schema, context)]
+    carried = [(name, name) for name in context.hidden if action != DELETE]
+    return [*columns, (ACTION, f"'{action}'"), (UNIT, UNIT), (POSITION, POSITION), *carried, *before(schema, context)]
 
 
 def before(schema: Schema, context: WriteContext, side: str = "") -> list[tuple[str, Sql]]:

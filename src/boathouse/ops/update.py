@@ -34,9 +34,9 @@ class Update:
     def plan(self, start: Start) -> WritePlan:
         snapshot, engine = start.snapshot, start.engine
         bound = TRUE if self.where is None else bound_or_none(start, self.where)
-        plan = target_rows(start, bound, "update")
-        where = self.where if bound is None else None
         context = start.context(changes=True)
+        plan = target_rows(start, bound, "update", carried=context.hidden)
+        where = self.where if bound is None else None
         left = {name: cast("NULL", snapshot.schema.field(name).type) for name in generated(context)}
         given = assigned(self.values, snapshot.schema)
         check_kept(context, given)

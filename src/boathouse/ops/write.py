@@ -157,14 +157,15 @@ class Start:
                 check_unnamed(self.snapshot, self.write_id, self.zone, edit.path, f"a {edit.type}")
         return future
 
-    def context(self, edits: Sequence[SchemaEdit] = (), changes: bool = False) -> WriteContext:
+    def context(self, edits: Sequence[SchemaEdit] = (), changes: bool = False, copies: bool = False) -> WriteContext:
         """How files for this table are written, under the schema after these edits.
 
         With `changes`, for an operation that rewrites files, so that they do not show which rows it changed: change
-        files are written if the table wants them.
+        files are written if the table wants them. With `changes` or `copies` rows carry what belongs to them.
         """
         context = writing(self.evolved(edits), self.write_id, self.options, self.zone)
-        return context if changes else replace(context, changes=None)
+        carried = context.carried if changes or copies else ()
+        return replace(context, changes=context.changes if changes else None, carried=carried)
 
     def change(
         self,

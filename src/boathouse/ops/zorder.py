@@ -51,19 +51,19 @@ class ClusterRows:
     operation: ClassVar[Operation] = "replace"
 
     def plan(self, start: Start) -> WritePlan:
-        context = start.context()
+        context = start.context(copies=True)
         columns = self._paths(start.snapshot)
-        scan = self._scan(start)
+        scan = self._scan(start, context)
         units = scan.units
         dry = Planned(None, files_removed=units.num_rows)
         if not units.num_rows or start.options.dry_run:
             return WritePlan((), lambda _: Planned(None), dry)
         order = _order(start, scan, columns, context)
-        names = [(f.name, quote(f.name)) for f in context.schema]
+        names = [(f.name, quote(f.name)) for f in context.rows]
         rel = start.engine.project(start.engine.scan(scan), [*names, (ACTION, f"'{COPY}'")])
         # Rows that are copied keep the values of identity columns.
         roomy = replace(context, target_bytes=context.target_bytes * _ROOM, identities=())
-        work = RowWork(Source(context.schema, rel), roomy, Spread("order", order), fixed=False)
+        work = RowWork(Source(context.rows, rel), roomy, Spread("order", order), fixed=False)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             added = data_files(outcomes[0])
@@ -99,9 +99,9 @@ class ClusterRows:
             raise InvalidArgumentError(f"zorder_by names `{'.'.join(twice[0])}` twice", advice="name it once")
         return found
 
-    def _scan(self, start: Start) -> ScanPlan:
+    def _scan(self, start: Start, context: WriteContext) -> ScanPlan:
         """The live rows of the units to rewrite. Files that another implementation clustered are left to it."""
-        scan = chosen_units(start, self.where)
+        scan = chosen_units(start, self.where, context)
         clustering = start.snapshot.offers(Clustering)
         if self.columns or clustering is None:
             return scan

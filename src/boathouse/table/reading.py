@@ -188,7 +188,7 @@ class _UnitReader:
             return rows.column(index[_POSITION if name == M.POSITION else _DELETED])
         if name == M.PARTITION:
             return self._partition(type, n)
-        if name in (M.ROW_ID, M.LAST_UPDATED):
+        if name in (M.ROW_ID, M.LAST_UPDATED) or name in self.spec.stored:
             return self._lineage(name, rows, index)
         key = {M.UNIT: "unit", M.FILE: "path", M.SPEC: "spec", M.SEQUENCE: "sequence", M.ROW_VERSION: "sequence"}[name]
         return constant(self.unit[key], type, n)

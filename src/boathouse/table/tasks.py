@@ -194,7 +194,9 @@ class WriteContext:
     fill before the sink, `identities` those that the sink fills in inserted rows without a value.
     `materialized`: files have the partition columns too, in a format that otherwise leaves them out. `options` are the
     format's own, plain picklable values. `changes` is how files of changed rows are written, if the table wants them:
-    its schema has `_change_type` as the last column.
+    its schema has `_change_type` as the last column. `carried` are columns that stay with a row when it is copied or
+    updated, which files store as the format's reserved fields: each has the name of a metadata column. Rows to write
+    have them after the table's own columns (`rows`); null: the row is new, or has changed.
     """
 
     format: str
@@ -213,6 +215,17 @@ class WriteContext:
     materialized: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: WriteContext | None = None
+    carried: tuple[Field, ...] = ()
+
+    @property
+    def rows(self) -> Schema:
+        """The columns of the rows to write: the table's, and what they carry."""
+        return Schema((*self.schema.fields, *self.carried)) if self.carried else self.schema
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The metadata columns to read of rows that are copied."""
+        return tuple(f.name for f in self.carried)
 
 
 class FileWriter(Protocol):

@@ -74,13 +74,13 @@ def kept_rows(
     By position, since an expression may not be deterministic.
     """
     lost = None if gone is None else pa.array(gone.positions())
-    read = replace(scan.read, hidden=() if lost is None else (POSITION,))
-    wanted = to_arrow(context.schema)
+    read = replace(scan.read, hidden=(*context.hidden, *(() if lost is None else (POSITION,))))
+    wanted = to_arrow(context.rows)
     for batch in tasks(scan.read.format).read(replace(scan, read=read)):
         names = list(scan.read.output)
         leaves = None if lost is None else pc.is_in(batch.column(POSITION), lost)
         if changes is not None and changes.wanted and leaves is not None:
             changes.write(conform(batch.filter(leaves).select(names), context.schema), DELETED)
-        rows = (batch if leaves is None else batch.filter(pc.invert(leaves))).select(names)
+        rows = (batch if leaves is None else batch.filter(pc.invert(leaves))).select([*names, *context.hidden])
         # A change may add columns with its rows: copies are written under the same schema.
-        yield rows if rows.schema.equals(wanted) else conform(rows, context.schema)
+        yield rows if rows.schema.equals(wanted) else conform(rows, context.rows)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.conform import conform
+from boathouse.arrow.vector import only_where
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.errors import ConstraintViolationError
@@ -21,7 +22,7 @@ from boathouse.ops.tasks.change_files import AFTER_UPDATE, BEFORE_UPDATE, DELETE
 from boathouse.ops.tasks.numbering import Lane, Numbering
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.registry import tasks
-from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.table.metadata_columns import POSITION, UNIT, VERSIONS_OF_ROWS
 from boathouse.table.tasks import Rule, WriteContext
 from boathouse.table.units import DELETE_FILE
 
@@ -136,7 +137,7 @@ def _route(
 ) -> None:
     """Routes the rows by their action, and counts them."""
     if ACTION not in batch.schema.names:
-        rows = conform(batch, context.schema)
+        rows = conform(batch, context.rows)
         if rules.hold(rows):
             writer.write(rows)
         counts["inserted"] += batch.num_rows
@@ -150,10 +151,21 @@ def _route(
         marked = batch.select([UNIT, POSITION]).filter(gone)
         deleted.add(marked.column(0), marked.column(1))
     kept = batch.filter(pc.not_equal(action, DELETE))
-    rows = conform(kept.select(_new(batch)), context.schema)
+    rows = conform(_carried(kept, context).select(_new(batch)), context.rows)
     # Copies of existing rows were checked when they were new.
     if rules.hold(rows.filter(pc.not_equal(kept.column(ACTION), COPY)) if context.rules else rows):
         writer.write(rows)
+
+
+def _carried(batch: pa.RecordBatch, context: WriteContext) -> pa.RecordBatch:
+    """What rows carry: a new one nothing, a changed one its id but not its version."""
+    for f in context.carried:
+        i = batch.schema.get_field_index(f.name)
+        if i >= 0:
+            kept = (COPY,) if f.name in VERSIONS_OF_ROWS else (COPY, UPDATE)
+            stays = pc.is_in(batch.column(ACTION), pa.array(kept))
+            batch = batch.set_column(i, f.name, only_where(stays, batch.column(i)))
+    return batch
 
 
 def _inserted(batch: pa.RecordBatch) -> pa.Array | None:
@@ -172,11 +184,13 @@ def _note(batch: pa.RecordBatch, context: WriteContext, changes: ChangeFiles) ->
         changes.write(conform(batch, context.schema), INSERTED)
         return
     action = batch.column(ACTION)
+    hidden = frozenset(context.hidden)
+    new = [n for n in _new(batch) if n not in hidden]
     old = [n for n in batch.schema.names if n.startswith(BEFORE)]
     for kind, names, change in (
-        (INSERT, _new(batch), INSERTED),
+        (INSERT, new, INSERTED),
         (UPDATE, old, BEFORE_UPDATE),
-        (UPDATE, _new(batch), AFTER_UPDATE),
+        (UPDATE, new, AFTER_UPDATE),
         (DELETE, old, DELETED),
     ):
         rows = batch.filter(pc.equal(action, kind)).select(names)
