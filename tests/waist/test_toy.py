@@ -48,6 +48,25 @@ def test_units_have_two_parts(table):
     assert all(len(parts) == 2 for parts in batch.column("parts").to_pylist())
 
 
+def test_rows_keep_their_ids(table):
+    def lines():
+        found = table.scan(columns=["id", "_row_id"]).to_arrow().to_pylist()
+        return {row["id"]: row["_row_id"] for row in found}
+
+    first = lines()
+    assert sorted(first.values()) == list(range(30))
+    table.update({"score": "0"}, where="id < 4")
+    table.optimize()
+    table.delete("id = 7")
+    source = table.scan(where="id = 9").to_arrow()
+    extra = source.set_column(source.schema.get_field_index("id"), "id", pa.array([99], source.schema.field("id").type))
+    table.upsert(pa.concat_tables([source, extra]), on="id")
+    table.optimize(zorder_by=["id"])
+    found = lines()
+    assert found.pop(99) >= 30
+    assert found == {id: row for id, row in first.items() if id != 7}
+
+
 def test_equality_deletes_hit_older_rows_only(table, make_people):
     head = table._handle.snapshot.document
     foreign_commit(table, deletes=(*head.deletes, Deletes("equality", 10_000, key="id", values=(3, 4))))

@@ -33,7 +33,7 @@ from boathouse.table.tasks import ReadColumn, ReadSpec, WriteContext
 from boathouse.table.units import EQUALITY, LANCE, deletes_schema, files_schema, partition_type, stats_type
 from boathouse.table.units import POSITION as POSITIONS
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
-from boathouse.types import Field, Partitioning, PartitionSpec, Schema
+from boathouse.types import INT64, Field, Partitioning, PartitionSpec, Schema
 from boathouse.types.evolution import with_field
 from toy_format import tasks as toy_tasks
 from toy_format.restore import ToyRestore
@@ -41,6 +41,7 @@ from toy_format.retention import ToyLiveFiles, ToyRetention
 from toy_format.state import TABLES, Deletes, Document, State, Unit
 
 MAIN = "main"
+STORED = "\0row id"
 
 
 OFFERED = OF_EVERY_FORMAT | {ROW_ID}
@@ -152,13 +153,15 @@ class ToySnapshot:
         keys = [d.key for d in self.document.deletes if d.kind == "equality"]
         needed = [*output, *(p[0] for p in (columns_of(where) if where is not None else ())), *keys]
         fields = [self.schema.field(n) for n in dict.fromkeys(needed)]
+        lineage = (ReadColumn(STORED, INT64, True, (ROW_ID,)),) if ROW_ID in hidden else ()
         read = ReadSpec(
             "toy",
             data_files(self.context.stores),
-            tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,), self.schema.index(f.name)) for f in fields),
+            (*(ReadColumn(f.name, f.type, f.nullable, (f.name,), self.schema.index(f.name)) for f in fields), *lineage),
             output,
             tuple(hidden),
             where,
+            stored={ROW_ID: STORED} if lineage else {},
         )
         tally, certain = Tally(), None
         if classify and where is not None:
@@ -262,7 +265,8 @@ class ToySnapshot:
 def _context(target: Any, write_id: str) -> WriteContext:
     files = data_files(target.context.stores)
     directory = f"{target.context.location.uri}/data"
-    return WriteContext("toy", files, target.schema, target.partitioning.current, directory, write_id)
+    spec = target.partitioning.current
+    return WriteContext("toy", files, target.schema, spec, directory, write_id, carried=(Field(ROW_ID, INT64),))
 
 
 def _committer(context: TableContext) -> SwapCommitter:

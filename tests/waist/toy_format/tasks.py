@@ -73,7 +73,7 @@ class _Writer:
         self.bytes_written += batch.nbytes
 
     def close(self) -> _Closed:
-        schema = to_arrow(self._context.schema)
+        schema = to_arrow(self._context.rows)
         table = pa.Table.from_batches(self._batches, schema)
         half = (len(schema) + 1) // 2
         name = f"{self._context.directory}/{entropy.current().uuid4()}"
@@ -90,7 +90,7 @@ class _Writer:
             "kind": DATA_FILE, "path": parts[0]["path"], "format": LANCE, "size": sum(p["size"] for p in parts),
             "rows": table.num_rows, "spec": self._context.spec.id,
             "partition": {str(k): v for k, v in self._partition.items()}, "parts": parts,
-            "stats": {str(i): _stats(table.column(i)) for i in range(table.num_columns)},
+            "stats": {str(i): _stats(table.column(i)) for i in range(len(self._context.schema))},
         }  # fmt: skip
         return _Closed(row)
 
