@@ -14,7 +14,7 @@ from boathouse.arrow.longs import longs
 from boathouse.arrow.masks import booleans
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.delta import paths
-from boathouse.delta.checkpoint_check import Mask, check_columns, check_vectors, pathless, valid_rows
+from boathouse.delta.checkpoint_check import Mask, check_vectors, column_findings, pathless, valid_rows
 from boathouse.delta.checkpoint_part import Part, open_part
 from boathouse.delta.commits import Entry, parse_entry
 from boathouse.delta.log import LOG, SIDECARS, Checkpoint, Log
@@ -22,6 +22,7 @@ from boathouse.delta.stats_parsed import PARSED
 from boathouse.errors import CorruptTableError
 from boathouse.parquet.errors import damage
 from boathouse.storage import uris
+from boathouse.table.findings import raise_first
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -74,7 +75,7 @@ def open_checkpoint(log: Log, checkpoint: Checkpoint) -> OpenCheckpoint:
     if not parts and entry is None:
         raise CorruptTableError("the checkpoint has no rows", where=uri)
     for part in parts:
-        check_columns(part)
+        raise_first(column_findings(part))
     return OpenCheckpoint(checkpoint.version, uri, small, tuple(parts), entry)
 
 

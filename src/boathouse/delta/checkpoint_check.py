@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,14 +12,14 @@ import pyarrow.compute as pc
 from boathouse.arrow.masks import booleans, mask_of
 from boathouse.delta.checkpoint_part import Part
 from boathouse.delta.commits import ADD, REMOVE, check_vector
-from boathouse.errors import CorruptTableError
+from boathouse.table.findings import Finding, damage
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 _TEXTS: Final = frozenset((pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()))
 
 
-def check_columns(part: Part) -> None:
-    """Raises CorruptTableError unless the columns of actions on files have the types that their names require."""
+def column_findings(part: Part) -> Iterator[Finding]:
+    """Columns of actions on files that do not have the types that their names require."""
     schema = part.schema
     for kind, wanted in (("add", ADD), ("remove", REMOVE)):
         at = schema.get_field_index(kind)
@@ -26,17 +27,22 @@ def check_columns(part: Part) -> None:
             continue
         if at < 0 or not pa.types.is_struct(schema.field(at).type):
             found = "missing" if at < 0 else str(schema.field(at).type)
-            raise CorruptTableError(f"the column `{kind}` of the checkpoint is {found}, not a struct", where=part.uri)
+            yield _damaged(f"the column `{kind}` of the checkpoint is {found}, not a struct", part.uri)
+            continue
         struct = schema.field(at).type
         for name in ("path", "partitionValues") if kind == "add" else ("path",):
             if struct.get_field_index(name) < 0:
-                raise CorruptTableError(f"the column `{kind}` of the checkpoint has no {name}", where=part.uri)
-        if part.nulls(kind, "path") > part.nulls(kind, "size") >= 0:
-            raise _no_path(kind, part.uri)
+                yield _damaged(f"the column `{kind}` of the checkpoint has no {name}", part.uri)
+        if struct.get_field_index("path") >= 0 and part.nulls(kind, "path") > part.nulls(kind, "size") >= 0:
+            yield _no_path(kind, part.uri)
         for f in struct:
             if f.name in wanted.names and not _castable(f.type, wanted.field(f.name).type):
                 text = f"the column `{kind}.{f.name}` of the checkpoint is {f.type}"
-                raise CorruptTableError(f"{text}, not {wanted.field(f.name).type}", where=part.uri)
+                yield _damaged(f"{text}, not {wanted.field(f.name).type}", part.uri)
+
+
+def _damaged(message: str, where: str) -> Finding:
+    return damage("delta.checkpoint", message, where)
 
 
 def _castable(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -69,12 +75,12 @@ def pathless(actions: pa.StructArray, chosen: Mask, kind: str, where: str) -> Ma
     if found.any():
         rows = actions.filter(booleans(found & valid_rows(actions)))
         if any(rows.field(i).null_count < len(rows) for i in range(rows.type.num_fields)):
-            raise _no_path(kind, where)
+            raise _no_path(kind, where).error()
     return found
 
 
-def _no_path(kind: str, where: str) -> CorruptTableError:
-    return CorruptTableError(f"an {kind} action of the checkpoint has no path", where=where)
+def _no_path(kind: str, where: str) -> Finding:
+    return _damaged(f"an {kind} action of the checkpoint has no path", where)
 
 
 def check_vectors(vectors: pa.StructArray, where: str) -> None:

@@ -15,6 +15,7 @@ Offered = (
     | features.Clustering
     | features.CommitRecords
     | features.CompactableLog
+    | features.Examination
     | features.LiveFiles
     | features.MetadataTables
     | features.ProtocolFeatures
@@ -47,6 +48,10 @@ def offered(snapshot: DeltaTable, feature: type) -> Offered | None:
             from boathouse.delta.log_compaction import DeltaLogFiles
 
             return DeltaLogFiles(snapshot)
+        case features.Examination:
+            from boathouse.delta.examine import DeltaExamination
+
+            return DeltaExamination(snapshot)
         case features.LiveFiles:
             from boathouse.delta.history import DeltaLiveFiles
 

@@ -7,7 +7,7 @@ relies on them: they show that somebody changed the log behind its writers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +18,8 @@ from boathouse.delta.actions import plain
 from boathouse.delta.commit_times import records_times
 from boathouse.errors import AlreadyExistsError, BoathouseError, CorruptTableError
 from boathouse.storage import PutMode
+from boathouse.table.findings import Finding
+from boathouse.table.sizes import Sizes, counts_of
 
 if TYPE_CHECKING:
     from boathouse.delta.log import Log
@@ -106,7 +108,7 @@ def checksum_of(snapshot: DeltaSnapshot) -> VersionChecksum | None:
     found = _read(snapshot.log, snapshot.version)
     if found is None:
         return None
-    return None if report(snapshot, found, checksum_from(snapshot, found.files, found.size)) else found
+    return None if _report(snapshot, found, checksum_from(snapshot, found.files, found.size)) else found
 
 
 def checksum_from(snapshot: DeltaSnapshot, files: int, size: int) -> VersionChecksum:
@@ -120,14 +122,29 @@ def compare(snapshot: DeltaSnapshot, files: int, size: int) -> None:
     """Reports a checksum that counts other files than the log has."""
     found = checksum_of(snapshot)
     if found is not None:
-        report(snapshot, found, checksum_from(snapshot, files, size))
+        _report(snapshot, found, checksum_from(snapshot, files, size))
 
 
-def report(snapshot: DeltaSnapshot, found: VersionChecksum, stated: VersionChecksum) -> bool:
-    """Logs how the checksum contradicts what the log states."""
+def contradictions(snapshot: DeltaSnapshot) -> Iterator[Finding]:
+    """How the checksum of a version contradicts its log. Nobody relies on one, but somebody changed the log."""
+    found = _read(snapshot.log, snapshot.version) if snapshot.has_checksum else None
+    if found is not None:
+        counted = Sizes.of(counts_of(snapshot.files()), 0)
+        yield from _differences(snapshot, found, checksum_from(snapshot, counted.files, counted.bytes))
+
+
+def _differences(snapshot: DeltaSnapshot, found: VersionChecksum, stated: VersionChecksum) -> Iterator[Finding]:
     if problems := found.differences(stated):
         where = snapshot.log.uri(snapshot.log.checksum_key(snapshot.version))
-        logger.warning("%s contradicts the log: it has %s", where, ", ".join(problems))
+        text = f"the version checksum contradicts the log: it has {', '.join(problems)}"
+        yield Finding("delta.checksum", "hazard", text, where, "compare the log with a copy: it was changed by hand")
+
+
+def _report(snapshot: DeltaSnapshot, found: VersionChecksum, stated: VersionChecksum) -> bool:
+    """Logs how the checksum contradicts what the log states."""
+    problems = list(_differences(snapshot, found, stated))
+    for problem in problems:
+        logger.warning("%s: %s", problem.where, problem.message)
     return bool(problems)
 
 

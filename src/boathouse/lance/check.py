@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from boathouse.errors import CorruptTableError
 from boathouse.lance.file.schema import Node, tree
 from boathouse.lance.messages import DataFragment, Manifest
+from boathouse.table.findings import Finding, damage, placed, raise_first
 
 _IDS = 1 << 32
 """The limit of fragment ids and of rows in a fragment: a row's address has 32 bits for each."""
@@ -14,49 +17,47 @@ _LATEST_S = 253_402_300_799  # the end of year 9999
 
 def check(manifest: Manifest, where: str) -> None:
     """Raises CorruptTableError naming the manifest."""
-    try:
-        _check(manifest)
-    except CorruptTableError as error:
-        if error.where is not None:
-            raise
-        raise CorruptTableError(error.message, where=where, advice=error.advice) from None
+    raise_first(placed(findings(manifest), where))
 
 
-def _check(manifest: Manifest) -> None:
+def findings(manifest: Manifest) -> Iterator[Finding]:
+    """Whatever a manifest must not contain."""
     stamp = manifest.timestamp
     if stamp is not None and not (0 <= stamp.seconds <= _LATEST_S and 0 <= stamp.nanos < 1_000_000_000):
-        raise CorruptTableError(f"a manifest of {stamp.seconds} seconds and {stamp.nanos} nanoseconds after 1970")
-    _unique_names(tree(manifest.fields), "the table")
+        yield damage("lance.time", f"a manifest of {stamp.seconds} seconds and {stamp.nanos} nanoseconds after 1970")
+    try:
+        yield from _repeated_names(tree(manifest.fields), "the table")
+    except CorruptTableError as error:  # the fields are no tree
+        yield Finding.of("lance.fields", error)
     if manifest.fragments and not manifest.fields:
-        raise CorruptTableError(f"a manifest of {len(manifest.fragments):,} fragments without fields")
+        yield damage("lance.no-fields", f"a manifest of {len(manifest.fragments):,} fragments without fields")
     named: set[tuple[int | None, str]] = set()
     for fragment in manifest.fragments:
-        _check_numbers(fragment)
+        yield from _wrong_numbers(fragment)
         if not fragment.files:
-            raise CorruptTableError(f"fragment {fragment.id} has no data file")
+            yield damage("lance.fragment-without-file", f"fragment {fragment.id} has no data file")
         for file in fragment.files:
             if (file.base_id, file.path) in named:
-                raise CorruptTableError(f"the data file {file.path!r} is named twice")
+                yield damage("lance.file-twice", f"the data file {file.path!r} is named twice")
             named.add((file.base_id, file.path))
 
 
-def _check_numbers(fragment: DataFragment) -> None:
+def _wrong_numbers(fragment: DataFragment) -> Iterator[Finding]:
     if fragment.id >= _IDS or fragment.physical_rows > _IDS:
-        raise CorruptTableError(
-            f"fragment {fragment.id} of {fragment.physical_rows} rows, but at most 32 bits are possible"
-        )
+        text = f"fragment {fragment.id} of {fragment.physical_rows} rows, but at most 32 bits are possible"
+        yield damage("lance.fragment-too-large", text)
     deletion = fragment.deletion_file
     if deletion is not None and deletion.num_deleted_rows > _IDS:
-        raise CorruptTableError(f"fragment {fragment.id} with {deletion.num_deleted_rows} deleted rows")
+        yield damage("lance.deleted-rows", f"fragment {fragment.id} with {deletion.num_deleted_rows} deleted rows")
     for file in fragment.files:
         if file.file_size_bytes >= _BYTES:
-            raise CorruptTableError(f"the data file {file.path!r} of {file.file_size_bytes} bytes")
+            yield damage("lance.file-size", f"the data file {file.path!r} of {file.file_size_bytes} bytes")
 
 
-def _unique_names(nodes: tuple[Node, ...], where: str) -> None:
+def _repeated_names(nodes: tuple[Node, ...], where: str) -> Iterator[Finding]:
     names: set[str] = set()
     for node in nodes:
         if node.name in names:
-            raise CorruptTableError(f"{where} has two fields `{node.name}`")
+            yield damage("lance.name-twice", f"{where} has two fields `{node.name}`")
         names.add(node.name)
-        _unique_names(node.children, f"`{node.name}`")
+        yield from _repeated_names(node.children, f"`{node.name}`")

@@ -10,9 +10,16 @@ if TYPE_CHECKING:
     from boathouse.lance.adapter import LanceTable
 
 
-def offered(snapshot: LanceTable, feature: type) -> features.LiveFiles | features.MetadataTables | None:
+Offered = features.Examination | features.LiveFiles | features.MetadataTables
+
+
+def offered(snapshot: LanceTable, feature: type) -> Offered | None:
     """The feature of a version of a table."""
     match feature:
+        case features.Examination:
+            from boathouse.lance.examine import LanceExamination
+
+            return LanceExamination(snapshot)
         case features.LiveFiles:
             from boathouse.lance.history import LanceLiveFiles
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,12 +14,10 @@ from boathouse.errors import MissingFileError
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import RestoreTo
+from boathouse.table.examined import sizes_of
 from boathouse.table.features import Restorable, required
 from boathouse.table.location import At
 from boathouse.table.snapshot import Snapshot
-
-_REQUESTS: Final = 16
-"""Look-ups at a time: they wait for the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +54,10 @@ class Restore:
 
 def _check_files(snapshot: Snapshot, edit: RestoreTo) -> None:
     """Raises MissingFileError for the first file that is gone."""
-
-    def there(uri: str) -> bool:
-        storage, key = snapshot.context.stores.resolve(uri)
-        return storage.exists(key)
-
-    with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="boathouse") as pool:
-        for uri, found in zip(edit.needed, pool.map(there, edit.needed), strict=True):
-            if not found:
-                raise MissingFileError(
-                    f"version {edit.target.version} cannot be restored: a file of it is gone, as after a vacuum",
-                    where=uri,
-                    advice="restore a newer version, or the file from a copy",
-                )
+    for uri, size in sizes_of(snapshot.context.stores, edit.needed):
+        if size is None:
+            raise MissingFileError(
+                f"version {edit.target.version} cannot be restored: a file of it is gone, as after a vacuum",
+                where=uri,
+                advice="restore a newer version, or the file from a copy",
+            )

@@ -7,6 +7,7 @@ from boathouse.table.features.change_files import ChangeFiles
 from boathouse.table.features.clone import Clonable
 from boathouse.table.features.clustering import PROVIDER, Clustering
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
+from boathouse.table.features.examination import Depth, Examination
 from boathouse.table.features.identifiers import Identifiers
 from boathouse.table.features.log_files import CompactableLog
 from boathouse.table.features.metadata_tables import MetadataTables
@@ -24,6 +25,8 @@ __all__ = [
     "CommitFiles",
     "CommitRecords",
     "CompactableLog",
+    "Depth",
+    "Examination",
     "Feature",
     "FeatureDrop",
     "Identifiers",

@@ -1,0 +1,69 @@
+"""What an examination asks of any format: whether a version can be planned, and whether its files are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from boathouse.errors import CorruptTableError, NotFoundError
+from boathouse.storage import Stores
+from boathouse.table.findings import Finding, damage
+
+if TYPE_CHECKING:
+    from boathouse.table.snapshot import Snapshot
+
+_REQUESTS: Final = 16
+"""Look-ups at a time: they wait for the store."""
+_TOGETHER: Final = 4096
+
+
+def sizes_of(stores: Stores, uris: Iterable[str]) -> Iterator[tuple[str, int | None]]:
+    """Each file with its bytes, None if it is gone."""
+
+    def size(uri: str) -> int | None:
+        storage, key = stores.resolve(uri)
+        try:
+            return storage.head(key).size
+        except NotFoundError:
+            return None
+
+    asked = list(uris)
+    with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="boathouse") as pool:
+        for i in range(0, len(asked), _TOGETHER):
+            part = asked[i : i + _TOGETHER]
+            yield from zip(part, pool.map(size, part), strict=True)
+
+
+def unplanned(snapshot: Snapshot) -> Iterator[Finding]:
+    """What stops planning, and with it every reader of the version."""
+    try:
+        for _ in snapshot.plan().parts():
+            pass
+    except CorruptTableError as error:
+        yield Finding.of(f"{snapshot.format}.unreadable", error)
+
+
+def lost_files(snapshot: Snapshot) -> Iterator[Finding]:
+    """Data files that are gone, or have another size than the metadata says."""
+    stated: dict[str, int | None] = {}
+    for batch in snapshot.files():
+        stated.update(_stated(batch))
+    for uri, found in sizes_of(snapshot.context.stores, stated):
+        if found is None:
+            yield damage(f"{snapshot.format}.missing-file", "a data file is missing", uri)
+        elif stated[uri] not in (None, found):
+            yield damage(
+                f"{snapshot.format}.file-size",
+                f"a data file has {found:,} bytes, where {stated[uri]:,} are stated",
+                uri,
+            )
+
+
+def _stated(batch: pa.RecordBatch) -> Iterator[tuple[str, int | None]]:
+    """Every file of the units, with the size that is stated."""
+    rows = zip(*(batch.column(n).to_pylist() for n in ("path", "size", "parts")), strict=True)
+    for path, size, parts in rows:
+        yield from ((p["path"], p["size"]) for p in parts) if parts else ((path, size),)
