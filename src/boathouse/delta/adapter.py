@@ -12,20 +12,36 @@ from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, RowDeletes
+from boathouse.table.snapshot import Capabilities, Feature, HistoryEntry, MapFunction, RowDeletes
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
+    from boathouse.table import features
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change
     from boathouse.table.edits import CreateTable, SchemaEdit
-    from boathouse.table.features import Feature
     from boathouse.table.format import TableFormat
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
+
+    Offered = (
+        features.ChangeFiles
+        | features.Clonable
+        | features.Clustering
+        | features.CommitRecords
+        | features.CompactableLog
+        | features.Examination
+        | features.LiveFiles
+        | features.MetadataTables
+        | features.ProtocolFeatures
+        | features.Restorable
+        | features.Retention
+    )
+    """The features of a version of a table."""
+
 
 # What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
 # is opened in half the time.
@@ -135,9 +151,55 @@ class DeltaTable(DeltaSnapshot):
         return self.transactions.get(app)
 
     def offers(self, feature: type[Feature]) -> Feature | None:
-        from boathouse.delta import offered
+        from boathouse.table import features
 
-        return cast("Feature | None", offered.offered(self, feature))
+        found: Offered | None = None
+        match feature:
+            case features.ChangeFiles:
+                from boathouse.delta.change_data import DeltaChangeFiles
+
+                found = DeltaChangeFiles(self)
+            case features.Clonable:
+                from boathouse.delta.clone import DeltaClone
+
+                found = DeltaClone(self, NewDelta)
+            case features.Clustering:
+                from boathouse.delta.domains import clustered
+
+                found = clustered(self)
+            case features.CommitRecords:
+                from boathouse.delta.commit_files import DeltaCommitRecords
+
+                found = DeltaCommitRecords(self)
+            case features.CompactableLog:
+                from boathouse.delta.log_compaction import DeltaLogFiles
+
+                found = DeltaLogFiles(self)
+            case features.Examination:
+                from boathouse.delta.examine import DeltaExamination
+
+                found = DeltaExamination(self)
+            case features.LiveFiles:
+                from boathouse.delta.history import DeltaLiveFiles
+
+                found = DeltaLiveFiles(self.context)
+            case features.MetadataTables:
+                from boathouse.table.inspection import CommonTables
+
+                found = CommonTables(self, metrics=True)
+            case features.ProtocolFeatures:
+                from boathouse.delta.feature_drop import DeltaProtocolFeatures
+
+                found = DeltaProtocolFeatures(self)
+            case features.Restorable:
+                from boathouse.delta.restore import DeltaRestore
+
+                found = DeltaRestore(self)
+            case features.Retention:
+                from boathouse.delta.maintain import DeltaRetention
+
+                found = DeltaRetention(self)
+        return cast("Feature | None", found)
 
 
 @dataclass(frozen=True)
@@ -195,9 +257,15 @@ class NewDelta:
         return history.find_write(self.context, write_id)
 
     def offers(self, feature: type[Feature]) -> Feature | None:
-        from boathouse.delta import offered
+        from boathouse.table import features
 
-        return cast("Feature | None", offered.offered_new(self, feature))
+        found: features.Adoption | None = None
+        match feature:
+            case features.Adoption:
+                from boathouse.delta.adopt import DeltaAdoption
+
+                found = DeltaAdoption(self)
+        return cast("Feature | None", found)
 
 
 class DeltaFormat:

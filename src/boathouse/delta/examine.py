@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from boathouse.delta.scan import plan
+from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.version_checksum import contradictions
 from boathouse.table.examined import lost_files, unplanned
 from boathouse.table.features import Depth
 from boathouse.table.findings import Finding
-
-if TYPE_CHECKING:
-    from boathouse.delta.adapter import DeltaTable
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaExamination:
     """See `table.features.Examination`."""
 
-    snapshot: DeltaTable
+    snapshot: DeltaSnapshot
 
     def examine(self, depth: Depth = "metadata") -> Iterator[Finding]:
-        found = list(unplanned(self.snapshot))
+        found = list(unplanned(self.snapshot.format, lambda: plan(self.snapshot)))
         yield from found
         if found:
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import orjson
 
@@ -22,8 +22,10 @@ from boathouse.table.findings import Finding
 from boathouse.table.sizes import Sizes, counts_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from boathouse.delta import actions
     from boathouse.delta.log import Log
-    from boathouse.delta.snapshot import DeltaSnapshot
 
 logger = logging.getLogger("boathouse")
 
@@ -75,6 +77,27 @@ class VersionChecksum:
         return found + ([] if plain(self.metadata) == plain(other.metadata) else ["other metadata"])
 
 
+class Summed(Protocol):
+    """What is asked of a snapshot."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def timestamp_ms(self) -> int: ...
+    @property
+    def protocol(self) -> actions.Protocol: ...
+    @property
+    def metadata(self) -> actions.Metadata: ...
+    @property
+    def has_checksum(self) -> bool: ...
+    @property
+    def checksum(self) -> VersionChecksum | None: ...
+    @property
+    def log(self) -> Log: ...
+    def files(self) -> Iterator[pa.RecordBatch]:
+        """FILES."""
+
+
 def first_checksum() -> VersionChecksum:
     """That of the table before its first version."""
     return VersionChecksum(0, 0, {}, {})
@@ -101,7 +124,7 @@ def after(before: VersionChecksum | None, updates: Iterable[Mapping[str, Any]]) 
     return VersionChecksum(files, size, protocol, metadata, time if records_times(metadata) else None)
 
 
-def checksum_of(snapshot: DeltaSnapshot) -> VersionChecksum | None:
+def checksum_of(snapshot: Summed) -> VersionChecksum | None:
     """The checksum of a version; None without one, or if it contradicts the entries, which is reported."""
     if snapshot.checksum is not None or not snapshot.has_checksum:
         return snapshot.checksum
@@ -111,21 +134,21 @@ def checksum_of(snapshot: DeltaSnapshot) -> VersionChecksum | None:
     return None if _report(snapshot, found, checksum_from(snapshot, found.files, found.size)) else found
 
 
-def checksum_from(snapshot: DeltaSnapshot, files: int, size: int) -> VersionChecksum:
+def checksum_from(snapshot: Summed, files: int, size: int) -> VersionChecksum:
     """That of a version with this number of live files, and these bytes of them."""
     metadata = snapshot.metadata.raw
     time = snapshot.timestamp_ms if records_times(metadata) else None
     return VersionChecksum(files, size, snapshot.protocol.raw, metadata, time)
 
 
-def compare(snapshot: DeltaSnapshot, files: int, size: int) -> None:
+def compare(snapshot: Summed, files: int, size: int) -> None:
     """Reports a checksum that counts other files than the log has."""
     found = checksum_of(snapshot)
     if found is not None:
         _report(snapshot, found, checksum_from(snapshot, files, size))
 
 
-def contradictions(snapshot: DeltaSnapshot) -> Iterator[Finding]:
+def contradictions(snapshot: Summed) -> Iterator[Finding]:
     """How the checksum of a version contradicts its log. Nobody relies on one, but somebody changed the log."""
     found = _read(snapshot.log, snapshot.version) if snapshot.has_checksum else None
     if found is not None:
@@ -133,14 +156,14 @@ def contradictions(snapshot: DeltaSnapshot) -> Iterator[Finding]:
         yield from _differences(snapshot, found, checksum_from(snapshot, counted.files, counted.bytes))
 
 
-def _differences(snapshot: DeltaSnapshot, found: VersionChecksum, stated: VersionChecksum) -> Iterator[Finding]:
+def _differences(snapshot: Summed, found: VersionChecksum, stated: VersionChecksum) -> Iterator[Finding]:
     if problems := found.differences(stated):
         where = snapshot.log.uri(snapshot.log.checksum_key(snapshot.version))
         text = f"the version checksum contradicts the log: it has {', '.join(problems)}"
         yield Finding("delta.checksum", "hazard", text, where, "compare the log with a copy: it was changed by hand")
 
 
-def _report(snapshot: DeltaSnapshot, found: VersionChecksum, stated: VersionChecksum) -> bool:
+def _report(snapshot: Summed, found: VersionChecksum, stated: VersionChecksum) -> bool:
     """Logs how the checksum contradicts what the log states."""
     problems = list(_differences(snapshot, found, stated))
     for problem in problems:

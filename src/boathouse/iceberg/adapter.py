@@ -16,20 +16,24 @@ from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import join
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, RowDeletes
+from boathouse.table.snapshot import Capabilities, Feature, HistoryEntry, MapFunction, RowDeletes
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
+    from boathouse.table import features
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change
     from boathouse.table.edits import CreateTable, SchemaEdit
-    from boathouse.table.features import Feature
     from boathouse.table.format import TableFormat
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
+
+    Offered = features.Identifiers | features.LiveFiles | features.MetadataTables | features.PlanNotes
+    """The features of a version of a table."""
+
 
 # What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
 # is opened in half the time.
@@ -124,9 +128,28 @@ class IcebergTable(IcebergSnapshot):
         return history.app_version(self, app)
 
     def offers(self, feature: type[Feature]) -> Feature | None:
-        from boathouse.iceberg import offered
+        from boathouse.table import features
 
-        return cast("Feature | None", offered.offered(self, feature))
+        found: Offered | None = None
+        match feature:
+            case features.Identifiers:
+                from boathouse.iceberg.schema_rules import identifiers
+
+                columns = identifiers(self.schema)
+                found = features.Identifiers(columns) if columns else None
+            case features.LiveFiles:
+                from boathouse.iceberg.history import IcebergLiveFiles
+
+                found = IcebergLiveFiles(self)
+            case features.MetadataTables:
+                from boathouse.iceberg.inspect.tables import IcebergTables
+
+                found = IcebergTables(self)
+            case features.PlanNotes:
+                from boathouse.iceberg.scan import FileNotes
+
+                found = FileNotes()
+        return cast("Feature | None", found)
 
 
 @dataclass(frozen=True, eq=False)

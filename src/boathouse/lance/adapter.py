@@ -13,21 +13,25 @@ from boathouse.lance.schema import to_metadata, to_schema
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
-from boathouse.table.snapshot import Capabilities, HistoryEntry, MapFunction, RowDeletes
+from boathouse.table.snapshot import Capabilities, Feature, HistoryEntry, MapFunction, RowDeletes
 from boathouse.table.version import TableVersion
 from boathouse.types import Partitioning, Schema
 from boathouse.types.partitioning import UNPARTITIONED
 
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
+    from boathouse.table import features
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change
     from boathouse.table.edits import CreateTable, SchemaEdit
-    from boathouse.table.features import Feature
     from boathouse.table.format import TableFormat
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
+
+    Offered = features.Examination | features.LiveFiles | features.MetadataTables
+    """The features of a version of a table."""
+
 
 # What only reading rows, history or commits need is imported by the methods that need it: without those modules a table
 # is opened in half the time.
@@ -120,9 +124,23 @@ class LanceTable(LanceSnapshot):
         return history.app_version(self, app)
 
     def offers(self, feature: type[Feature]) -> Feature | None:
-        from boathouse.lance import offered
+        from boathouse.table import features
 
-        return cast("Feature | None", offered.offered(self, feature))
+        found: Offered | None = None
+        match feature:
+            case features.Examination:
+                from boathouse.lance.examine import LanceExamination
+
+                found = LanceExamination(self)
+            case features.LiveFiles:
+                from boathouse.lance.history import LanceLiveFiles
+
+                found = LanceLiveFiles(self.context)
+            case features.MetadataTables:
+                from boathouse.lance.inspect import LanceTables
+
+                found = LanceTables(self)
+        return cast("Feature | None", found)
 
 
 @dataclass(frozen=True)

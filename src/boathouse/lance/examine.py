@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from boathouse.errors import CorruptTableError
 from boathouse.lance.check import findings
-from boathouse.lance.snapshot import read_manifest
+from boathouse.lance.scan import plan
+from boathouse.lance.snapshot import LanceSnapshot, read_manifest
 from boathouse.lance.versions import list_versions
 from boathouse.table.examined import lost_files, unplanned
 from boathouse.table.features import Depth
 from boathouse.table.findings import Finding, placed
-
-if TYPE_CHECKING:
-    from boathouse.lance.adapter import LanceTable
 
 
 @dataclass(frozen=True, slots=True)
 class LanceExamination:
     """See `table.features.Examination`."""
 
-    snapshot: LanceTable
+    snapshot: LanceSnapshot
 
     def examine(self, depth: Depth = "metadata") -> Iterator[Finding]:
         yield from self._manifests()
-        found = list(unplanned(self.snapshot))
+        found = list(unplanned(self.snapshot.format, lambda: plan(self.snapshot)))
         yield from found
         if depth == "files" and not found:
             yield from lost_files(self.snapshot)

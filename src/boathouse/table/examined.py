@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError, NotFoundError
 from boathouse.storage import Stores
+from boathouse.table.context import TableContext
 from boathouse.table.findings import Finding, damage
-
-if TYPE_CHECKING:
-    from boathouse.table.snapshot import Snapshot
+from boathouse.table.plan import ScanPlan
 
 _REQUESTS: Final = 16
 """Look-ups at a time: they wait for the store."""
@@ -37,16 +36,27 @@ def sizes_of(stores: Stores, uris: Iterable[str]) -> Iterator[tuple[str, int | N
             yield from zip(part, pool.map(size, part), strict=True)
 
 
-def unplanned(snapshot: Snapshot) -> Iterator[Finding]:
+class Listed(Protocol):
+    """What is asked of a snapshot."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def context(self) -> TableContext: ...
+    def files(self) -> Iterator[pa.RecordBatch]:
+        """FILES."""
+
+
+def unplanned(format: str, plan: Callable[[], ScanPlan]) -> Iterator[Finding]:
     """What stops planning, and with it every reader of the version."""
     try:
-        for _ in snapshot.plan().parts():
+        for _ in plan().parts():
             pass
     except CorruptTableError as error:
-        yield Finding.of(f"{snapshot.format}.unreadable", error)
+        yield Finding.of(f"{format}.unreadable", error)
 
 
-def lost_files(snapshot: Snapshot) -> Iterator[Finding]:
+def lost_files(snapshot: Listed) -> Iterator[Finding]:
     """Data files that are gone, or have another size than the metadata says."""
     stated: dict[str, int | None] = {}
     for batch in snapshot.files():

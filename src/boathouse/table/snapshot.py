@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from boathouse.table.change import Change
     from boathouse.table.context import TableContext
     from boathouse.table.edits import SchemaEdit
-    from boathouse.table.features.base import Feature
     from boathouse.table.location import Version
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tally import Tally
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from boathouse.table.verdict import Verdict
     from boathouse.types import Partitioning, Schema
 
+Feature = TypeVar("Feature")
+"""The Protocol of a feature of `table.features`, or the class of its value."""
 MapFunction = Callable[[Callable[[Any], Iterable[pa.RecordBatch]], Sequence[Any]], Iterator[pa.RecordBatch]]
 """`map(fn, tasks)`: runs a picklable function over tasks, in process or on executors, results in order of tasks."""
 

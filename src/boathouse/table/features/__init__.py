@@ -2,7 +2,7 @@
 `Target.offers` gives to whoever asks for it."""
 
 from boathouse.table.features.adoption import Adoption
-from boathouse.table.features.base import Feature, not_offered, required
+from boathouse.table.features.base import not_offered, required
 from boathouse.table.features.change_files import ChangeFiles
 from boathouse.table.features.clone import Clonable
 from boathouse.table.features.clustering import PROVIDER, Clustering
@@ -27,7 +27,6 @@ __all__ = [
     "CompactableLog",
     "Depth",
     "Examination",
-    "Feature",
     "FeatureDrop",
     "Identifiers",
     "LiveFiles",

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from boathouse.errors import UnsupportedFeatureError
-
-if TYPE_CHECKING:
-    from boathouse.table.snapshot import Target
-
-Feature = TypeVar("Feature")
-"""The Protocol of a feature, or the class of its value."""
+from boathouse.table.snapshot import Feature, Target
 
 
 def required(table: Target, feature: type[Feature], operation: str) -> Feature:
