@@ -46,7 +46,12 @@ ICEBERG_READ = (
     "deletion vectors", "relocated tables",
 )  # fmt: skip
 ICEBERG_REFUSED = ("encryption", "row deletes under `write.delete.mode=merge-on-read`")
-_DELETES = {"vectors": "marked in deletion files", "copy-on-write": "their files are rewritten without them"}
+_REWRITTEN = "their files are rewritten without them"
+DELETED_ROWS = (
+    f"{_REWRITTEN}; marked in deletion vectors where `delta.enableDeletionVectors` is true",
+    _REWRITTEN,
+    "marked in deletion files",
+)
 Proofs = Mapping[tuple[str, str], frozenset[str]]
 """(feature, format) -> the engines on which a test proves it."""
 
@@ -83,7 +88,7 @@ def state(proved: Proofs) -> str:
     rows = [
         *_operations(proved),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
-        ("deleted rows", *(_deletes(name, f.capabilities) for name, f in formats.items())),
+        ("deleted rows", *DELETED_ROWS),
         ("versions", f"reader 1 to {delta.MAX_READER}, writer 2 to {delta.MAX_WRITER}", "read: 1 to 3; written: 2",
          f"data files, read: {', '.join(lance_files._READ)}; written: {lance_files.V2_2}"),
         ("read and written", _names(_delta(True, True)), "Parquet data files",
@@ -124,13 +129,6 @@ def _require_proofs(proved: Proofs) -> None:
     unknown = [f"{name} ({format})" for name, format in proved if (name, format) not in known]
     if missing or unknown:
         raise ValueError(f"no test proves: {missing}; this tool does not know: {unknown}")
-
-
-def _deletes(name: str, capabilities: Any) -> str:
-    words = _DELETES[capabilities.deletes]
-    if name == "delta":
-        words += "; marked in deletion vectors where `delta.enableDeletionVectors` is true"
-    return words
 
 
 def _partitions(capabilities: Any) -> str:
