@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
 
-    Offered = features.Examination | features.LiveFiles | features.MetadataTables
+    Offered = features.CommitRecords | features.Examination | features.LiveFiles | features.MetadataTables
     """The features of a version of a table."""
 
 
@@ -128,6 +128,10 @@ class LanceTable(LanceSnapshot):
 
         found: Offered | None = None
         match feature:
+            case features.CommitRecords:
+                from boathouse.lance.commit_files import LanceCommitRecords
+
+                found = LanceCommitRecords(self)
             case features.Examination:
                 from boathouse.lance.examine import LanceExamination
 

@@ -164,12 +164,12 @@ class Portions:
         known = self._layout is not None and self._layout[0] == entry.parent
         layout = self._layout[1] if self._layout is not None and known else self._plans.opened(version)
         records = self._newest.offers(CommitRecords)
-        if records is None:
-            return self._compared(entry)
-        found = records.commit_files(version, layout)
-        if found.relaid and known:
+        found = None if records is None else records.commit_files(version, layout)
+        if records is not None and found is not None and found.relaid and known:
             layout = self._plans.opened(version)
             found = records.commit_files(version, layout)
+        if found is None:
+            return self._compared(entry)
         self._layout = version, layout
         where = version_words(version, layout.context.location.uri)
         rows = Rows(found.units, found.deletes, where)

@@ -28,8 +28,8 @@ class CommitFiles:
 
 
 class CommitRecords(Protocol):
-    """Of a snapshot. Where commits do not list files, versions are compared."""
+    """Of a snapshot. Where a commit does not say it, versions are compared."""
 
-    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles:
+    def commit_files(self, version: Version, layout: TableVersion) -> CommitFiles | None:
         """The units that the commit of a version added and removed, from its own record, under the schema and the
-        partitioning of `layout`."""
+        partitioning of `layout`; None if the record does not say."""
