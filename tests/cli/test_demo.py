@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.cli.demo import board, data, folder, releases, row_deletes, streamed
-from boathouse.cli.demo import spark as sparks
+from boathouse.cli import local_spark as sparks
 from boathouse.errors import AlreadyExistsError, MissingRequirementError
+from demo import board, data, folder, releases, row_deletes, streamed
 
+ROOT = Path(__file__).parents[2]
 FLIGHTS = """\
 year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,origin,dest,\
 air_time,distance,hour,minute,time_hour
@@ -67,8 +68,8 @@ def cache(tmp_path):
 def test_the_whole_demo_in_a_process_of_its_own(cache, tmp_path):
     target = tmp_path / "made"
     env = os.environ | {"BOATHOUSE_CACHE": str(cache), "PIP_NO_INDEX": "1"}
-    command = [sys.executable, "-m", "boathouse.cli", "demo", "--to", str(target), "--months", "2", "--json"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    command = [sys.executable, "-m", "demo", "--to", str(target), "--months", "2", "--json"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
     assert told["proof"]["holds"] is True
@@ -117,7 +118,7 @@ def read_by_others(target: Path) -> None:
 
 @pytest.mark.spark
 def test_the_fingerprint_knows_rows_and_not_their_order(spark):
-    from boathouse.cli.demo.frames import fingerprint
+    from demo.frames import fingerprint
 
     def of(rows):
         return fingerprint(spark.createDataFrame(rows, "a int, b int"), ["a", "b"])
@@ -135,10 +136,10 @@ def test_the_fingerprint_knows_rows_and_not_their_order(spark):
 
 @pytest.mark.spark
 def test_the_proof_fails_for_a_table_that_differs(spark, cache):
-    from boathouse.cli.demo.board import Board
-    from boathouse.cli.demo.frames import Fingerprint
-    from boathouse.cli.demo.run import Report, _inputs, _prove
-    from boathouse.cli.demo.steps import Place
+    from demo.board import Board
+    from demo.frames import Fingerprint
+    from demo.run import Report, _inputs, _prove
+    from demo.steps import Place
 
     inputs = _inputs(spark, data.get(cache), 2)
     report = Report(0.0, {"formats": {"delta": {"steps": {"take_fingerprint": {"rows_without_spark": 68}}}}})
@@ -149,7 +150,7 @@ def test_the_proof_fails_for_a_table_that_differs(spark, cache):
 
 @pytest.mark.spark
 def test_diverted_flights_get_the_delay_of_their_clock_times(spark):
-    from boathouse.cli.demo.frames import corrected
+    from demo.frames import corrected
 
     columns = "arr_time int, sched_arr_time int, arr_delay int"
     rows = [(20, 2350, None), (1410, 1300, None), (None, 900, None), (1410, 1300, 7)]
@@ -319,20 +320,29 @@ def test_java_is_looked_for_before_anything_is_started(tmp_path, monkeypatch):
     sparks.check()
 
 
-def test_options_that_cannot_be(run, tmp_path):
+def test_options_that_cannot_be(tmp_path):
+    from typer.testing import CliRunner
+
     from boathouse.errors import InvalidArgumentError
+    from demo.__main__ import app
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [str(a) for a in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.stdout
 
     with pytest.raises(InvalidArgumentError, match="hudi"):
-        run("demo", "--formats", "delta,hudi")
-    assert run("demo", "--months", "13")[0] == 2
-    assert run("demo", "--clean", "--to", tmp_path / "none", "--json") == (
+        run("--formats", "delta,hudi")
+    assert run("--months", "13")[0] == 2
+    assert run("--clean", "--to", tmp_path / "none", "--json") == (
         0, json.dumps({"folder": str(tmp_path / "none"), "removed": False}) + "\n",
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["Lines", "Terminal"])
 def test_boards_show_every_step(kind, capsys):
-    from boathouse.cli.demo import board
+    from demo import board
 
     shown = getattr(board, kind)()
     shown.open(["append", "delete"], ["delta", "lance"])

@@ -29,7 +29,7 @@ def loaded(done) -> set[str]:
     return set(done.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["info", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["info", "--help"]])
 def test_help_loads_nothing_heavy(process, arguments):
     done = process(*arguments, code=LOADED)
     assert done.returncode == 0
@@ -38,7 +38,7 @@ def test_help_loads_nothing_heavy(process, arguments):
 
 def test_help_lists_commands_and_exit_codes(process):
     out = process("--help").stdout
-    for command in ("info", "schema", "history", "files", "inspect", "head", "count", "plan", "inventory", "demo"):
+    for command in ("info", "schema", "history", "files", "inspect", "head", "count", "plan", "inventory"):
         assert command in out
     assert "130 interrupted" in " ".join(out.split())
 

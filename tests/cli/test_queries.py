@@ -122,7 +122,7 @@ def test_sql_is_described_without_running(asjson, run):
 def test_sql_runs_on_spark(spark, run, asjson, people, monkeypatch):
     from contextlib import contextmanager
 
-    from boathouse.cli.demo import spark as local
+    from boathouse.cli import local_spark as local
 
     @contextmanager
     def session(work):

@@ -8,7 +8,7 @@ import pytest
 from reference_spark import ICEBERG
 
 import boathouse as bh
-from boathouse.cli.demo import row_deletes
+from demo import row_deletes
 
 pytestmark = pytest.mark.slow
 RELEASE = ICEBERG

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from boathouse import __version__
-from boathouse.cli import commands, demonstration, inventory, maintenance, queries, variant, verify
+from boathouse.cli import commands, inventory, maintenance, queries, variant, verify
 from boathouse.errors import (
     AmbiguousFormatError,
     BoathouseError,
@@ -40,7 +40,7 @@ EXIT_CODES: tuple[tuple[type[BoathouseError], int], ...] = (
 """The first matching class decides."""
 
 _EPILOG = (
-    "Exit codes: 0 success; 1 the table, its rows or the demo's comparison failed; 2 wrong usage; "
+    "Exit codes: 0 success; 1 the table or its rows failed; 2 wrong usage; "
     "3 no such table, file, version or path in a variant; 4 legal, but not supported; 5 corrupt; 6 the store failed; "
     "7 Java, PySpark or the network is missing; 130 interrupted."
 )
@@ -59,7 +59,6 @@ queries.register(app)
 verify.register(app)
 inventory.register(app)
 variant.register(app)
-demonstration.register(app)
 
 
 def _version(wanted: bool) -> None:
@@ -79,8 +78,13 @@ def _root(
 
 def main() -> None:
     """Runs the command line as the program of this process, and exits."""
+    run(app)
+
+
+def run(program: typer.Typer) -> None:
+    """Runs a program of commands as that of this process, and exits: errors become one line and an exit code."""
     try:
-        _run()
+        _run(program)
     except BrokenPipeError:
         _leave()
     except SystemExit as leaving:
@@ -90,9 +94,9 @@ def main() -> None:
         raise
 
 
-def _run() -> None:
+def _run(program: typer.Typer) -> None:
     try:
-        app()
+        program()
     except BoathouseError as error:
         typer.echo(f"boathouse: {error} ({error.code})", err=True)
         sys.exit(exit_code(error))

@@ -49,7 +49,7 @@ def sql(statement: Text, limit: Limit = None, dry_run: DryRun = False, json: Jso
     if dry_run:
         _described(statement, json)
         return
-    spark = import_module("boathouse.cli.demo.spark")
+    spark = import_module("boathouse.cli.local_spark")
     spark.check()
     with tempfile.TemporaryDirectory(prefix="boathouse-sql-") as work, spark.session(LocalPath(work)) as session:
         with spinner("running"):

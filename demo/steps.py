@@ -11,8 +11,8 @@ import pyarrow as pa
 
 import boathouse as bh
 from boathouse import registry
-from boathouse.cli.demo.frames import CANCELLED, DIVERTED, Fingerprint, corrected, fingerprint
 from boathouse.ops.result import WriteResult
+from demo.frames import CANCELLED, DIVERTED, Fingerprint, corrected, fingerprint
 
 Tell = Callable[[str], None]
 

@@ -14,8 +14,8 @@ import pyarrow.csv as pc
 
 import boathouse as bh
 from boathouse.api.text import human_bytes
-from boathouse.cli.demo.board import Board
 from boathouse.ops.result import WriteResult
+from demo.board import Board
 
 PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
 """Merges mark rows instead of rewriting files, and record which rows they changed."""

@@ -17,15 +17,15 @@ import pyarrow.csv as pc
 import boathouse as bh
 from boathouse.api.text import human_bytes
 from boathouse.bits import entropy
+from boathouse.cli import local_spark as sparks
 from boathouse.cli import show
-from boathouse.cli.demo import folder as folders
-from boathouse.cli.demo import releases, steps, streamed
-from boathouse.cli.demo import spark as sparks
-from boathouse.cli.demo.board import Board, Lines, Terminal
-from boathouse.cli.demo.data import ARCHIVES, Data, get
-from boathouse.cli.demo.frames import AIRPORTS, CANCELLED, FLIGHTS, corrected, fingerprint, read
-from boathouse.cli.demo.questions import CHANGES, QUESTIONS, Question
-from boathouse.cli.demo.steps import Inputs, Place
+from demo import folder as folders
+from demo import releases, steps, streamed
+from demo.board import Board, Lines, Terminal
+from demo.data import ARCHIVES, Data, get
+from demo.frames import AIRPORTS, CANCELLED, FLIGHTS, corrected, fingerprint, read
+from demo.questions import CHANGES, QUESTIONS, Question
+from demo.steps import Inputs, Place
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The command `boathouse demo`: the main job on real data; implemented in `boathouse.cli.demo`."""
+"""`python -m demo`: the main job on real data."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Annotated
 
 import typer
 
+from boathouse.cli.app import run
 from boathouse.cli.commands import Json
 from boathouse.errors import InvalidArgumentError
 
 FORMATS = "delta,iceberg,lance"
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(demo)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+@app.command()
 def demo(
     to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="Where the tables go.")] = "boathouse-demo",
     formats: Annotated[str, typer.Option("--formats", help="Table formats, separated by commas.")] = FORMATS,
@@ -32,7 +33,10 @@ def demo(
     unknown = [name for name in names if name not in FORMATS.split(",")]
     if unknown or not names:
         raise InvalidArgumentError(f"--formats {formats!r}", advice=f"name some of {FORMATS}")
-    # Imports Arrow and PySpark, which the other commands and --help do not need.
-    run = import_module("boathouse.cli.demo.run")
-    if not run.demo(to, tuple(names), months, clean, json):
+    # Imports Arrow and PySpark, which --help does not need.
+    if not import_module("demo.run").demo(to, tuple(names), months, clean, json):
         raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    run(app)

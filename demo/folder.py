@@ -8,7 +8,7 @@ from pathlib import Path
 from boathouse.errors import AlreadyExistsError
 
 MARKER = ".boathouse-demo"
-_TEXT = "Created by `boathouse demo`, which replaces the folders delta, iceberg and lance beside this file.\n"
+_TEXT = "Created by the demo of boathouse, which replaces the folders delta, iceberg and lance beside this file.\n"
 _MADE = ("delta", "iceberg", "lance")
 
 

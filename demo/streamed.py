@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import boathouse as bh
-from boathouse.cli.demo import row_deletes
-from boathouse.cli.demo.board import Board
-from boathouse.cli.demo.data import Data
-from boathouse.cli.demo.releases import read_release, same_rows
+from demo import row_deletes
+from demo.board import Board
+from demo.data import Data
+from demo.releases import read_release, same_rows
 
 _KEY = "icao"
 _COUNTRY = "DE"
