@@ -100,13 +100,14 @@ class Build:
     def overwrite(self) -> Built:
         """All fragments are removed, ids continue from the highest ever assigned; indices of removed fragments are
         dropped."""
+        assert self.head is not None
         now = self.evolved()
         fields, metadata = now.fields, now.schema_metadata
         files = self.new_files(fields, table_version(self.base, self.root))
         fragments = numbered(files, next_fragment_id(self.base))
         manifest = replace(self._with(fragments), fields=fields, schema_metadata=metadata)
         operation = Overwrite(fragments=files, schema=fields, schema_metadata=metadata)
-        return Built(ManifestFile(manifest), {"overwrite": operation})
+        return Built(ManifestFile(manifest, values=self.head.document.values), {"overwrite": operation})
 
     def rows(self) -> Built:
         """Removes rows, and may add others: a delete, or an update."""

@@ -1,4 +1,5 @@
-"""The manifest file: optional index section, optional transaction section, the Manifest, a footer of 16 bytes.
+"""The manifest file: optional dictionaries, optional index section, optional transaction section, the Manifest, a
+footer of 16 bytes.
 
 Footer: i64 position of the manifest's u32 length, u16 major, u16 minor, "LANC". Each section is a u32 length and a
 protobuf; its position is a field of the Manifest, and position 0 is a legal one.
@@ -7,9 +8,11 @@ protobuf; its position is a field of the Manifest, and position 0 is a legal one
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from boathouse.errors import CorruptTableError
+from boathouse.lance import dictionaries
+from boathouse.lance.dictionaries import Dictionaries
 from boathouse.lance.messages import Manifest, Transaction
 
 MAGIC = b"LANC"
@@ -19,11 +22,13 @@ _VERSION = (0, 2)
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A manifest with the sections beside it; `index` is kept as bytes."""
+    """A manifest with what is beside it; `index` is kept as bytes. The places that the fields record for `values` are
+    those of the file that was read."""
 
     manifest: Manifest
     index: bytes | None = None
     transaction: Transaction | None = None
+    values: Dictionaries = field(default_factory=dict)
 
 
 def parse(data: bytes, *, where: str) -> ManifestFile:
@@ -43,13 +48,15 @@ def parse(data: bytes, *, where: str) -> ManifestFile:
     transaction = None
     if at is not None:
         transaction = Transaction.decode(_section(data, at, "transaction section", where), where=where)
-    return ManifestFile(manifest, index, transaction)
+    return ManifestFile(manifest, index, transaction, dictionaries.read(data, manifest.fields))
 
 
 def serialise(file: ManifestFile) -> bytes:
-    """The bytes of a manifest file; positions of sections are set here (transaction: field 23)."""
-    parts: list[bytes] = []
-    at = 0
+    """The bytes of a manifest file; positions of sections (transaction: field 23) and of the values of dictionaries
+    are set here."""
+    fields, values = dictionaries.placed(file.manifest.fields, file.values, 0)
+    parts = [values]
+    at = len(values)
 
     def section(body: bytes | None) -> int | None:
         nonlocal at
@@ -63,7 +70,11 @@ def serialise(file: ManifestFile) -> bytes:
     index_at = section(file.index)
     transaction_at = section(None if file.transaction is None else file.transaction.encode())
     manifest = replace(
-        file.manifest, index_section=index_at, transaction_section=transaction_at, transaction_section_21=None
+        file.manifest,
+        fields=fields,
+        index_section=index_at,
+        transaction_section=transaction_at,
+        transaction_section_21=None,
     )
     position = at
     section(manifest.encode())

@@ -13,7 +13,7 @@ from boathouse.errors import (
     UnsafeStorageError,
     UnsupportedFeatureError,
 )
-from boathouse.lance import features
+from boathouse.lance import dictionaries, features
 from boathouse.lance.build import Build, Built
 from boathouse.lance.conflict import kind_of
 from boathouse.lance.manifest import serialise
@@ -63,6 +63,14 @@ def writable(snapshot: LanceSnapshot) -> None:
             f"`{snapshot.ref}` is a tag, which cannot be written to", where=where, advice="open without ref="
         )
     features.check_writable(snapshot.manifest, where)
+    lost = dictionaries.missing(snapshot.manifest.fields, snapshot.document.values)
+    if lost is not None:
+        raise CorruptTableError(
+            f"the values of the dictionary column `{lost.name}` are not in the manifest, where each commit has to "
+            "put them again",
+            where=where,
+            advice="copy the rows into a new table",
+        )
     ids = [f.id for f in snapshot.manifest.fragments]
     if len(set(ids)) != len(ids):
         twice = next(i for i in ids if ids.count(i) > 1)
