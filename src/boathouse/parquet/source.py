@@ -19,11 +19,11 @@ from boathouse.parquet.footer import ENCRYPTED
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.resolve import Resolver
 from boathouse.parquet.stats import chunk_nulls
+from boathouse.parquet.views import has_views, plain_schema, plain_table
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
 
-# Not views: Arrow cannot decode dictionaries of them.
 _TEXTS = frozenset((pa.string(), pa.binary(), pa.large_string(), pa.large_binary()))
 _WORTH_ANOTHER_READER = 1 << 16
 _LENGTH_BYTES = 3
@@ -39,8 +39,10 @@ class ParquetSource:
     stream: pa.NativeFile
     reader: pq.ParquetReader
     schema: pa.Schema
-    """The file's schema in Arrow."""
+    """The file's schema in Arrow, without views."""
     resolver: Resolver
+    views: bool = False
+    """Whether Arrow reads views, which are then made plain."""
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -52,8 +54,8 @@ class ParquetSource:
     def with_dictionaries(self, leaves: Iterable[int]) -> ParquetSource:
         """This file, opened so that repetitive strings among these leaf columns are read as dictionaries, which is
         faster; only top-level columns are."""
-        if self.metadata.num_rows < _WORTH_ANOTHER_READER:
-            return self
+        if self.views or self.metadata.num_rows < _WORTH_ANOTHER_READER:
+            return self  # Arrow cannot decode dictionaries of views
         names = [self.resolver.leaf_at(leaf).name for leaf in leaves if self._is_text(leaf) and self._repeats(leaf)]
         if not names:
             return self
@@ -69,7 +71,7 @@ class ParquetSource:
         for column in table.columns:
             for chunk in column.chunks:
                 _require_bounds(chunk)
-        return table
+        return plain_table(table) if self.views else table
 
     def batches(
         self, rows: int, groups: Sequence[int], leaves: Sequence[int], use_threads: bool
@@ -80,7 +82,7 @@ class ParquetSource:
         ):
             for column in batch.columns:
                 _require_bounds(column)
-            yield batch
+            yield from plain_table(pa.Table.from_batches([batch])).to_batches() if self.views else (batch,)
 
     def _by_weight(self, groups: Sequence[int], leaves: Sequence[int]) -> list[int]:
         """The leaves, slowest first: a slow column that is started last leaves the other threads idle."""
@@ -115,6 +117,9 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None, si
         with damage("not a readable Parquet file", uri):
             reader = _reader(stream)
             schema = reader.schema_arrow
+            views = any(has_views(type) for type in schema.types)
+            if views:
+                schema = plain_schema(schema)
             fields = file_fields(schema, matching.file_ids)
     except BaseException as error:
         encrypted = isinstance(error, CorruptTableError) and _ends_with(stream, ENCRYPTED)
@@ -122,7 +127,8 @@ def open_source(files: DataFiles, uri: str, matching: Matching | None = None, si
         if encrypted:
             raise UnsupportedFeatureError("encrypted Parquet files are not offered", where=uri) from None
         raise
-    return ParquetSource(uri, stream, reader, schema, Resolver(fields, matching, partial(_is_empty, reader.metadata)))
+    resolver = Resolver(fields, matching, partial(_is_empty, reader.metadata))
+    return ParquetSource(uri, stream, reader, schema, resolver, views)
 
 
 def _ends_with(stream: pa.NativeFile, magic: bytes) -> bool:
