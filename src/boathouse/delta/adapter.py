@@ -130,7 +130,7 @@ class DeltaTable(DeltaSnapshot):
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
         from boathouse.delta import landed
 
-        return landed.look_back(attempt, self.context, lambda: newest(self, attempt))
+        return landed.look_back(attempt, self.context, lambda: newest(self, attempt), self)
 
     def published(self, attempt: Attempt, change: Change) -> None:
         from boathouse.delta import transaction
@@ -244,7 +244,7 @@ class NewDelta:
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
         from boathouse.delta import landed
 
-        return landed.look_back(attempt, self.context, self.newest)
+        return landed.look_back(attempt, self.context, self.newest, None)
 
     def published(self, attempt: Attempt, change: Change) -> None:
         from boathouse.delta import transaction

@@ -6,24 +6,38 @@ without it. Readers begin at that checkpoint, so what matters is whether it cont
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.delta import paths
 from boathouse.delta.actions import plain
-from boathouse.delta.checkpoint import Wanted, read_files
+from boathouse.delta.checkpoint import OpenCheckpoint, Wanted, read_files
 from boathouse.delta.commits import ADD, REMOVE, Entry, parse_entry
 from boathouse.delta.log import Log
 from boathouse.delta.snapshot import DeltaSnapshot, S
-from boathouse.errors import CorruptTableError, TableNotFoundError
+from boathouse.delta.tail import file_key, file_keys
+from boathouse.errors import CorruptTableError, NotFoundError, TableNotFoundError
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.context import TableContext
 
-_TOMBSTONES_KEPT = "delta.deletedFileRetentionDuration"
+_TOMBSTONES_KEPT: Final = "delta.deletedFileRetentionDuration"
+_KNOWN_FILES: Final = frozenset(("RESTORE", "DROP FEATURE"))
+"""Our operations that add files which the table has, or had before: such a file alone proves nothing."""
+_ADDED: Final = pa.schema([ADD.field(n) for n in ("path", "deletionVector")])
+_REMOVED: Final = pa.schema([REMOVE.field(n) for n in ("path", "deletionTimestamp", "deletionVector")])
+
+States = Mapping[str, tuple[bool, int | None]]
+"""The last action on each file, by `file_key`: whether it adds it, and when it was removed."""
 
 
-def look_back(attempt: Attempt, context: TableContext, newest: Callable[[], S]) -> tuple[Published | None, S | None]:
-    """`Target.look_back`; `newest` reads the newest snapshot."""
+def look_back(
+    attempt: Attempt, context: TableContext, newest: Callable[[], S], head: DeltaSnapshot | None
+) -> tuple[Published | None, S | None]:
+    """`Target.look_back`; `newest` reads the newest snapshot, `head` is the one that the attempt follows."""
     try:
         found = newest()
     except TableNotFoundError:
@@ -36,7 +50,7 @@ def look_back(attempt: Attempt, context: TableContext, newest: Callable[[], S]) 
     uri = found.log.commit_uri(found.version)
     if found.commit is not None and attempt.shown_as(uri, found.commit.size):
         found = replace(found, checksum=attempt.state)
-    return includes(attempt, found), found
+    return _includes(attempt, found, head), found
 
 
 def _above_a_gap(attempt: Attempt, log: Log) -> bool:
@@ -50,53 +64,99 @@ def _number(attempt: Attempt) -> int:
     return attempt.version
 
 
-def includes(attempt: Attempt, newest: DeltaSnapshot) -> Published | None:
+def _includes(attempt: Attempt, newest: DeltaSnapshot, head: DeltaSnapshot | None) -> Published | None:
     """`won` or `lost`, `unknown` if the log cannot decide; None while the listing does not show the entry yet."""
     version = _number(attempt)
     if newest.version < version:
         return None
-    checkpoint = newest.checkpoint
-    if checkpoint is None or checkpoint.version < version:
+    if newest.checkpoint is None or newest.checkpoint.version < version:
         # Readers replay every entry after a checkpoint, and no other writer could take our entry's number.
         return "won"
-    ours = parse_entry(version, attempt.uri, attempt.body)
-    return _by_files(ours, newest) or _by_small_actions(ours, newest)
+    return contains(newest, parse_entry(version, attempt.uri, attempt.body), head)
 
 
-def _by_files(ours: Entry, newest: DeltaSnapshot) -> Published | None:
-    """Whether the checkpoint contains our files; None if the entry has none."""
+def contains(newest: DeltaSnapshot, ours: Entry, head: DeltaSnapshot | None = None) -> Published:
+    """Whether the newest checkpoint, which is not older than this entry of ours, was made of it too.
+
+    `head` is the snapshot that the entry follows, if it is known.
+    """
+    metadata = ours.last("metaData")
+    if metadata is not None and metadata.get("id") != newest.identity:
+        return "lost"
+    return _by_files(ours, newest, head) or _by_small_actions(ours, newest)
+
+
+def _by_files(ours: Entry, newest: DeltaSnapshot, head: DeltaSnapshot | None) -> Published | None:
+    """By what the checkpoint says of our files; None if the entry has none."""
     root = newest.location.uri
-    files = [(is_add, paths.key_of(a["path"], root), a.get("deletionTimestamp")) for is_add, a in ours.files()]
-    if not files:
+    added: list[str] = []
+    removed: dict[str, int | None] = {}
+    for is_add, action in ours.files():
+        key = file_key(action, root)
+        if is_add:
+            added.append(key)
+        else:
+            removed[key] = action.get("deletionTimestamp")
+    if not added and not removed:
         return None
-    live, gone = _known(newest, "add"), _known(newest, "remove")
-    added = [key for is_add, key, _ in files if is_add]
-    if any(key in live or key in gone for key in added):
+    assert newest.checkpoint is not None
+    states = _states(newest.checkpoint, [*added, *removed], root)
+    if any(time is not None and states.get(key) == (False, time) for key, time in removed.items()):
         return "won"
-    if added:
+    known = ours.info.get("operation") in _KNOWN_FILES
+    if added and not known and any(key in states for key in added):
+        return "won"
+    if any(key not in states for key in added):
         # Files that a later commit removed leave a tombstone, for as long as the table retains them.
         return "unknown" if _TOMBSTONES_KEPT in newest.metadata.configuration else "lost"
-    removed = {key: time for is_add, key, time in files if not is_add}
-    if any(gone.get(key) == time for key, time in removed.items()):
-        return "won"
-    return "lost" if any(key in live for key in removed) else "unknown"
+    if any(key in states and states[key][0] for key in removed):
+        return "lost"
+    return _added_again(added, states, newest, head) if added else "unknown"
 
 
-def _known(newest: DeltaSnapshot, kind: str) -> dict[str, int | None]:
-    """Files that the checkpoint and the entries after it add, or remove and when."""
-    root = newest.location.uri
-    found: dict[str, int | None] = {}
-    assert newest.checkpoint is not None
-    for _, batch in read_files(newest.checkpoint, Wanted(kind, ADD if kind == "add" else REMOVE)):
-        keys = paths.keys_of(batch.column("path"), root).to_pylist()
-        times = [None] * len(keys) if kind == "add" else batch.column("deletionTimestamp").to_pylist()
-        found.update(zip(keys, times, strict=True))
-    entries = [newest.checkpoint.entry] if newest.checkpoint.entry is not None else []
-    for entry in (*entries, *newest.entries):
-        for is_add, action in entry.files():
-            if is_add is (kind == "add"):
-                found[paths.key_of(action["path"], root)] = action.get("deletionTimestamp")
+def _added_again(added: list[str], states: States, newest: DeltaSnapshot, head: DeltaSnapshot | None) -> Published:
+    """By files that the table had before: those that are still removed, as they were in the head, were not added."""
+    if head is None:
+        return "unknown"
+    gone = {key: state for key in added if not (state := states[key])[0]}
+    if gone:
+        before = _before(head, gone)
+        return "lost" if any(before.get(key) == state for key, state in gone.items()) else "unknown"
+    # Another writer could have added the same files; not where the log still has what our entry follows.
+    kept = head.commit is not None and newest.log.listing().commits.get(head.version) == head.commit
+    return "won" if kept else "unknown"
+
+
+def _before(head: DeltaSnapshot, keys: Iterable[str]) -> States:
+    """What is left of the head's state."""
+    root = head.location.uri
+    wanted = set(keys)
+    try:
+        found = dict({} if head.checkpoint is None else _states(head.checkpoint, wanted, root))
+    except NotFoundError:
+        found = {}
+    for entry in head.entries:
+        found |= _actions(entry, wanted, root)
     return found
+
+
+def _states(checkpoint: OpenCheckpoint, keys: Iterable[str], root: str) -> States:
+    """What a checkpoint says of these files."""
+    wanted = set(keys)
+    values = pa.array(list(wanted), pa.string())
+    found: dict[str, tuple[bool, int | None]] = {}
+    for kind, schema in (("remove", _REMOVED), ("add", _ADDED)):
+        for _, batch in read_files(checkpoint, Wanted(kind, schema)):
+            files = file_keys(paths.keys_of(batch.column("path"), root), batch.column("deletionVector"))
+            ours = pc.is_in(files, values)
+            times = [None] * len(files) if kind == "add" else batch.column("deletionTimestamp").filter(ours).to_pylist()
+            found |= {key: (kind == "add", time) for key, time in zip(files.filter(ours).to_pylist(), times)}
+    return found | ({} if checkpoint.entry is None else _actions(checkpoint.entry, wanted, root))
+
+
+def _actions(entry: Entry, wanted: set[str], root: str) -> dict[str, tuple[bool, int | None]]:
+    found = ((file_key(action, root), is_add, action) for is_add, action in entry.files())
+    return {key: (add, None if add else action.get("deletionTimestamp")) for key, add, action in found if key in wanted}
 
 
 def _by_small_actions(ours: Entry, newest: DeltaSnapshot) -> Published:
