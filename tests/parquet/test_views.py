@@ -19,7 +19,7 @@ from boathouse.parquet.source import open_source
 from boathouse.parquet.views import has_views, without_views
 from boathouse.types import FixedSizeListType, ListType, Schema
 
-S, B, I = pa.string_view(), pa.binary_view(), pa.int64()
+S, B, INT = pa.string_view(), pa.binary_view(), pa.int64()
 LONG = "of more than twelve bytes"
 COLUMNS = {
     "string": pa.array(["a", None, LONG, ""] * 5, S),
@@ -27,10 +27,10 @@ COLUMNS = {
     "list of strings": pa.array([["a", None], None, [], [LONG]] * 5, pa.list_(S)),
     "large list": pa.array([["a", None], None, [], [LONG]] * 5, pa.large_list(S)),
     "fixed-size list": pa.array([["a", None], None, ["b", LONG], ["", ""]] * 5, pa.list_(S, 2)),
-    "list view": pa.array([[1, None], None, [], [2]] * 5, pa.list_view(I)),
+    "list view": pa.array([[1, None], None, [], [2]] * 5, pa.list_view(INT)),
     "large list view": pa.array([["a", None], None, [], [LONG]] * 5, pa.large_list_view(S)),
     "struct": pa.array([{"x": "a", "y": 1}, None, {"x": None, "y": None}, {"x": LONG, "y": 2}] * 5,
-                       pa.struct([("x", S), ("y", I)])),
+                       pa.struct([("x", S), ("y", INT)])),
     "map": pa.array([[("a", LONG)], None, [], [("b", None)]] * 5, pa.map_(S, S)),
     "deep": pa.array([[[("a", {"x": [LONG]})], None], None, [], [[("b", {"x": None})]]] * 5,
                      pa.list_view(pa.map_(S, pa.struct([("x", pa.large_list_view(S))])))),
@@ -39,8 +39,8 @@ COLUMNS = {
 
 def written(path, column):
     """Row groups of 7 rows, made one by one: Arrow cannot slice views in structs when it writes."""
-    schema = pa.schema([("i", I), ("c", column.type)])
-    rows = pa.table({"i": pa.array(range(20), I), "c": column}).to_pylist()
+    schema = pa.schema([("i", INT), ("c", column.type)])
+    rows = pa.table({"i": pa.array(range(20), INT), "c": column}).to_pylist()
     with pq.ParquetWriter(path, schema) as out:
         for start in (0, 7, 14):
             out.write_table(pa.Table.from_pylist(rows[start : start + 7], schema))
