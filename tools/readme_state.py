@@ -25,7 +25,8 @@ README, PROVED = ROOT / "README.md", ROOT / "docs" / "features.txt"
 BEGIN, END = "<!-- state: begin -->\n", "<!-- state: end -->\n"
 FORMATS = ("delta", "iceberg", "lance")
 OPERATIONS = (
-    "append", "overwrite", "overwrite of the rows that match a condition", "delete", "update", "merge", "upsert",
+    "append", "overwrite", "overwrite of the rows that match a condition",
+    "overwrite of the partitions that the rows are in", "delete", "update", "merge", "upsert",
     "change feed", "time travel", "add columns", "new columns by appends", "set properties", "application transactions",
     "compaction", "Z-order", "purge of deleted rows", "metadata tables", "streams, each row once", "SQL",
     "rename columns", "drop columns", "widen columns", "branches and tags", "tags", "catalogs", "views", "vacuum",

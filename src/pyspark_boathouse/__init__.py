@@ -4,12 +4,12 @@ registration.
 Reads through Spark's Python Data Source: the columns of `.schema(...)`, by default all; `t.to_spark()` of the library
 reads natively and is faster. Options of a read: `versionAsOf`, `timestampAsOf`, `branch`, `tag`, `tableFormat`,
 `pushFilters`, `timeZone`; of a write: `tableFormat`, `partitionBy` (comma-separated names), `mergeSchema`,
-`overwriteSchema`, `replaceWhere`, `txnAppId`, `txnVersion`, `userMetadata`, `timeZone`; those of streams are in
-docs/streams.md. Spark does not pass its session's time zone to a Python source: `timeZone` does, for a `timestampAsOf`
-without an offset (else UTC) and for a `replaceWhere` that depends on it (else refused). Options called `storage.<name>`
-are passed to the store. The mode must be append or overwrite: Spark refuses others for every Python source. The Python
-of Spark's workers plans the read and commits the write, so boathouse must be installed there, while the library's own
-API needs it only in the user's Python.
+`overwriteSchema`, `replaceWhere`, `partitionOverwriteMode` (by default that of the session), `txnAppId`, `txnVersion`,
+`userMetadata`, `timeZone`, `allowMixedWriters`; those of streams are in docs/streams.md. Spark does not pass its
+session's time zone to a Python source: `timeZone` does, for a `timestampAsOf` without an offset (else UTC) and for a
+`replaceWhere` that depends on it (else refused). Options called `storage.<name>` are passed to the store. The mode must
+be append or overwrite: Spark refuses others for every Python source. The Python of Spark's workers plans the read and
+commits the write, so boathouse must be installed there, while the library's own API needs it only in the user's Python.
 """
 
 from __future__ import annotations

@@ -24,6 +24,15 @@ from pyspark_boathouse.stream_options import of_batch
 class HostEngine(LocalEngine):
     """Everything but the rows, which are Spark's."""
 
+    def __init__(self, replaces_partitions: bool = False) -> None:
+        super().__init__()
+        self._replaces_partitions = replaces_partitions
+
+    @property
+    def replaces_partitions(self) -> bool:
+        """The session's setting, which Spark tells to tasks alone."""
+        return self._replaces_partitions
+
     @property
     def timezone(self) -> str | None:
         """Spark does not pass its session's time zone to a Python source: a condition that needs one is refused."""
@@ -42,11 +51,18 @@ def begin(target: WriteTarget, schema: Schema) -> WriteContext | None:
     return None if work is None else work.context
 
 
-def commit(target: WriteTarget, schema: Schema, context: WriteContext, batches: Sequence[pa.RecordBatch]) -> None:
-    """Commits what tasks wrote. Raises their first error, and those of the write; then no file is left behind."""
+def commit(
+    target: WriteTarget,
+    schema: Schema,
+    context: WriteContext,
+    batches: Sequence[pa.RecordBatch],
+    dynamic: bool = False,
+) -> None:
+    """Commits what tasks wrote; `dynamic`: their session lets overwrites replace single partitions. Raises their first
+    error, and those of the write; then no file is left behind."""
     outcomes = settle(iter(batches), registry.tasks(context.format).outcomes_schema(context), context)
     with errors_at(target.path):
-        _call(target).run(HostEngine(), lambda: Source(schema), Done(context, outcomes, fixed=True))
+        _call(target).run(HostEngine(dynamic), lambda: Source(schema), Done(context, outcomes, fixed=True))
 
 
 def remove(context: WriteContext, batches: Sequence[pa.RecordBatch]) -> None:

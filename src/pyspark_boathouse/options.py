@@ -19,7 +19,7 @@ _READ = frozenset(
 )  # fmt: skip
 _WRITE = frozenset(
     {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
-     "usermetadata", "timezone", "allowmixedwriters"}
+     "usermetadata", "timezone", "allowmixedwriters", "partitionoverwritemode"}
 )  # fmt: skip
 
 
@@ -99,8 +99,18 @@ class WriteTarget:
             "storage_options": storage or None,
             "timezone": given.get("timezone"),
             "allow_mixed_writers": flag(given, "allowmixedwriters"),
+            "partitions": _partitions(given) if overwrite else None,
         }
         return cls(path, arguments, {"message": given.get("usermetadata"), "txn": _txn(given)})
+
+
+def _partitions(given: Mapping[str, str]) -> str | None:
+    """None: as the session is set."""
+    text = given.get("partitionoverwritemode")
+    mode = None if text is None else text.strip().lower()
+    if mode not in (None, "static", "dynamic"):
+        raise InvalidArgumentError(f"the option partitionOverwriteMode is {text!r}", advice="give static or dynamic")
+    return mode
 
 
 def _txn(given: Mapping[str, str]) -> tuple[str, int] | None:

@@ -18,7 +18,7 @@ _OF_STREAMS = frozenset(
 _READ = _OF_STREAMS | {"path", "branch", "tableformat", "timezone", "allowforeignpaths"}
 _OF_SPARK = frozenset({"checkpointlocation", "queryname"})
 """Spark passes its own options of a query along."""
-_OF_A_BATCH = ("txnappid", "txnversion", "replacewhere")
+_OF_A_BATCH = ("txnappid", "txnversion", "replacewhere", "partitionoverwritemode")
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?")
 _POWERS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -89,7 +89,7 @@ def stream_target(options: Mapping[str, str], overwrite: bool) -> WriteTarget:
     for name in wanted:
         if str(name).lower() in _OF_A_BATCH:
             raise InvalidArgumentError(
-                f"the option {name} is not one of a stream, whose batches are numbered by Spark",
+                f"the option {name} is not one of a stream",
                 advice="write the batches yourself with foreachBatch (docs/streams.md)",
             )
     return WriteTarget.of(wanted, overwrite)

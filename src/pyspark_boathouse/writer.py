@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -17,12 +18,16 @@ from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.tasks import WriteContext
 from pyspark_boathouse.options import WriteTarget
 
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+"""Tasks know the settings of the session that are not as by default; the driver's side of a Python source does not."""
+
 
 @dataclass
 class Written(WriterCommitMessage):
-    """OUTCOMES of one task, encoded."""
+    """OUTCOMES of one task, encoded; `dynamic`: the session lets overwrites replace single partitions."""
 
     outcomes: tuple[bytes, ...]
+    dynamic: bool = field(default=False, kw_only=True)
 
 
 class TableWriter(DataSourceArrowWriter):
@@ -37,16 +42,23 @@ class TableWriter(DataSourceArrowWriter):
         if self.context is None:
             return Written(())
         rows = (from_spark_batch(batch) for batch in iterator)
-        return Written(tuple(encode(batch) for batch in sink_batches(rows, self.context)))
+        outcomes = tuple(encode(batch) for batch in sink_batches(rows, self.context))
+        return Written(outcomes, dynamic=_replaces_partitions())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self.context is not None:
-            _driver().commit(self.target, self.schema, self.context, list(batches(messages)))
+            dynamic = any(m.dynamic for m in messages if isinstance(m, Written))
+            _driver().commit(self.target, self.schema, self.context, list(batches(messages)), dynamic)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Removes the files of finished tasks; those of others are orphans that no commit refers to."""
         if self.context is not None:
             _driver().remove(self.context, list(batches(messages)))
+
+
+def _replaces_partitions() -> bool:
+    task = TaskContext.get()
+    return task is not None and (task.getLocalProperty(_OVERWRITE_MODE) or "").strip().lower() == "dynamic"
 
 
 def batches(messages: Sequence[WriterCommitMessage | None]) -> Iterator[pa.RecordBatch]:

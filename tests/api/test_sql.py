@@ -177,16 +177,50 @@ def test_overwrite_of_all_rows_and_of_some(spark, run, delta):
     assert run(f"INSERT OVERWRITE {delta} SELECT * FROM {delta} WHERE id = 5")[0][1] == 1
     assert run(f"SELECT * FROM {delta}") == [(5, "new")]
     assert bh.open(delta[7:-1]).history(1)[0].operation == "WRITE"
-    with pytest.raises(errors.UnsupportedFeatureError, match="PARTITION"):
-        run(f"INSERT OVERWRITE {delta} PARTITION (id = 1) SELECT 'x'")
 
 
-def test_overwrite_of_dynamic_partitions_is_refused(spark, run, tmp_path):
-    bh.write(ROWS, str(tmp_path / "p"), partition_by=["name"])
+@pytest.fixture
+def parted(tmp_path):
+    """Rows in the partitions (p, q) = (1, a), (1, b), (2, a), (null, a)."""
+    t = bh.create(str(tmp_path / "p"), "p int, id bigint, q string", partition_by=["p", "q"])
+    p = pa.array([1, 1, 2, None], pa.int32())
+    t.append(pa.table({"p": p, "id": [1, 2, 3, 4], "q": ["a", "b", "a", "a"]}))
+    return f"delta.`{tmp_path / 'p'}`"
+
+
+def test_insert_with_a_partition(run, parted):
+    run(f"INSERT INTO {parted} PARTITION (p = '1', q) VALUES (5, 'c')")
+    run(f"INSERT INTO {parted} PARTITION (P = NULL, `q` = 'a') (id) SELECT 6")
+    run(f"INSERT INTO {parted} PARTITION (p = 3) BY NAME SELECT 'z' AS q, 7 AS id")
+    assert run(f"SELECT id, p, q FROM {parted} WHERE id > 4") == [(5, 1, "c"), (6, None, "a"), (7, 3, "z")]
+    assert run(f"INSERT OVERWRITE {parted} PARTITION (p = 1, q) SELECT 8, 'd'")[0][1] == 1
+    assert run(f"SELECT id FROM {parted} ORDER BY id") == [(3,), (4,), (6,), (7,), (8,)]
+    run(f"INSERT OVERWRITE {parted} PARTITION (p = null) SELECT 9, 'd'")
+    assert run(f"SELECT id FROM {parted} ORDER BY id") == [(3,), (7,), (8,), (9,)]
+    run(f"INSERT OVERWRITE {parted} PARTITION (p, q) VALUES (1, 10, 'd')")
+    assert run(f"SELECT p, id, q FROM {parted}") == [(1, 10, "d")]
+    for text, error, match in (
+        ("PARTITION (id = 1) SELECT 1, 'x'", errors.SchemaError, "`id` is in PARTITION.*are p, q"),
+        ("PARTITION (p = 1, P = 2) SELECT 1, 'x'", errors.SchemaError, "twice"),
+        ("PARTITION (p = 1) SELECT 1, 1, 'x'", errors.SchemaMismatchError, "3 columns, and 2 are inserted"),
+        ("PARTITION (p = 1) BY NAME SELECT 1 AS p, 1 AS id", errors.SchemaMismatchError, "and so do the rows"),
+        ("PARTITION (p = 1) IF NOT EXISTS SELECT 1, 'x'", errors.UnsupportedFeatureError, "IF NOT EXISTS"),
+    ):
+        with pytest.raises(error, match=match):
+            run(f"INSERT OVERWRITE {parted} {text}")
+    assert run(f"SELECT id FROM {parted}") == [(10,)]
+
+
+def test_overwrite_of_dynamic_partitions(spark, run, parted):
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
-        with pytest.raises(errors.UnsupportedFeatureError, match="partitionOverwriteMode"):
-            run(f"INSERT OVERWRITE delta.`{tmp_path / 'p'}` VALUES (1, 'a')")
+        run(f"INSERT OVERWRITE {parted} VALUES (1, 5, 'a'), (3, 6, 'a')")
+        assert run(f"SELECT id FROM {parted} ORDER BY id") == [(2,), (3,), (4,), (5,), (6,)]
+        run(f"INSERT OVERWRITE {parted} PARTITION (p = 1, q) SELECT 7, 'b'")
+        assert run(f"SELECT id FROM {parted} ORDER BY id") == [(3,), (4,), (5,), (6,), (7,)]
+        run(f"INSERT OVERWRITE {parted} PARTITION (p = 1) SELECT 8, 'b' WHERE false")
+        run(f"INSERT INTO {parted} REPLACE WHERE p = 1 VALUES (1, 9, 'z')")
+        assert run(f"SELECT id FROM {parted} ORDER BY id") == [(3,), (4,), (6,), (9,)]
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
 

@@ -71,7 +71,7 @@ def test_errors_say_where(sql, match):
     ("sql", "match"),
     [
         ("OPTIMIZE t FULL", "FULL"),
-        ("INSERT INTO t PARTITION (a = 1) SELECT 1", "PARTITION"),
+        ("INSERT OVERWRITE t PARTITION (a = 1) IF NOT EXISTS SELECT 1", "IF NOT EXISTS"),
     ],
 )
 def test_what_is_not_offered_is_refused_by_name(sql, match):
@@ -104,6 +104,11 @@ def test_other_statements():
     insert = parsed("INSERT INTO TABLE t (a, `b c`) VALUES (1, 2)")
     assert isinstance(insert, Insert) and insert.columns == ("a", "`b c`") and joined(insert.query) == "VALUES (1, 2)"
     assert parsed("INSERT INTO t (SELECT 1)").columns is None
+    insert = parsed("INSERT OVERWRITE t PARTITION (a = DATE'2026-01-01', `b c`) (d) SELECT 1")
+    assert [(n, v and joined(v)) for n, v in insert.partition] == [("a", "DATE'2026-01-01'"), ("b c", None)]
+    assert insert.columns == ("d",) and insert.overwrite and joined(insert.query) == "SELECT 1"
+    with pytest.raises(ExpressionError, match="expected \\)"):
+        parsed("INSERT INTO t PARTITION (a b) SELECT 1")
     assert parsed("OPTIMIZE t WHERE a = 1 ZORDER BY (b, `c d`)").zorder_by == ("b", "`c d`")
     assert joined(parsed("REORG TABLE t WHERE a = 1 APPLY (PURGE)").where) == "a = 1"
     with pytest.raises(ExpressionError, match="expected PURGE"):

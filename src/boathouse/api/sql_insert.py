@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from boathouse.api.engines import spark_engine
 from boathouse.api.frames import counts_frame
 from boathouse.api.sql_tables import Tables
-from boathouse.bits.names import steps
-from boathouse.errors import SchemaMismatchError, UnsupportedFeatureError
+from boathouse.api.table import Table
+from boathouse.bits.names import Names, steps
+from boathouse.errors import SchemaError, SchemaMismatchError
 from boathouse.expr.identifiers import quote
+from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import Insert
 from boathouse.types import (
     BooleanType,
@@ -25,30 +28,52 @@ from boathouse.types import (
 )
 
 _NUMBERS: Final = (IntegerType, FloatType, DecimalType)
-_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 
 def insert(tables: Tables, s: Insert) -> Any:
     """Writes the rows of the query; one row of counts."""
     table = tables.table(s.table)
-    if s.overwrite and s.where is None and table.partitioning.current.fields:
-        mode = str(tables.spark.conf.get(_MODE, "static"))
-        if mode.lower() == "dynamic":
-            raise UnsupportedFeatureError(
-                f"{_MODE}=dynamic is not offered", advice="write INSERT INTO t REPLACE WHERE p = 1 SELECT ..."
-            )
-    rows = _fitted(tables, s, tables.frame(s.query), table.schema)
+    constant = _partition(s, table)
+    rows = _fitted(tables, s, tables.frame(s.query), table.schema, constant)
     if not s.overwrite:
         result = table.append(rows)
+    elif s.where is not None:
+        result = table.overwrite(rows, tables.with_views(s.where))
+    elif constant and not spark_engine(tables.spark).replaces_partitions:
+        result = table.overwrite(rows, " AND ".join(f"{quote(name)} <=> {value}" for name, value in constant.items()))
     else:
-        result = table.overwrite(rows, None if s.where is None else tables.with_views(s.where))
+        result = table.overwrite(rows)
     return counts_frame(tables.spark, result, "inserted")
 
 
-def _fitted(tables: Tables, s: Insert, rows: Any, schema: Schema) -> Any:
-    """The rows with the names of the table's columns, and its types where Spark assigns values to them."""
+def _partition(s: Insert, table: Table) -> dict[str, str]:
+    """The values that a PARTITION clause gives to columns, as SQL."""
+    fields = {f.source[0]: f.type for f in table.partitioning.current if f.transform.name == "identity"}
+    names = Names(fields)
+    found: dict[str, str] = {}
+    for given, value in s.partition:
+        if not (at := names.at(given)):
+            which = f"its partition columns are {', '.join(fields)}" if fields else "it has no partition columns"
+            raise SchemaError(
+                f"`{given}` is in PARTITION (...), but does not partition the table: {which}",
+                where=table.uri,
+                advice="leave it out, or write INSERT INTO t REPLACE WHERE condition query",
+            )
+        name = list(fields)[at[0]]
+        if name in found:
+            raise SchemaError(f"PARTITION (...) names `{name}` twice", where=table.uri, advice="name it once")
+        if value is not None:
+            found[name] = f"CAST({joined(value)} AS {fields[name]})"
+    return found
+
+
+def _fitted(tables: Tables, s: Insert, rows: Any, schema: Schema, constant: Mapping[str, str]) -> Any:
+    """The rows with the names of the table's columns, and its types where Spark assigns values to them; some columns
+    have one value."""
     if not s.by_name:
-        names = [f.name for f in schema] if s.columns is None else [schema.field(steps(c)[0]).name for c in s.columns]
+        names = [f.name for f in schema if f.name not in constant]
+        if s.columns is not None:
+            names = [schema.field(steps(c)[0]).name for c in s.columns]
         if len(names) != len(rows.columns):
             raise SchemaMismatchError(
                 f"the query has {len(rows.columns)} columns, and {len(names)} are inserted ({', '.join(names)})",
@@ -60,7 +85,12 @@ def _fitted(tables: Tables, s: Insert, rows: Any, schema: Schema) -> Any:
         to = schema.fields[at[0]].type if (at := schema.places.at(f.name)) else None
         name = quote(f.name)
         chosen.append(name if to is None or not _assigned(f.type, to) else f"CAST({name} AS {to}) AS {name}")
-    return rows.selectExpr(*chosen)
+    twice = next((name for name in constant if Names(rows.columns).at(name)), None)
+    if twice is not None:
+        raise SchemaMismatchError(
+            f"PARTITION (...) gives `{twice}` a value, and so do the rows", advice="leave one of them out"
+        )
+    return rows.selectExpr(*chosen, *(f"{value} AS {quote(name)}" for name, value in constant.items()))
 
 
 def _assigned(given: DataType, to: DataType) -> bool:

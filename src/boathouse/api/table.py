@@ -13,7 +13,7 @@ from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, located, texts
 from boathouse.api.changes import Changes
 from boathouse.api.columns import Columns
-from boathouse.api.conditions import Condition, condition, condition_text
+from boathouse.api.conditions import Condition, condition_text
 from boathouse.api.constraints import Constraints
 from boathouse.api.description import Description
 from boathouse.api.detail import detail, files_table, summary_lines
@@ -23,16 +23,15 @@ from boathouse.api.inspect import Inspect
 from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder, same_keys
 from boathouse.api.merge import texts as value_texts
-from boathouse.api.partition_by import partition_fields
+from boathouse.api.overwriting import Partitions, overwriting
 from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
-from boathouse.errors import InvalidArgumentError, SchemaError
+from boathouse.errors import InvalidArgumentError
 from boathouse.ops.append import Append
 from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
 from boathouse.ops.merge import Merge
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.overwrite import Overwrite, OverwriteWhere
 from boathouse.ops.result import WriteResult
 from boathouse.ops.run import run
 from boathouse.ops.set_properties import PropertiesSet
@@ -205,6 +204,7 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         overwrite_schema: bool = False,
         partition_by: str | Sequence[str] | None = None,
         merge_schema: bool = False,
+        partitions: Partitions | None = None,
         *,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -215,13 +215,15 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
     ) -> WriteResult:
         """Replaces all rows, or those for which `where` is true; then all of the data must satisfy it.
 
-        `merge_schema` adds columns that the table lacks and widens types; `overwrite_schema` takes all columns from
-        the data. Raises ConstraintViolationError for data outside `where`, and what `append` raises.
+        `partitions="dynamic"` replaces the partitions that the data has rows in, and leaves the others; "static"
+        replaces all. By default a DataFrame's session decides (`spark.sql.sources.partitionOverwriteMode`).
+        `merge_schema` adds columns that the table lacks and widens types; `overwrite_schema` takes all columns from the
+        data. Raises ConstraintViolationError for data outside `where`, and what `append` raises.
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(data)
         source = Source.of(engine, engine.source(data))
-        write = overwriting(source, where, overwrite_schema, partition_by, merge_schema)
+        write = overwriting(engine, source, where, overwrite_schema, partition_by, merge_schema, partitions)
         return self._run(engine, write, options, where is not None)
 
     @located
@@ -379,23 +381,3 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         head, *rest = summary_lines(self._handle)
         rows = "".join(f"<tr><td>{escape(line.strip())}</td></tr>" for line in rest)
         return f"<b>{escape(head)}</b><table>{rows}</table>"
-
-
-def overwriting(
-    source: Source,
-    where: Condition | None,
-    overwrite_schema: bool,
-    partition_by: str | Sequence[str] | None,
-    merge_schema: bool,
-) -> Write:
-    """The overwrite of these arguments. Raises SchemaError for arguments that exclude each other."""
-    if flag("merge_schema", merge_schema) and overwrite_schema:
-        raise SchemaError("merge_schema= and overwrite_schema= exclude each other", advice="pass one of them")
-    if partition_by is not None and not flag("overwrite_schema", overwrite_schema):
-        raise SchemaError("partition_by= needs overwrite_schema=True", advice="pass it too, or leave both out")
-    if where is not None and overwrite_schema:
-        raise SchemaError("overwrite_schema= replaces the whole table", advice="leave out where=, or overwrite_schema=")
-    if where is not None:
-        return OverwriteWhere(source, condition(where), merge_schema)
-    by = None if partition_by is None else partition_fields(partition_by, source.schema)
-    return Overwrite(source, merge_schema, overwrite_schema, by)

@@ -11,8 +11,8 @@ from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.detection import formats_at, locate, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
 from boathouse.api.opening import open_handle, path_text
+from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
-from boathouse.api.table import overwriting
 from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops import create as _create
@@ -22,6 +22,7 @@ from boathouse.ops.create import already_there
 from boathouse.ops.handle import Handle, check_read_only
 from boathouse.ops.held import held
 from boathouse.ops.options import WriteOptions
+from boathouse.ops.overwrite_partitions import check_partitions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.run import run
 from boathouse.ops.write import Done, RowWork, Source, Write
@@ -48,6 +49,7 @@ def write(
     storage_options: Mapping[str, str] | None = None,
     timezone: str | None = None,
     allow_mixed_writers: bool = False,
+    partitions: Partitions | None = None,
     *,
     message: str | None = None,
     metadata: Mapping[str, str] | None = None,
@@ -59,7 +61,8 @@ def write(
     """Writes data to a table, creating it if there is none (then in `format`, `delta` by default).
 
     `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
-    for which it is true; `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the
+    for which it is true, and `partitions="dynamic"` only the partitions that the data has rows in, as in
+    `Table.overwrite`; `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the
     session's). `allow_mixed_writers` is that of `open`. Raises AlreadyExistsError (mode error), and what append and
     overwrite raise.
     """
@@ -76,6 +79,7 @@ def write(
             storage_options,
             timezone,
             allow_mixed_writers,
+            partitions,
             WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation),
         )
         engine = engine_for(data)
@@ -122,6 +126,7 @@ class WriteCall:
     storage_options: Mapping[str, str] | None = None
     timezone: str | None = None
     allow_mixed_writers: bool = False
+    partitions: Partitions | None = None
     options: WriteOptions = field(default_factory=WriteOptions)
 
     def rows(self, engine: Engine, source: Source) -> RowWork | None:
@@ -158,6 +163,8 @@ class WriteCall:
         if self.mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"mode={self.mode!r}", advice="it is one of error, append, overwrite, ignore")
         flag("overwrite_schema", self.overwrite_schema)
+        if partition_mode(self.partitions) is not None and self.mode != "overwrite":
+            raise InvalidArgumentError("partitions= needs mode='overwrite'", advice="pass it too, or leave both out")
         time_zone(self.timezone)
         location = locate(path_text(self.uri))
         stores = Stores(self.storage_options, home=location.uri)
@@ -175,6 +182,8 @@ class WriteCall:
 
     def _new(self, context: TableContext, source: Source) -> _New:
         format = registry.load(self.format or "delta")
+        if self.partitions == "dynamic":
+            check_partitions(format.name, format.capabilities.partitions)
         partitions = partition_fields(self.partition_by, source.schema)
         asked = CreateTable(source.schema, partitions, texts("properties", self.properties))
         return _New(source, format, context, held(lambda table: format.create(context, table), asked))
@@ -213,7 +222,7 @@ class WriteCall:
             _check_partitioning(handle, self.partition_by)
         if self.mode == "append":
             return _Existing(handle, Append(source(), flag("merge_schema", self.merge_schema)))
-        write = overwriting(source(), self.where, self.overwrite_schema, by, self.merge_schema)
+        write = overwriting(engine, source(), self.where, self.overwrite_schema, by, self.merge_schema, self.partitions)
         return _Existing(handle, write)
 
 

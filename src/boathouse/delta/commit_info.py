@@ -93,7 +93,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
         case "append":
             return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
         case "overwrite":
-            return "WRITE", {"mode": "Overwrite", "partitionBy": partition, **parameters}
+            dynamic = {} if parameters.pop("partitions", None) is None else {"isDynamicPartitionOverwrite": "true"}
+            return "WRITE", {"mode": "Overwrite", "partitionBy": partition, **dynamic, **parameters}
         case "delete":
             if "predicate" in parameters:
                 parameters["predicate"] = json.dumps([parameters["predicate"]])

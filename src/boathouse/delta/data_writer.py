@@ -181,8 +181,10 @@ class DeltaFileWriter:
 
     def __init__(self, files: DeltaFiles, partition: Mapping[int, object]) -> None:
         self._files = files
-        self._values = tuple(to_physical(partition.get(f.id), f.type) for f in files.fields)
-        self._texts = tuple(text_of(v, f.type) for v, f in zip(self._values, files.fields))
+        given = [to_physical(partition.get(f.id), f.type) for f in files.fields]
+        self._texts = tuple(text_of(v, f.type) for v, f in zip(given, files.fields))
+        # Empty strings are null in the log.
+        self._values = tuple(None if text is None else v for v, text in zip(given, self._texts))
         self._path = _path(files, self._texts)
         self._stats = StatsCollector(files.leaves)
         self._writer: ParquetWriter | None = None

@@ -55,6 +55,10 @@ class LocalEngine:
         """The time zone of expressions."""
         return self._zone
 
+    @property
+    def replaces_partitions(self) -> bool:
+        return False
+
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         return [text for text in sql if not _parses(text)]
 

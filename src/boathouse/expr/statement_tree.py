@@ -64,10 +64,11 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """`columns` None: by position; `by_name`: those of the query. `overwrite` replaces all rows, or those of
-    `where`."""
+    """`columns` None: by position; `by_name`: those of the query. `partition` are the columns of a PARTITION clause,
+    with the value of each row if it has one. `overwrite` replaces all rows, or those of `where` or the partition."""
 
     table: TableName
+    partition: tuple[tuple[str, Tokens | None], ...]
     columns: tuple[str, ...] | None
     by_name: bool
     overwrite: bool

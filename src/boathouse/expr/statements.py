@@ -250,18 +250,30 @@ class _Parser:
         return MergeClause("when_not_matched_insert", tuple(zip(columns, values, strict=True)), where)
 
     def insert(self, table: TableName, overwrite: bool = False) -> Insert:
-        if self.sees("PARTITION"):
-            raise self.refuse("INSERT with PARTITION (...)", "write INSERT INTO t REPLACE WHERE p = 1 SELECT ...")
+        partition = self.partition() if self.take("PARTITION") else ()
+        if partition and self.sees("IF", "NOT", "EXISTS"):
+            raise self.refuse("INSERT OVERWRITE ... IF NOT EXISTS", "leave it out, and filter the query")
         columns = tuple(joined(c) for c in self.listed("a column")) if self._column_list() else None
         by_name = self.take("BY", "NAME")
         where = None
-        if not overwrite and self.take("REPLACE", "WHERE"):
+        if not overwrite and not partition and self.take("REPLACE", "WHERE"):
             overwrite, where = True, self.until("a condition", "SELECT", "WITH", "VALUES", "TABLE", "FROM")
         query = tuple(self._tokens[self._at :])
         if not query:
             raise self.expected("a query")
         self._at = len(self._tokens)
-        return Insert(table, columns, by_name, overwrite, where, query)
+        return Insert(table, partition, columns, by_name, overwrite, where, query)
+
+    def partition(self) -> tuple[tuple[str, Tokens | None], ...]:
+        """`(a = 1, b)`."""
+        self.need("(")
+        found: list[tuple[str, Tokens | None]] = []
+        while True:
+            name = self.identifier("a column")
+            found.append((name, self.until("a value", ",") if self.take("=") else None))
+            if not self.take(","):
+                self.need(")")
+                return tuple(found)
 
     def _column_list(self) -> bool:
         """Whether names in parentheses follow, not a query."""

@@ -19,6 +19,7 @@ MESSAGE: Final = "boathouse.message"
 OPERATION: Final = "boathouse.operation"
 PARAMETERS: Final = "boathouse.parameters"
 METRICS: Final = "boathouse.metrics"
+REPLACES_PARTITIONS: Final = "replace-partitions"
 APP: Final = "boathouse.txn-app"
 APP_VERSION: Final = "boathouse.txn-version"
 _COUNTED = (
@@ -94,6 +95,8 @@ def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) 
     """The summary of the snapshot for `change`; `parent` is the previous snapshot."""
     same_rows = change.operation == "replace" or not change.data_change
     found = {"operation": "replace" if same_rows else tallies.operation, **described(change)}
+    if change.parameters.get("partitions") == "dynamic":
+        found[REPLACES_PARTITIONS] = "true"
     counts = {**tallies.counts, "changed-partition-count": len(tallies.partitions)}
     found.update({k: str(v) for k, v in counts.items()})
     found.update({k: str(v) for k, v in _totals(tallies.counts, parent).items()})

@@ -116,8 +116,10 @@ class OverwriteWhere:
         return WritePlan((rows, gone.work), finish)
 
 
-def _counted(engine: Engine, plan: ScanPlan) -> int:
-    """The number of rows, by reading them."""
+def live_rows(engine: Engine, plan: ScanPlan) -> int:
+    """The number of rows, by reading them if some file does not record it."""
+    if plan.rows is not None:
+        return plan.rows
     found: int = engine.summary(engine.scan(plan), [("rows", "count_all", "1")]).column("rows")[0].as_py()
     return found
 
@@ -129,7 +131,7 @@ def _live(engine: Engine, snapshot: Snapshot) -> tuple[int, int]:
     for batch in snapshot.files():
         if batch.column("rows").null_count or batch.column("deleted").null_count:
             plan = snapshot.plan([], None, (POSITION,), engine.map)
-            return plan.units.num_rows, _counted(engine, plan) if plan.rows is None else plan.rows
+            return plan.units.num_rows, live_rows(engine, plan)
         files += batch.num_rows
         for column, sign in (("rows", 1), ("deleted", -1)):
             rows += sign * (pc.sum(batch.column(column)).as_py() or 0)

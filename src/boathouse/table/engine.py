@@ -56,6 +56,11 @@ class Engine(Protocol):
     def timezone(self) -> str | None:
         """The time zone of conditions if the user names none; None if it is unknown."""
 
+    @property
+    def replaces_partitions(self) -> bool:
+        """Whether an overwrite replaces only the partitions of its rows where the user says nothing: Spark's session
+        may be set so."""
+
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         """Those of the expressions that this engine cannot evaluate; asked before anything is written."""
 

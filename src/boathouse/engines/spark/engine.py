@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -25,6 +25,8 @@ from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
 
+PARTITION_OVERWRITE: Final = "spark.sql.sources.partitionOverwriteMode"
+
 
 class SparkEngine:
     """Rel is a DataFrame of the session that the engine was made with; classic or Connect."""
@@ -38,6 +40,11 @@ class SparkEngine:
     def timezone(self) -> str:
         """The session's time zone, as currently set."""
         return str(self.spark.conf.get("spark.sql.session.timeZone"))
+
+    @property
+    def replaces_partitions(self) -> bool:
+        """The session's setting for every source, as currently set."""
+        return str(self.spark.conf.get(PARTITION_OVERWRITE, "static")).strip().lower() == "dynamic"
 
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         """Spark evaluates what it parses, with its own functions; names are resolved when the frame is created."""
