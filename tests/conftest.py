@@ -16,8 +16,10 @@ if TOY not in sys.path:
     sys.path.insert(0, TOY)
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("boathouse", deadline=None)
-settings.load_profile("boathouse")
+settings.register_profile("thorough", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
+THOROUGH = "BOATHOUSE_THOROUGH" in os.environ
+settings.load_profile("thorough" if THOROUGH else "quick")
 
 
 ALL_ITEMS = pytest.StashKey()
@@ -25,23 +27,61 @@ ALL_ITEMS = pytest.StashKey()
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks, and before slow tests are left out
 def pytest_collection_modifyitems(config, items):
-    """Where two processes share the tests, one of them has all that need Spark, and so the one session."""
+    """Which tests `./run test` leaves to `./run spark`, and which of two processes runs what.
+
+    Where two processes share the tests, one of them has all that need Spark, and so the one session."""
     config.stash[ALL_ITEMS] = tuple(items)
     if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"a test's name has an address, which differs between the two processes: {changing[0]}")
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
-    if "BOATHOUSE_THOROUGH" not in os.environ:
+    _leave_one_of_each_route(items)
+    if not THOROUGH:
         _with_fewer_examples(items)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """The tests of a file go to one process, so that it makes the fixtures of the file once."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            return super()._split_scope(nodeid).partition("::")[0]
+
+    return ByFile(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def _leave_one_of_each_route(items):
+    """Marks all Spark tests but one of each route: where a test has parameters the first, if possible of Delta."""
+    on_spark = [item for item in items if item.get_closest_marker("spark") is not None]
+    tests, first = {}, {}
+    for item in on_spark:
+        route, test = item.get_closest_marker("route"), item.nodeid.partition("[")[0]
+        if route is None or item.get_closest_marker("slow") is not None:
+            continue
+        name = route.args[0]
+        if tests.setdefault(name, test) != test:
+            raise pytest.UsageError(f"the route {name!r} has two tests, and needs one: {tests[name]} and {test}")
+        if name not in first or (_of_delta(item) and not _of_delta(first[name])):
+            first[name] = item
+    chosen = {id(item) for item in first.values()}
+    for item in on_spark:
+        if id(item) not in chosen:
+            item.add_marker(pytest.mark.more_spark)
+
+
+def _of_delta(item):
+    return hasattr(item, "callspec") and "delta" in item.callspec.params.values()
+
+
 def _with_fewer_examples(items):
-    """A quarter of the examples that random tests ask for, but at least 10; `./run slow` tries them all."""
+    """A tenth of the examples that random tests ask for, but at least 10; `./run slow random` tries them all."""
     for test in {getattr(item, "obj", None) for item in items}:
         asked = getattr(test, "_hypothesis_internal_use_settings", None)
         if asked is not None and asked.max_examples > 10:
-            fewer = max(10, asked.max_examples // 4)
+            fewer = max(10, asked.max_examples // 10)
             test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)
 
 
@@ -94,6 +134,7 @@ def tool():
     def load(name: str):
         spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # where dataclasses look for the types of annotations
         spec.loader.exec_module(module)
         return module
 

@@ -22,6 +22,7 @@ def block(marker: str) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.route("README")
 def test_the_pyspark_block_runs(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"spark": spark}
@@ -35,6 +36,7 @@ def test_the_pyspark_block_runs(spark, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.spark
+@pytest.mark.route("README: SQL")
 def test_the_block_of_sql_and_delta_tables_runs(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"spark": spark}
@@ -55,11 +57,6 @@ def test_the_python_block_runs(tmp_path, monkeypatch):
     ]  # fmt: skip
     lance = pytest.importorskip("lance")
     assert lance.dataset("lake/cities").to_table().num_rows == 4
-
-
-def test_what_it_says_of_the_formats_is_proved(tool, all_items):
-    state = tool("readme_state")
-    assert state.lines_of(state.proofs(all_items)) == state.PROVED.read_text().splitlines()
 
 
 def test_the_state_of_the_formats_is_current(tool):

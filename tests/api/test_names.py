@@ -28,6 +28,7 @@ def database(spark):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.route("names of tables")
 def test_names_lead_to_where_the_table_lies(spark, database, tmp_path, format):
     uri = str(tmp_path / "a täble")
     bh.write(ROWS, uri, format=format)

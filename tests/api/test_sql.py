@@ -48,6 +48,7 @@ def views(spark) -> set[str]:
 
 
 @pytest.mark.feature("SQL")
+@pytest.mark.route("SQL")
 def test_rows_are_changed_and_queried_in_every_format(spark, run, path, format):
     t = f"{format}.`{path}`"
     before = views(spark)
@@ -98,6 +99,7 @@ def orders(spark, tmp_path):
     spark.sql("drop database sales cascade")
 
 
+@pytest.mark.route("SQL by name")
 def test_tables_by_name(spark, run, orders):
     assert run("SELECT orders.id, name FROM sales.orders WHERE orders.id > 1") == [(2, "b"), (3, "c")]
     assert run("DELETE FROM sales.orders WHERE sales.orders.id = 1 OR orders.id = 2") == [(2,)]
@@ -148,6 +150,7 @@ def test_other_statements_read_our_tables(spark, run, delta):
 # ---- insert
 
 
+@pytest.mark.route("INSERT")
 def test_insert_by_position_by_columns_and_by_name(run, tmp_path):
     uri = str(tmp_path / "t")
     bh.create(uri, "id bigint, price decimal(6,2), `odd-name` string, day timestamp")
@@ -253,6 +256,7 @@ def test_merge_of_a_source_without_alias(spark, run, delta):
 # ---- maintenance
 
 
+@pytest.mark.route("SQL maintenance")
 def test_maintenance(spark, run, tmp_path):
     uri = str(tmp_path / "t")
     for i in range(3):

@@ -88,6 +88,7 @@ def test_a_store_that_fails(process, tmp_path):
     env = os.environ | {"AWS_EC2_METADATA_DISABLED": "true", "NO_PROXY": "*"}
     options = [
         "-o", "endpoint=http://127.0.0.1:9", "-o", "access_key_id=x", "-o", "secret_access_key=x", "-o", "region=x",
+        "-o", "max_retries=1",
     ]  # fmt: skip
     done = process("info", "s3://bucket/table", *options, env=env)
     assert done.returncode in (3, 6)

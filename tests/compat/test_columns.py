@@ -101,6 +101,7 @@ def test_aliases_of_frames(spark, frame):
     spark.catalog.dropTempView("some_view")
 
 
+@pytest.mark.route("conditions as columns")
 def test_columns_wherever_conditions_are_taken(spark, tmp_path):
     uri = str(tmp_path / "t")
     bh.write(pa.table({"id": [1, 2, 3, 4], "p": [1, 1, 2, 2]}), uri, partition_by=["p"])

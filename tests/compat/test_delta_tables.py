@@ -95,6 +95,7 @@ def test_an_alias_names_the_columns(table):
 # ---- delete and update
 
 
+@pytest.mark.route("DeltaTable.delete")
 def test_delete_by_text_by_column_and_of_all(table, path):
     table.delete("key = 'a'")
     table.delete(F.col("key") == F.lit("b"))
@@ -106,6 +107,7 @@ def test_delete_by_text_by_column_and_of_all(table, path):
         table.delete(condition=1)
 
 
+@pytest.mark.route("DeltaTable.update")
 def test_update_by_text_and_by_columns(table, path):
     assert table.update("key = 'a' or key = 'b'", {"value": "1"}) is None
     assert rows(table) == [("a", 1), ("b", 1), ("c", 3), ("d", 4)]
@@ -138,6 +140,7 @@ def merge(table, spark, on="key = k"):
 
 
 @pytest.mark.parametrize("as_column", [False, True])
+@pytest.mark.route("DeltaTable.merge")
 def test_merge_with_every_clause_and_conditions(table, spark, path, as_column):
     sql = F.expr if as_column else str
     done = (
@@ -229,6 +232,7 @@ def test_wrong_arguments_of_merge_are_refused_as_there(table, spark):
 # ---- what it says of the table
 
 
+@pytest.mark.route("DeltaTable.history")
 def test_history_has_the_columns_of_delta(table, spark):
     table.delete("key = 'a'")
     table.update(set={"value": "0"})
@@ -267,6 +271,7 @@ def test_detail_has_the_columns_of_delta(spark, tmp_path):
 # ---- maintenance
 
 
+@pytest.mark.route("DeltaTable.optimize")
 def test_optimize_and_vacuum(spark, tmp_path):
     path = str(tmp_path / "small")
     for i in range(4):
@@ -322,6 +327,7 @@ def described(builder: DeltaTableBuilder, path: str) -> DeltaTableBuilder:
     return made.addColumn("twice", S.LongType(), generatedAlwaysAs="id * 2").property("owner", "me")
 
 
+@pytest.mark.route("DeltaTable.create")
 def test_create_in_every_mode(spark, tmp_path):
     path = str(tmp_path / "new")
     with pytest.raises(errors.TableNotFoundError):

@@ -274,10 +274,12 @@ def test_comparisons(spark, batch, zone):
     assert compare(spark, batch, both, zone) == []
 
 
+@pytest.mark.route("conditions")
 def test_conditions(spark, batch, zone):
     assert compare(spark, batch, CONDITIONS, zone) == []
 
 
+@pytest.mark.route("values")
 def test_values(spark, batch, zone):
     assert compare(spark, batch, VALUES, zone) == []
 

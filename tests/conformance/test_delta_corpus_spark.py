@@ -69,6 +69,7 @@ def check(rows, spark, folder, version, wanted):
 
 
 @pytest.mark.parametrize("name", ALWAYS)
+@pytest.mark.route("tables of other writers of Delta")
 def test_newest(delta_corpus, rows, spark, name):
     check(rows, spark, delta_corpus / name, None, EXPECTED[name])
 

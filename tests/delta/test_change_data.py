@@ -210,6 +210,7 @@ def test_the_feed_turned_on_and_off(tmp_path, delta):
 
 @pytest.mark.spark
 @pytest.mark.feature("changeDataFeed", format="delta")
+@pytest.mark.route("change data of Delta")
 def test_on_spark(tmp_path, spark):
     t = made(tmp_path)
     t = bh.open(str(tmp_path), spark=spark)

@@ -50,23 +50,24 @@ def only(entry, kind):
 
 
 @pytest.mark.spec("D-001")
-def test_eight_processes_append_at_once(tmp_path):
+@pytest.mark.parametrize(("processes", "each"), [(3, 6), pytest.param(8, 25, marks=pytest.mark.slow)])
+def test_processes_append_at_once(tmp_path, processes, each):
     path = str(tmp_path / "t")
     bh.create(path, pa.schema([("w", pa.int64()), ("i", pa.int64())]))
     script = (
         "import sys, pyarrow as pa, boathouse as bh\n"
         "w = int(sys.argv[2])\n"
         "t = bh.open(sys.argv[1])\n"
-        "for i in range(25): t.append(pa.table({'w': [w], 'i': [i]}))\n"
+        "for i in range(int(sys.argv[3])): t.append(pa.table({'w': [w], 'i': [i]}))\n"
     )
-    started = [subprocess.Popen([sys.executable, "-c", script, path, str(w)]) for w in range(8)]
-    assert [p.wait(300) for p in started] == [0] * 8
+    started = [subprocess.Popen([sys.executable, "-c", script, path, str(w), str(each)]) for w in range(processes)]
+    assert [p.wait(300) for p in started] == [0] * processes
     found = bh.open(path)
-    assert found.version == 200
+    assert found.version == processes * each
     names = sorted(n for n in os.listdir(f"{path}/_delta_log") if n.endswith(".json"))
-    assert names == [f"{v:020d}.json" for v in range(201)]
+    assert names == [f"{v:020d}.json" for v in range(processes * each + 1)]
     rows = found.to_arrow().to_pylist()
-    assert sorted((r["w"], r["i"]) for r in rows) == [(w, i) for w in range(8) for i in range(25)]
+    assert sorted((r["w"], r["i"]) for r in rows) == [(w, i) for w in range(processes) for i in range(each)]
 
 
 @pytest.mark.spec("D-018")

@@ -56,6 +56,7 @@ def as_source(data, spark):
 @pytest.mark.spec("D-250", "D-311")
 @pytest.mark.parametrize("on", ["process", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.feature("generatedColumns", "allowColumnDefaults", format="delta")
+@pytest.mark.route("generated columns")
 def test_what_is_absent_is_filled(generated, delta, on, request):
     spark = request.getfixturevalue("spark") if on == "spark" else None
     path = generated()

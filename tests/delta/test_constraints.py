@@ -182,6 +182,7 @@ def test_formats_without_constraints(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.feature("CHECK constraints", format="delta")
+@pytest.mark.route("constraints")
 def test_on_spark(made, spark):
     t = bh.open(made.uri, spark=spark)
     with pytest.raises(errors.ConstraintViolationError, match="id=3"):

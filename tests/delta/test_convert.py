@@ -73,6 +73,7 @@ def content(path: Path) -> dict[str, tuple[bytes, float]]:
 
 
 @pytest.mark.feature("convert a folder of Parquet files in place", format="delta")
+@pytest.mark.route("convert")
 def test_the_rows_are_those_of_the_folder_and_no_file_changes(folder, session):
     before = content(folder)
     dry = bh.convert(str(folder), partition_by=BY, properties=NAMED, dry_run=True, spark=session)

@@ -197,7 +197,7 @@ def changed(document: Any, chance: random.Random) -> Any:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_mutations(tmp_path, layout):
-    rows_or_a_typed_error_soon(tmp_path / "t", layout, 30, "")
+    rows_or_a_typed_error_soon(tmp_path / "t", layout, 12, "")
 
 
 @pytest.mark.slow

@@ -73,6 +73,7 @@ def by_deltalake(delta, path):
 
 @pytest.mark.spec("D-254", "D-168")
 @pytest.mark.feature("identityColumns", format="delta")
+@pytest.mark.route("identity columns")
 def test_the_values_of_appends(make, delta, session):
     path = make(Identity(start=100, step=10))
     assert stated(delta, path) == {"start": 100, "step": 10, "allowExplicitInsert": False}

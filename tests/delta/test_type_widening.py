@@ -174,6 +174,7 @@ def test_every_pair_is_read(path, properties):
 @pytest.mark.spark
 @pytest.mark.parametrize("properties", [pytest.param({}, marks=pytest.mark.slow), MAPPED], ids=["plain", "mapped"])
 @pytest.mark.feature("typeWidening", "widen columns", format="delta")
+@pytest.mark.route("widened columns")
 def test_every_pair_is_read_on_spark(path, properties, spark):
     table = widen(narrow_table(path, properties))
     found = table.scan().to_spark(spark)
@@ -196,7 +197,7 @@ def test_every_pair_is_read_on_spark(path, properties, spark):
 
 
 @pytest.mark.spec("D-305")
-@pytest.mark.parametrize("form", ["text", "struct"])
+@pytest.mark.parametrize("form", [pytest.param("text", marks=pytest.mark.slow), "struct"])
 @pytest.mark.parametrize("when", [*(pytest.param(w, marks=pytest.mark.slow) for w in ("before", "after")), "both"])
 def test_bounds_in_checkpoints_are_those_of_the_files(path, form, when):
     """Typed bounds that were written for the narrower column, or made of the text of its bounds for the wider one."""

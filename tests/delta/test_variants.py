@@ -63,6 +63,7 @@ def path(tmp_path) -> str:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("on", ["process", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.feature("variantType", format="delta")
+@pytest.mark.route("variants in Delta")
 def test_every_operation(path, shape, on, request):
     spark = request.getfixturevalue("spark") if on == "spark" else None
 

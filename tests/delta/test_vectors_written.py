@@ -257,6 +257,7 @@ def test_changes_and_compaction(tmp_path, delta):
 
 @pytest.mark.spark
 @pytest.mark.feature("deletionVectors", format="delta")
+@pytest.mark.route("deletion vectors written")
 def test_on_spark(tmp_path, delta, spark):
     t = made(tmp_path, rows(0, 1000), rows(1000, 2000), partition_by="p")
     files = len(list(tmp_path.rglob("*.parquet")))

@@ -179,6 +179,7 @@ EXTRA = [
 
 @pytest.mark.spark
 @pytest.mark.parametrize("number", [pytest.param(n, marks=pytest.mark.slow if n % 2 else ()) for n in range(len(ON))])
+@pytest.mark.route("joins")
 def test_both_engines_agree(spark, number):
     from boathouse.engines.spark.engine import SparkEngine
 

@@ -216,6 +216,7 @@ def test_secrets_are_not_shown(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.feature("catalogs", format="iceberg")
+@pytest.mark.route("Iceberg catalogs")
 def test_on_spark(ours, spark):
     t = ours.open("db.t", spark=spark)
     t.append(spark.createDataFrame([(4, "x")], "id bigint, city string"))

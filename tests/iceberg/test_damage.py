@@ -23,7 +23,7 @@ from boathouse.errors import BoathouseError
 from boathouse.iceberg import avro, entries, manifest_reader
 from boathouse.table.inspection import NAMES
 
-SHORT = 40
+SHORT = 12
 EACH = int(os.environ.get("BOATHOUSE_FUZZ", "500"))
 SEED = int(os.environ.get("BOATHOUSE_SEED", "7"))
 DATA = pa.table(

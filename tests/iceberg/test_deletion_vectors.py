@@ -256,6 +256,7 @@ def test_vectors_of_the_reference():
 @pytest.mark.spark
 @pytest.mark.spec("I-215")
 @pytest.mark.feature("deletion vectors", format="iceberg")
+@pytest.mark.route("deletion vectors of Iceberg")
 def test_on_spark(spark, two):
     foreign, first, second = two
     foreign.commit(foreign.positions([(first, 1), (second, 2)]))

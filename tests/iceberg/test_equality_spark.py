@@ -26,6 +26,7 @@ def via(foreign, spark):
 
 @pytest.mark.spec("I-211")
 @pytest.mark.feature("equality delete files", format="iceberg")
+@pytest.mark.route("equality deletes")
 def test_on_spark(spark, new):
     foreign = new()
     foreign.commit(foreign.data(rows(*range(6)), IDS), foreign.data(rows(*range(6, 9)), IDS))

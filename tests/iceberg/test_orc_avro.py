@@ -348,6 +348,7 @@ def test_nulls_of_structs_that_java_does_not_count(new, format, values):
 
 @pytest.mark.spark
 @pytest.mark.feature("ORC and Avro files", format="iceberg")
+@pytest.mark.route("ORC and Avro files")
 def test_on_executors(spark, new):
     files = new(PLAIN)
     files.commit(*(files.file(f, plain(*range(i * 10, i * 10 + 10))) for i, f in enumerate(FORMATS)))

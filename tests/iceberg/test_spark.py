@@ -33,6 +33,7 @@ def test_columns_that_swap_names(spark, catalog, adopt):
 
 
 @pytest.mark.spec("I-043", "I-048", "I-049", "I-051", "I-291")
+@pytest.mark.route("Iceberg")
 def test_rows_written_by_spark(spark, tmp_path, seen):
     fields = (
         Field("i", INT32), Field("wall", TIMESTAMP_NTZ), Field("instant", TIMESTAMP), Field("u", UUID),
@@ -66,6 +67,7 @@ def test_rows_written_by_spark(spark, tmp_path, seen):
 
 
 @pytest.mark.spec("I-085", "I-012")
+@pytest.mark.route("Iceberg with deletes")
 def test_partitions_and_deletes_on_spark(spark, tmp_path, seen):
     rows = spark.range(100).selectExpr("id", "CAST(id % 5 AS STRING) AS p", "TIMESTAMP_NTZ '2024-01-01' AS t")
     root = str(tmp_path / "t")

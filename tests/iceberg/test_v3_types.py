@@ -197,6 +197,7 @@ def test_dates_and_unknown_that_were_promoted(new):
 @pytest.mark.spark
 @pytest.mark.spec("I-055")
 @pytest.mark.feature("format version 3", format="iceberg")
+@pytest.mark.route("types of Iceberg 3")
 def test_on_spark(spark, made):
     table = bh.open(str(made.root), spark=spark)
     frame = table.scan(["i", "v", "g", "gg", "u"]).to_spark(spark)

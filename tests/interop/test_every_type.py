@@ -420,6 +420,7 @@ def test_lance_of_pylance(uri, version, nasty):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.route("every type")
 def test_through_spark(uri, format, nasty, spark):
     """What Spark has a type for; the others are refused by the column's name."""
     _, want = history_of_changes(uri, format, getattr(nasty, format))

@@ -420,6 +420,7 @@ def test_row_addresses(uri):
 
 
 @pytest.mark.spark
+@pytest.mark.route("Lance")
 def test_spark_writes_reads_and_deletes(spark, uri):
     frame = spark.range(200).selectExpr(
         "id",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +24,12 @@ VERSIONS = ("legacy", "2.0", "2.1", "2.2")
 
 
 def corrupt(kit, match: str) -> CorruptTableError:
-    """What opening and reading raises; it names the manifest, and comes soon."""
-    started = time.monotonic()
+    """What opening and reading raises; it names the manifest, and takes little of the processor."""
+    started = time.process_time()
     with pytest.raises(CorruptTableError, match=match) as caught:
         kit.read()
     assert caught.value.where and "_versions" in caught.value.where
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     return caught.value
 
 
@@ -90,19 +91,39 @@ def test_a_path_with_nul(kit, numbers):
 
 def test_one_file_in_many_fragments(kit, numbers):
     kit.pylance(numbers)
-    kit.edit(lambda m: replace(m, fragments=tuple(replace(m.fragments[0], id=i) for i in range(100_000))))
+    kit.edit(lambda m: replace(m, fragments=tuple(replace(m.fragments[0], id=i) for i in range(20_000))))
     corrupt(kit, "is named twice")
 
 
 def test_many_fields(kit, numbers):
-    """Legal, and read in a time that grows with their number alone."""
+    """Legal, and read in steps that grow with their number alone."""
     kit.pylance(numbers)
-    fields = [Field(name=f"f{i}", id=i, parent_id=-1, logical_type="int64", nullable=True) for i in range(20_000)]
+    steps = [_steps(lambda: _with_fields(kit, count)) for count in (1000, 4000)]
+    assert steps[1] < 6 * steps[0]
+
+
+def _with_fields(kit, count: int) -> None:
+    fields = [Field(name=f"f{i}", id=i, parent_id=-1, logical_type="int64", nullable=True) for i in range(count)]
     kit.edit(lambda m: replace(m, fields=(*m.fields[:1], *fields[1:])))
-    started = time.monotonic()
-    assert len(kit.open().schema.names) == 20_000
-    assert kit.read(columns=["f19999"]).num_rows == 10
-    assert time.monotonic() - started < 30
+    assert len(kit.open().schema.names) == count
+    assert kit.read(columns=[f"f{count - 1}"]).num_rows == 10
+
+
+def _steps(act) -> int:
+    """How many functions are called, by which a loop in a loop shows whatever else the machine does."""
+    called = 0
+
+    def count(frame, event, argument):
+        nonlocal called
+        called += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return called
 
 
 def test_a_fragment_without_files(kit, numbers):

@@ -172,6 +172,7 @@ def test_legacy_lists_and_maps_by_spark(spark: Any, files: Any, tmp_path: Path) 
 
 
 @pytest.mark.spark
+@pytest.mark.route("Parquet files")
 def test_spark_reads_our_files(spark: Any, files: Any, tmp_path: Path) -> None:
     schema = Schema(
         (

@@ -90,6 +90,7 @@ EDITS: dict[str, Callable[[Variant, str], Variant | None]] = {
 
 
 @pytest.mark.parametrize("form", EDITS)
+@pytest.mark.route("edits of variants")
 def test_edits(ask, form):
     jobs = [(DOCUMENT, p) for p in EDITED] + [(r, p) for r in ROOTS for p in ROOT_PATHS]
     found = ask([f"to_json({form.format(v=f'parse_json({quoted(d)})', p=quoted(p))})" for d, p in jobs])

@@ -162,6 +162,7 @@ def test_times_in_the_sessions_zone(spark: Any, data: pa.RecordBatch, name: str)
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
+@pytest.mark.route("conditions on variants")
 def test_predicates_and_schemas(spark: Any, data: pa.RecordBatch) -> None:
     expressions = [
         "is_variant_null(v)", "v IS NULL", "variant_get(v, '$.a') IS NULL", "is_variant_null(variant_get(v, '$.a'))",

@@ -73,6 +73,7 @@ LAYOUTS = [
 @pytest.mark.spark
 @pytest.mark.spec("V-001")
 @pytest.mark.parametrize("shred", LAYOUTS, ids=str)
+@pytest.mark.route("variants read by Spark")
 def test_spark_reads_ours(spark: Any, tmp_path: Path, shred: Any) -> None:
     path = tmp_path / "ours.parquet"
     given = column(generated(7, 300))
@@ -154,6 +155,7 @@ def texts(values: list[Any]) -> list[str | None]:
 
 @pytest.mark.spark
 @pytest.mark.spec("V-001", "V-008", "V-080")
+@pytest.mark.route("variants written by Spark")
 def test_we_read_sparks(spark: Any, tmp_path: Path) -> None:
     """Spark shreds by itself, by what the rows of a file hold; we see what it sees."""
     source = random.Random(11)

@@ -68,6 +68,7 @@ def test_batches_change_variants_at_every_depth() -> None:
 
 @pytest.mark.spark
 @pytest.mark.spec("V-002")
+@pytest.mark.route("variants in mapInArrow")
 def test_map_in_arrow(spark: Any) -> None:
     from pyspark.sql.types import LongType, StringType, StructField, StructType, VariantType
 

@@ -25,16 +25,18 @@ ALSO_ON_SPARK = {
 
 
 def pytest_collection_modifyitems(items):
-    """On Spark, operations that are the same for every format are tried on Delta, or on the formats that are named;
-    on the others with the slow tests.
+    """On Spark, operations that are the same for every format are tried on Delta, on the formats that are named, and on
+    those of which the test proves a feature; on the others with the slow tests.
     Suites that do not create their tables with `properties` have no tables with vectors."""
     items[:] = [i for i in items if not (_made_with(i) == VECTORS and "properties" not in i.fixturenames)]
     for item in items:
         given = getattr(item, "callspec", None)
-        tried = ALSO_ON_SPARK.get(item.path.name, ("delta",) if item.path.name in LONG_ON_SPARK else None)
-        if tried is None or given is None or given.params.get("engine_name") != "spark":
+        if given is None or item.get_closest_marker("spark") is None:
             continue
-        if given.params.get("format_name", "delta") not in tried:
+        format = given.params.get("format_name", "delta")
+        tried = ALSO_ON_SPARK.get(item.path.name, ("delta",) if item.path.name in LONG_ON_SPARK else None)
+        proves = format in ("iceberg", "lance") and item.get_closest_marker("feature") is not None
+        if tried is not None and given.params.get("engine_name") == "spark" and format not in tried and not proves:
             item.add_marker(pytest.mark.slow)
 
 

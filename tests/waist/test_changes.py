@@ -107,6 +107,7 @@ def test_the_changes_of_every_operation(made, fetch, make_people):
         assert row["_commit_timestamp"] == dt.datetime.fromtimestamp(times[row["_commit_version"]] / 1000, dt.UTC)
 
 
+@pytest.mark.route("change feed")
 def test_start_and_end_are_included(made, fetch, make_people):
     t = made(make_people(0, 3))
     versions = [t.version]

@@ -69,6 +69,7 @@ def meanwhile(monkeypatch, act) -> list[int]:
 
 
 @pytest.mark.feature("compaction")
+@pytest.mark.route("compaction")
 def test_small_files_become_one_for_each_partition(table, make_people):
     before, partitions = table.files().num_rows, 1 if table.format == "lance" else 3
     assert before == 5 * partitions
@@ -107,6 +108,7 @@ def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, local_only, tm
 
 
 @pytest.mark.feature("purge of deleted rows")
+@pytest.mark.route("purge")
 def test_every_file_with_deleted_rows_is_purged(table, to_data, format_name, properties, make_people):
     """However few they are; files without any stay, however small they are."""
     table.append(to_data(make_people(30, 34)))

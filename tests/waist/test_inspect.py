@@ -48,6 +48,7 @@ def test_which_tables_there_are(table, format_name):
 
 @pytest.mark.spark
 @pytest.mark.feature("metadata tables")
+@pytest.mark.route("metadata tables")
 def test_on_spark(table, format_name, spark):
     on_spark = bh.open(table.uri, format=format_name, spark=spark)
     for name in OFFERED[format_name]:

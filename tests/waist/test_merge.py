@@ -83,6 +83,7 @@ def test_upsert(people, to_data, make_people):
 
 
 @pytest.mark.feature("upsert")
+@pytest.mark.route("upsert")
 def test_upsert_is_the_short_form(people, to_data, make_people, make):
     source = changed(make_people, 3, 5, 33)
     result = people.upsert(to_data(source), "id", message="nightly")
@@ -102,6 +103,7 @@ def test_upsert_is_the_short_form(people, to_data, make_people, make):
 
 
 @pytest.mark.feature("merge")
+@pytest.mark.route("merge")
 def test_every_clause_at_once(people, to_data, make_people):
     source = changed(make_people, *range(10, 20), *range(30, 38))
     result = (

@@ -91,6 +91,7 @@ def test_no_column_but_the_places(wide, to_data, read):
 
 
 @pytest.mark.spark
+@pytest.mark.route("merge of a small source")
 def test_spark_does_not_shuffle_the_target_for_a_small_source(spark):
     engine = spark_engine(spark)
     target = spark.range(100_000).selectExpr("id", "id * 2 AS twice")

@@ -68,6 +68,7 @@ def test_except_not_found_around_no_table_yet_does_not_take_it(damaged):
 
 
 @pytest.mark.spark
+@pytest.mark.route("missing files")
 def test_on_spark(damaged, spark):
     t = bh.open(damaged[0], spark=spark)
     with pytest.raises(MissingFileError) as caught:

@@ -28,6 +28,7 @@ def expected(make_people, keep, *more: pa.Table) -> list[dict]:
 
 
 @pytest.mark.feature("append")
+@pytest.mark.route("append")
 def test_appends_are_read_back(table, read, make_people):
     assert read(table.scan()) == expected(make_people, lambda r: True)
     assert table.count() == 30
@@ -45,6 +46,7 @@ def test_columns_and_predicates(table, read, make_people):
 
 
 @pytest.mark.feature("delete")
+@pytest.mark.route("delete")
 def test_delete_some_rows(table, read, make_people):
     result = table.delete("id % 4 = 1 or name is null")
     gone = lambda r: r["id"] % 4 == 1 or r["name"] is None  # noqa: E731
@@ -75,6 +77,7 @@ def test_delete_everything(table, read):
 
 
 @pytest.mark.feature("overwrite")
+@pytest.mark.route("overwrite")
 def test_overwrite_whole(table, read, to_data, make_people):
     result = table.overwrite(to_data(make_people(100, 105)))
     assert read(table.scan()) == expected(make_people, lambda r: False, make_people(100, 105))
@@ -82,6 +85,7 @@ def test_overwrite_whole(table, read, to_data, make_people):
 
 
 @pytest.mark.feature("overwrite of the rows that match a condition")
+@pytest.mark.route("overwrite where")
 def test_overwrite_where(table, read, to_data, make_people):
     oslo = make_people(100, 110).filter(pa.compute.equal(make_people(100, 110)["city"], "Oslo"))
     table.overwrite(to_data(oslo), where="city = 'Oslo'")
@@ -100,6 +104,7 @@ def test_overwrite_where_that_splits_files(table, read, to_data, make_people):
 
 
 @pytest.mark.feature("time travel")
+@pytest.mark.route("time travel")
 def test_time_travel(table, read, make_people, format_name, session):
     versions = [e.version for e in table.history()]
     assert len(versions) == len(set(versions)) >= 2
@@ -133,6 +138,7 @@ def test_schema_mismatch_writes_nothing(table, to_data, make_people):
 
 
 @pytest.mark.feature("add columns")
+@pytest.mark.route("add columns")
 def test_add_column_then_append(table, read, to_data, make_people):
     table.add_column("extra", "array<int>")
     more = make_people(50, 51).append_column("extra", pa.array([[1, None]], pa.list_(pa.int32())))
@@ -142,6 +148,7 @@ def test_add_column_then_append(table, read, to_data, make_people):
 
 
 @pytest.mark.feature("new columns by appends")
+@pytest.mark.route("new columns by appends")
 def test_merge_schema(table, read, to_data, make_people):
     more = make_people(50, 51).append_column("other", pa.array([1.5]))
     with pytest.raises(errors.SchemaMismatchError):
@@ -159,6 +166,7 @@ def test_overwrite_schema(table, read, to_data, format_name):
 
 
 @pytest.mark.feature("set properties")
+@pytest.mark.route("set properties")
 def test_properties(table, format_name, session):
     table.set_properties({"owner": "anna"})
     t = bh.open(table.uri, format=format_name, spark=session)
@@ -194,6 +202,7 @@ def test_the_history_says_who_wrote_what(table, to_data, make_people):
 
 
 @pytest.mark.feature("application transactions")
+@pytest.mark.route("application transactions")
 def test_application_transactions_run_once(table, to_data, make_people):
     assert table.append(to_data(make_people(90, 92)), txn=("etl", 4)).version is not None
     for version in (4, 3):
@@ -228,6 +237,7 @@ def test_read_only_mode_refuses_before_any_request(table, to_data, make_people, 
     assert table.refresh().count() == 30
 
 
+@pytest.mark.route("write modes")
 def test_write_modes(format_name, tmp_path, to_data, make_people):
     uri = str(tmp_path / "w")
     assert bh.write(to_data(make_people(0, 3)), uri, format=format_name).rows_added == 3
@@ -268,6 +278,7 @@ def test_repr_names_the_table(table):
     assert "<table>" in table._repr_html_()
 
 
+@pytest.mark.route("conditions that only Spark knows")
 def test_a_delete_by_a_condition_that_only_spark_knows(table, make_people, session, read):
     where = "name rlike '^n.me [0-9]$' and bit_count(id) >= 1"
     if session is None:

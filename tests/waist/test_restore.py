@@ -356,6 +356,7 @@ def test_other_formats_refuse_by_name(tmp_path, format):
 
 @pytest.mark.spark
 @pytest.mark.feature("restore", format="delta")
+@pytest.mark.route("restore")
 def test_on_spark(delta, spark, make_people):
     t = bh.open(delta.uri, spark=spark)
     t.overwrite(make_people(5, 9))

@@ -47,6 +47,7 @@ def rows_of(table) -> dict:
 
 
 @pytest.mark.feature("update")
+@pytest.mark.route("update")
 def test_rows_that_match_get_new_values(people, make_people, read):
     result = people.update({"score": "score + id", "name": "upper(name)"}, where="id % 4 = 1")
     want = {r["id"]: r for r in make_people(0, 30).to_pylist()}

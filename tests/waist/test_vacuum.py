@@ -445,6 +445,7 @@ def test_deltalake_would_remove_the_same(delta, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.feature("vacuum", format="delta")
+@pytest.mark.route("vacuum")
 def test_on_spark(delta, spark):
     t = bh.open(delta.uri, spark=spark)
     with entropy.use(Ahead(8 * DAY)):

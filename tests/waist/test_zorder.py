@@ -78,6 +78,7 @@ def target(t, files: int) -> int:
 
 
 @pytest.mark.feature("Z-order")
+@pytest.mark.route("Z-order")
 def test_files_get_narrow_ranges_of_every_column(table, points):
     before = table.files().num_rows
     dry = table.optimize(zorder_by=["x", "name"], dry_run=True)

@@ -30,6 +30,7 @@ def load(spark, path: str, **options: object):
     return spark.read.format("boathouse").options(**options).load(path)
 
 
+@pytest.mark.route("data source")
 def test_write_read_and_travel(spark, path, format):
     save(frame(spark), path, tableFormat=format)
     first = bh.open(path)
@@ -50,6 +51,7 @@ def test_the_schema_prunes_columns(spark, path):
         spark.read.format("boathouse").schema("s int").load(path).collect()
 
 
+@pytest.mark.route("filters of the data source")
 def test_filters_are_pushed_only_when_asked(spark, path):
     if not hasattr(datasource, "Filter"):
         pytest.skip("this PySpark has no filter push-down for Python sources")

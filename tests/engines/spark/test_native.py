@@ -73,6 +73,7 @@ def partitioned(make_plan):
     return maker, columns
 
 
+@pytest.mark.route("native scan")
 def test_partition_values_of_every_type_under_awkward_paths(engine, partitioned, other_zone):
     maker, columns = partitioned
     plan = maker.plan(columns, ("_unit", "_pos"))
@@ -150,6 +151,7 @@ def test_vectors_of_files_whose_paths_share_a_checksum(engine, make_plan, monkey
     assert sorted(row.x for row in frame.collect()) == [1, 2, 3, 10, 12, 13]
 
 
+@pytest.mark.route("native scan with deletion vectors")
 def test_deleted_rows_in_many_words_and_row_groups(engine, make_plan):
     maker = make_plan()
     gone = [0, 1, 62, 63, 64, 65, 127, 128, 4095, 4096, 9998, 9999]
@@ -309,6 +311,7 @@ def test_ids_do_not_hang_on_a_setting_of_the_session(engine, make_plan):
             engine.spark.conf.unset("spark.sql.parquet.fieldId.read.enabled")
 
 
+@pytest.mark.route("native scan by field ids")
 def test_nested_fields_by_id(engine, make_plan):
     maker = make_plan()
     inner = pa.field("x", pa.int64(), metadata={b"PARQUET:field_id": b"3"})
@@ -374,6 +377,7 @@ def test_more_files_than_spark_lists_in_the_driver(engine, make_plan):
     assert engine.spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.parallelism") == before
 
 
+@pytest.mark.route("scan by tasks")
 def test_other_types_go_by_tasks(engine, make_plan):
     maker = make_plan()
     values = {

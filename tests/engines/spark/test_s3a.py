@@ -32,6 +32,7 @@ def copy(uri: str, options: dict[str, str], root: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
+@pytest.mark.route("S3A")
 def test_read_natively_by_s3a(spark, s3, tmp_path, format):
     bucket = s3.bucket()
     uri = f"s3://{bucket}/lake/t"

@@ -41,6 +41,7 @@ def text(table: pa.Table) -> list[str]:
 
 
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
+@pytest.mark.route("sink")
 def test_every_type_arrives_as_it_was_in_any_zone(engine, tmp_path, other_zone, format):
     frame = engine.source(TABLE)
     result = bh.write(frame, str(tmp_path / "t %"), format=format, partition_by=["p"])
@@ -99,6 +100,7 @@ def delta_context(engine, tmp_path):
     return new.write_context("write-1")
 
 
+@pytest.mark.route("errors of rows")
 def test_a_rows_error_comes_with_its_type_and_leaves_no_files(engine, tmp_path):
     path = str(tmp_path / "t")
     bh.write(engine.spark.range(10).selectExpr("id", "id % 2 AS p"), path, format="delta")
@@ -117,6 +119,7 @@ def test_what_ansi_calls_an_error_is_an_evaluation_error(engine, tmp_path):
     assert bh.detect(str(tmp_path / "t")) == ()
 
 
+@pytest.mark.route("tasks")
 def test_tasks_run_in_order_and_errors_keep_their_type(engine):
     def double(n):
         if n == 7:
@@ -154,6 +157,7 @@ def test_a_task_scan_does_not_look_small(engine, make_plan):
     assert frame.count() == 2
 
 
+@pytest.mark.route("summaries")
 def test_summaries_and_functions(engine):
     rows = engine.source(pa.table({"id": [1, 2, None], "a b": [1.5, math.nan, None]}))
     asked = [("n", "count_all", ""), ("c", "count", "`a b`"), ("m", "max", "`a b`"), ("s", "sum", "id + 1")]
@@ -162,12 +166,14 @@ def test_summaries_and_functions(engine):
     assert engine.covers(["a + 1", "a +", "percentile(x, 0.5)", "nope(1)"]) == ["a +", "nope(1)"]
 
 
+@pytest.mark.route("pinned rows")
 def test_pinned_rows_stay_the_same(engine):
     pinned = engine.pin(engine.spark.range(1000).selectExpr("id", "rand() AS r"))
     assert pinned.exceptAll(pinned).count() == 0
     assert engine.summary(pinned, [("s", "sum", "r")]) == engine.summary(pinned, [("s", "sum", "r")])
 
 
+@pytest.mark.route("sources")
 def test_sources(engine, other_zone):
     import pandas as pd
     import polars as pl

@@ -62,6 +62,7 @@ def streams(spark, tmp_path) -> Streams:
 
 
 @pytest.mark.feature("streams, each row once", format="delta")
+@pytest.mark.route("streams")
 def test_all_rows_first_then_what_is_new_each_once(streams):
     """A restart between, and one after a batch that was committed to the table but not to Spark's checkpoint."""
     append(streams.source, 0, 5, format="delta", partition_by=["p"])
@@ -171,7 +172,6 @@ def test_limits_make_batches(streams):
     assert len(streams.offsets()) == 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("format", ["iceberg", "lance"])
 @pytest.mark.feature("streams, each row once")
 def test_the_other_formats(streams, format):

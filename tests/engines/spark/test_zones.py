@@ -138,6 +138,7 @@ def test_overwrites_lose_nothing(spark, tmp_path, zone, format):
     assert ids(bh.open(str(tmp_path / "t")).to_arrow()) == list(range(72))
 
 
+@pytest.mark.route("the session's zone")
 def test_the_session_decides_on_spark(spark, tmp_path):
     """A zone that the session does not have cannot be had on Spark: it is refused, not mixed."""
     made(tmp_path / "t", "delta")

@@ -116,6 +116,7 @@ def test_duckdb_shreds_as_it_is_told_and_we_rebuild_the_exact_types(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.spec("V-069", "V-073", "V-079")
+@pytest.mark.route("variants shredded by Spark")
 def test_spark_shreds_by_default_and_we_rebuild(spark, tmp_path):
     if not spark.version.startswith(("4.2", "4.3", "4.4", "5")):
         pytest.skip("this Spark does not shred by default")
