@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
@@ -21,6 +23,9 @@ settings.register_profile("quick", deadline=None, max_examples=10)
 THOROUGH = "BOATHOUSE_THOROUGH" in os.environ
 settings.load_profile("thorough" if THOROUGH else "quick")
 
+
+# The runner of commands builds all of them anew for each that it invokes.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 ALL_ITEMS = pytest.StashKey()
 
