@@ -16,7 +16,8 @@ from boathouse.ops.outcomes import data_files
 from boathouse.ops.overwrite import Overwrite, live_rows
 from boathouse.ops.partitions import rows_among, units_among
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
-from boathouse.table.change import AddFiles, Edit, Operation, ReadSet, RemoveFiles
+from boathouse.table.change import Operation, ReadSet
+from boathouse.table.edits import AddFiles, Edit, RemoveFiles
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Snapshot
