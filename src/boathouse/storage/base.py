@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, runtime_checkable
 
+Wanted: TypeAlias = Callable[[Sequence[str]], Collection[str]]
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -152,8 +153,11 @@ class Storage(Protocol):
         folder."""
         ...
 
-    def list_dir(self, prefix: str) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
-        """One level: keys of the folders in `prefix` without a `/` at the end, and the objects in it, both sorted."""
+    def list_dir(self, prefix: str, wanted: Wanted | None = None) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
+        """One level: keys of the folders in `prefix` without a `/` at the end, and the objects in it, both sorted.
+
+        `wanted` is given the names of all objects, and says which of them are looked at: on a disk, each is a request.
+        """
         ...
 
     def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:
@@ -174,6 +178,14 @@ def folder_prefix(prefix: str) -> str:
     """The string that every key inside the folder `prefix` begins with."""
     stripped = prefix.strip("/")
     return stripped + "/" if stripped else ""
+
+
+def looked_at(infos: Sequence[ObjectInfo], inside: str, wanted: Wanted | None) -> list[ObjectInfo]:
+    """The objects of the folder `inside` that are wanted, where listing them said everything about all."""
+    if wanted is None:
+        return [*infos]
+    names = wanted([info.key[len(inside) :] for info in infos])
+    return [info for info in infos if info.key[len(inside) :] in names]
 
 
 def slice_of(data: bytes, start: int, length: int) -> bytes:

@@ -24,7 +24,7 @@ from boathouse.errors import (
     UnsafeStorageError,
 )
 from boathouse.storage.aws import S3Settings
-from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Writer, folder_prefix
+from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Wanted, Writer, folder_prefix, looked_at
 from boathouse.storage.failures import translate_failure
 from boathouse.storage.options import StorageOptions, scrub
 
@@ -256,11 +256,13 @@ class CloudStorage:
         if held is not None and self.exists(held.key):
             yield held
 
-    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
+    def list_dir(
+        self, prefix: str, wanted: Wanted | None = None
+    ) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
         inside = folder_prefix(prefix)
         found = self._call(inside, lambda: obstore.list_with_delimiter(self._store, inside or None))
         objects = [_info(meta) for meta in found["objects"] if meta["path"].startswith(inside)]
-        files = sorted(objects, key=lambda info: info.key)
+        files = sorted(looked_at(objects, inside, wanted), key=lambda info: info.key)
         return sorted(folder.rstrip("/") for folder in found["common_prefixes"]), files
 
     def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:

@@ -28,7 +28,7 @@ from boathouse.errors import (
     UndecidedError,
     UnsafeStorageError,
 )
-from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Writer, folder_prefix
+from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Wanted, Writer, folder_prefix
 
 _TEMPORARY = re.compile(r"\.boathouse-[0-9a-f-]+\.tmp")
 _ATTEMPTS = 8  # to create a folder that others remove
@@ -120,17 +120,20 @@ class LocalStorage:
         found.sort(key=lambda item: item[0], reverse=True)
         return found
 
-    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
+    def list_dir(
+        self, prefix: str, wanted: Wanted | None = None
+    ) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
         inside = folder_prefix(prefix)
         folders: builtins.list[str] = []
-        files: builtins.list[ObjectInfo] = []
+        found: dict[str, os.DirEntry[str]] = {}
         for entry in self._entries(inside):
-            key = inside + entry.name
             if entry.is_dir():
-                folders.append(key)
-            elif not _hidden(entry.name) and (info := self._entry_info(key, entry)) is not None:
-                files.append(info)
-        return sorted(folders), sorted(files, key=lambda info: info.key)
+                folders.append(inside + entry.name)
+            elif not _hidden(entry.name):
+                found[entry.name] = entry
+        names = sorted(found if wanted is None else wanted([*found]))
+        infos = (self._entry_info(inside + name, found[name]) for name in names)
+        return sorted(folders), [info for info in infos if info is not None]
 
     def _entries(self, inside: str) -> builtins.list[os.DirEntry[str]]:
         try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Writer, folder_prefix, slice_of
+from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Wanted, Writer, folder_prefix, looked_at, slice_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ class MemoryStorage:
             held = [(key, self._objects[key]) for key in keys[begin:] if key.startswith(inside)]
         return (_info(key, value) for key, value in held)
 
-    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
+    def list_dir(
+        self, prefix: str, wanted: Wanted | None = None
+    ) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
         inside = folder_prefix(prefix)
         folders: dict[str, None] = {}
         files: builtins.list[ObjectInfo] = []
@@ -88,7 +90,7 @@ class MemoryStorage:
                 folders[inside + first] = None
             else:
                 files.append(info)
-        return sorted(folders), files
+        return sorted(folders), looked_at(files, inside, wanted)
 
     def put(self, key: str, data: Bytes, mode: PutMode = PutMode.OVERWRITE) -> None:
         if not key:

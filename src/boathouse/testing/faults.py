@@ -22,6 +22,7 @@ from typing import NoReturn, TypeVar
 from boathouse.bits import entropy
 from boathouse.errors import StorageError, UndecidedError
 from boathouse.storage import Bytes, ObjectInfo, PutMode, Storage, Writer
+from boathouse.storage.base import Wanted
 
 T = TypeVar("T")
 
@@ -171,13 +172,13 @@ class FaultyStorage:
             return found
         return iter(self._spoilt(fault, prefix, lambda: [*found]))
 
-    def list_dir(self, prefix: str) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
+    def list_dir(self, prefix: str, wanted: Wanted | None = None) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
         fault = self._begin("list_dir", prefix)
         folders: Sequence[str] = ()
 
         def files() -> builtins.list[ObjectInfo]:
             nonlocal folders
-            folders, found = self.inner.list_dir(prefix)
+            folders, found = self.inner.list_dir(prefix, wanted)
             return [*found]
 
         found = self._spoilt(fault, prefix, files)

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
@@ -292,6 +293,17 @@ class StorageConformance:
         assert list(folders) == [f"{prefix}/{name}" for name in ("a", "a b", "a.b", "b")]
         assert [info.key for info in files] == [f"{prefix}/{name}" for name in ("a-b", "a0", "ab", "z")]
         assert storage.list_dir(f"{prefix}/b")[0] == [f"{prefix}/b/c"]
+
+    def test_list_dir_looks_at_what_is_wanted(self, storage: Storage, prefix: str, tree: list[str]) -> None:
+        asked: list[list[str]] = []
+
+        def wanted(names: Sequence[str]) -> set[str]:
+            asked.append(sorted(names))
+            return {"z", "a0"}
+
+        folders, files = storage.list_dir(prefix, wanted)
+        assert len(folders) == 4 and asked == [["a-b", "a0", "ab", "z"]]
+        assert [*files] == [storage.head(f"{prefix}/{name}") for name in ("a0", "z")]
 
     def test_empty_objects_are_listed(self, storage: Storage, prefix: str) -> None:
         keys = [f"{prefix}/{name}" for name in ("_SUCCESS", "a/1", "a/b", "c")]
