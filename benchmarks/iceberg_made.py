@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import boathouse as bh
-from boathouse.iceberg import manifests
-from boathouse.iceberg.documents import add_snapshot, finish
-from boathouse.iceberg.metadata import TableMetadata, dump
+from boathouse.iceberg import manifest_writer
+from boathouse.iceberg.manifest_columns import of_entries
+from boathouse.iceberg.metadata.document import TableMetadata, dump
+from boathouse.iceberg.metadata.draft import add_snapshot, begun, finished
 
 A_MANIFEST = 8000
 PARTITIONS = 30
@@ -64,8 +65,8 @@ def build(root: str, files: int, size: int = A_MANIFEST) -> str:
 
     def listed(metadata: TableMetadata, sequence: int, id: int) -> list[Row]:
         rows, spec = [], metadata.partitioning.current
-        template = manifests.write_entries(entries, spec, metadata.schema, 0, 0, "null")
-        row = manifests.list_row("", len(template), spec, entries, 0, sequence, id)
+        template = manifest_writer.write(of_entries(entries, spec), spec, metadata.schema, 0, 0, "null")
+        row = manifest_writer.list_row("", len(template), spec, of_entries(entries, spec), 0, sequence, id)
         for number in range(files // size):
             path = Path(root) / "metadata" / f"m{number}.avro"
             path.write_bytes(template.replace(b"#######", f"{number:07d}".encode()))
@@ -89,9 +90,11 @@ def delete_by_keys(root: str, keys: pa.Table, ref: str | None = None) -> None:
 
     def listed(metadata: TableMetadata, sequence: int, id: int) -> list[Row]:
         spec, place = metadata.partitioning.current, Path(root) / "metadata" / f"equality-{ref}.avro"
-        data = manifests.write_entries([deletes], spec, metadata.schema, 0, 1, "null")
+        data = manifest_writer.write(of_entries([deletes], spec), spec, metadata.schema, 0, 1, "null")
         place.write_bytes(data)
-        return [manifests.list_row(f"file://{place}", len(data), spec, [deletes], 1, sequence, id)]
+        return [
+            manifest_writer.list_row(f"file://{place}", len(data), spec, of_entries([deletes], spec), 1, sequence, id)
+        ]
 
     commit(root, listed, ref)
 
@@ -105,15 +108,14 @@ def commit(root: str, listed: Callable[[TableMetadata, int, int], list[Row]], re
     id = 4_000_000_000 + sequence
     folder = Path(root) / "metadata"
     place = folder / f"list-{id}.avro"
-    place.write_bytes(manifests.write_list([*kept, *listed(metadata, sequence, id)], {}, "null"))
-    document = dict(metadata.document)
+    place.write_bytes(manifest_writer.write_list([*kept, *listed(metadata, sequence, id)], {}, "null"))
     new = {
         "snapshot-id": id, "sequence-number": sequence, "timestamp-ms": now, "schema-id": 0,
         "summary": {"operation": "overwrite" if kept else "append"}, "manifest-list": f"file://{place}",
     }  # fmt: skip
     if kept:
         new["parent-snapshot-id"] = snapshot.version
-    add_snapshot(document, new, ref)
-    finish(document, metadata, now, "bench")
+    draft = begun(metadata, now)
+    add_snapshot(draft, new, ref)
     number = int(Path(metadata.uri).name[1:].split(".")[0])
-    (folder / f"v{number + 1}.metadata.json").write_bytes(dump(document))
+    (folder / f"v{number + 1}.metadata.json").write_bytes(dump(finished(draft.document, metadata, "bench")))

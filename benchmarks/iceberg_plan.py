@@ -21,7 +21,7 @@ from boathouse.api.engines import LOCAL
 from boathouse.iceberg.avro_items import maps
 from boathouse.iceberg.entries import FILE
 from boathouse.iceberg.manifest_schemas import METRICS
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata.document import TableMetadata
 
 MANIFESTS = 8
 KINDS = (pa.map_(pa.int32(), pa.int64()), pa.map_(pa.int32(), pa.binary()))

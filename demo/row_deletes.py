@@ -17,11 +17,15 @@ import pyarrow.parquet as pq
 from boathouse.bits import entropy
 from boathouse.bits.checksum import crc32_bytes
 from boathouse.bits.roaring import Bitmap, serialize64
-from boathouse.iceberg import avro, carried, documents, manifests
+from boathouse.iceberg import carried, manifest_writer, manifests
 from boathouse.iceberg.deletion_vectors import MAGIC
-from boathouse.iceberg.manifest_schemas import MANIFEST_LIST_FIELDS, data_file_fields, manifest
+from boathouse.iceberg.manifest_columns import TYPES, of_entries
 from boathouse.iceberg.manifests import ADDED, DATA, DELETES, Row
-from boathouse.iceberg.metadata import Json, dump
+from boathouse.iceberg.metadata import draft
+from boathouse.iceberg.metadata.apply import apply
+from boathouse.iceberg.metadata.document import Json, dump
+from boathouse.iceberg.metadata.updates import UpgradeFormatVersion
+from boathouse.iceberg.metadata.versions import VERSIONS, FormatVersion
 from boathouse.iceberg.schemas import parse_schema
 from boathouse.types import PartitionSpec
 
@@ -30,13 +34,12 @@ _LOCAL: Final = "file://"
 _PUFFIN: Final = b"PFA1"
 _POSITION_ID: Final = 2147483645
 """The field id of `_pos`, which the specification gives as the field of a vector's blob."""
-_PLACE: Final = (("content_offset", 144), ("content_size_in_bytes", 145))
 
 
 def upgrade(table: Path) -> None:
     """Format version 3, in which rows have ids: the next commit of rows or deletes assigns those of present rows."""
     head, document = _head(table)
-    _publish(table, head, document | {"format-version": 3, "next-row-id": 0})
+    _publish(table, head, apply(document, UpgradeFormatVersion(max(VERSIONS))))
 
 
 def delete_keys(table: Path, keys: pa.Table) -> int:
@@ -93,14 +96,13 @@ def _puffin(blobs: Mapping[str, bytes], rows: Mapping[str, int]) -> tuple[bytes,
 
 def _entry(path: Path, format: str, content: int, rows: int, **more: Any) -> Row:
     """A manifest entry: its snapshot and sequence number are inherited."""
-    names = [name for name, _ in data_file_fields()] + [name for name, _ in _PLACE]
     known = {
         "content": content, "file_path": f"{_LOCAL}{path}", "file_format": format, "partition": {},
         "record_count": rows, "file_size_in_bytes": path.stat().st_size, **more,
     }  # fmt: skip
     return {
         "status": ADDED, "snapshot_id": None, "sequence_number": None, "file_sequence_number": None,
-        "data_file": dict.fromkeys(names) | known,
+        "data_file": dict.fromkeys(TYPES) | known,
     }  # fmt: skip
 
 
@@ -116,7 +118,7 @@ def _publish(table: Path, head: Path, document: Json) -> None:
     now = max(entropy.current().now_ms(), document["last-updated-ms"] + 1)
     before = {"metadata-file": f"{_LOCAL}{head}", "timestamp-ms": document["last-updated-ms"]}
     document = document | {"last-updated-ms": now, "metadata-log": [*document.get("metadata-log", ()), before]}
-    document.pop(documents.OURS, None)
+    document.pop(draft.OURS, None)
     number = int(head.name[1:].partition(".")[0]) + 1
     with (table / "metadata" / f"v{number}.metadata.json").open("xb") as file:
         file.write(dump(document))
@@ -124,47 +126,52 @@ def _publish(table: Path, head: Path, document: Json) -> None:
 
 def _commit(table: Path, head: Path, document: Json, entries: Sequence[Row]) -> int:
     """A snapshot that adds the delete files of these entries."""
-    version, sequence = document["format-version"], document["last-sequence-number"] + 1
+    version, sequence = VERSIONS[document["format-version"]], document["last-sequence-number"] + 1
     parent = next(s for s in document["snapshots"] if s["snapshot-id"] == document["current-snapshot-id"])
     id = entropy.current().uuid4().int >> 65
     folder = table / "metadata"
-    rows = [_manifest(folder, document, entries, sequence, id), *_carried(parent["manifest-list"])]
+    rows = [_manifest(folder, document, entries, sequence, id), *_carried(parent["manifest-list"], version)]
     snapshot: Json = {
         "snapshot-id": id, "parent-snapshot-id": parent["snapshot-id"], "sequence-number": sequence,
         "timestamp-ms": max(entropy.current().now_ms(), document["last-updated-ms"] + 1),
         "summary": {"operation": "delete"}, "schema-id": document["current-schema-id"],
     }  # fmt: skip
-    if version == 3:
-        numbered = _number(rows, document["next-row-id"])
-        snapshot |= {"first-row-id": document["next-row-id"], "added-rows": numbered}
-        document = document | {"next-row-id": document["next-row-id"] + numbered}
+    if version.row_lineage:
+        first = document["next-row-id"]
+        snapshot |= {"first-row-id": first, "added-rows": _number(rows, first)}
     path = folder / f"snap-{id}.avro"
-    path.write_bytes(_list(rows, version, id, sequence))
-    documents.add_snapshot(document, snapshot | {"manifest-list": f"{_LOCAL}{path}"}, None)
-    _publish(table, head, document)
+    keys = {"snapshot-id": str(id), "sequence-number": str(sequence)}
+    path.write_bytes(manifest_writer.write_list(rows, keys, "deflate", version))
+    made = draft.Draft(document)
+    draft.add_snapshot(made, snapshot | {"manifest-list": f"{_LOCAL}{path}"}, None)
+    _publish(table, head, made.document | {"last-updated-ms": document["last-updated-ms"]})
     return id
 
 
 def _manifest(folder: Path, document: Json, entries: Sequence[Row], sequence: int, id: int) -> Row:
     """Writes the delete manifest; its row in the list."""
-    schema = manifest(_UNPARTITIONED)
-    data_file = next(f["type"] for f in schema["fields"] if f["name"] == "data_file")
-    data_file["fields"] += [_optional(name, field_id) for name, field_id in _PLACE]
     current = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
-    known = {
-        "schema": json.dumps(current), "schema-id": str(current["schema-id"]), "partition-spec": "[]",
-        "partition-spec-id": "0", "format-version": str(document["format-version"]), "content": "deletes",
-    }  # fmt: skip
+    version = VERSIONS[document["format-version"]]
+    data = manifest_writer.write(
+        of_entries(entries, _UNPARTITIONED),
+        _UNPARTITIONED,
+        parse_schema(current),
+        current["schema-id"],
+        DELETES,
+        "deflate",
+        version,
+    )
     path = folder / f"{entropy.current().uuid4()}-m0.avro"
-    path.write_bytes(avro.write(schema, entries, known, "deflate"))
-    size = path.stat().st_size
-    return manifests.list_row(f"{_LOCAL}{path}", size, _UNPARTITIONED, entries, DELETES, sequence, id)
+    path.write_bytes(data)
+    return manifest_writer.list_row(
+        f"{_LOCAL}{path}", len(data), _UNPARTITIONED, of_entries(entries, _UNPARTITIONED), DELETES, sequence, id
+    )
 
 
-def _carried(uri: str) -> list[Row]:
+def _carried(uri: str, version: FormatVersion) -> list[Row]:
     """The rows of the parent's manifest list."""
     found = manifests.read_list(Path(uri.removeprefix(_LOCAL)).read_bytes(), uri)
-    return [carried.row(m, tuple) | {"first_row_id": m.row.get("first_row_id")} for m in found]
+    return [carried.row(m, dict, version) for m in found]
 
 
 def _number(rows: Sequence[Row], next: int) -> int:
@@ -172,18 +179,7 @@ def _number(rows: Sequence[Row], next: int) -> int:
     rows that are."""
     first = next
     for row in rows:
-        if row["content"] == DATA and row["first_row_id"] is None:
+        if row["content"] == DATA and row.get("first_row_id") is None:
             row["first_row_id"] = next
             next += row["existing_rows_count"] + row["added_rows_count"]
     return next - first
-
-
-def _list(rows: Sequence[Row], version: int, id: int, sequence: int) -> bytes:
-    more = [_optional("first_row_id", 520)] if version == 3 else []
-    schema = {"type": "record", "name": "manifest_file", "fields": [*MANIFEST_LIST_FIELDS, *more]}
-    known = {"format-version": str(version), "snapshot-id": str(id), "sequence-number": str(sequence)}
-    return avro.write(schema, [dict.fromkeys(["first_row_id"]) | row for row in rows], known, "deflate")
-
-
-def _optional(name: str, id: int) -> dict[str, Any]:
-    return {"name": name, "type": ["null", "long"], "default": None, "field-id": id}

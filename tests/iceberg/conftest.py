@@ -112,14 +112,15 @@ def position_deletes():
     another engine would add it, in a new snapshot."""
     import pyarrow.parquet as pq
 
-    from boathouse.iceberg import manifests
-    from boathouse.iceberg.documents import add_snapshot, finish
-    from boathouse.iceberg.metadata import TableMetadata, dump
+    from boathouse.iceberg import manifest_writer, manifests
+    from boathouse.iceberg.manifest_columns import of_entries
+    from boathouse.iceberg.metadata.document import TableMetadata, dump
+    from boathouse.iceberg.metadata.draft import add_snapshot, begun, finished
 
     def add(eyes, rows, partition=None, content=1, spec=0):
         head = eyes.head()
         metadata = TableMetadata.parse(head.read_bytes(), f"file://{head}")
-        document, number = dict(metadata.document), metadata.last_sequence_number + 1
+        document, number = metadata.document, metadata.last_sequence_number + 1
         path = eyes.root / "data" / f"deletes-{number}.parquet"
         pq.write_table(rows, path)
         entry = {
@@ -131,19 +132,21 @@ def position_deletes():
                 "upper_bounds": None, "key_metadata": None, "split_offsets": None,
                 "equality_ids": [1] if content == 2 else None, "sort_order_id": None}}  # fmt: skip
         spec, folder = metadata.partitioning.spec(spec), f"file://{eyes.root}/metadata"
-        data = manifests.write_entries([entry], spec, metadata.schema, 0, 1, "null")
+        data = manifest_writer.write(of_entries([entry], spec), spec, metadata.schema, 0, 1, "null")
         (eyes.root / "metadata" / f"d{number}.avro").write_bytes(data)
-        row = manifests.list_row(f"{folder}/d{number}.avro", len(data), spec, [entry], 1, number, number)
+        row = manifest_writer.list_row(
+            f"{folder}/d{number}.avro", len(data), spec, of_entries([entry], spec), 1, number, number
+        )
         old = eyes.snapshot()["manifest-list"].removeprefix("file://")
         rows = [m.row for m in manifests.read_list(Path(old).read_bytes(), old)] + [row]
-        (eyes.root / "metadata" / f"l{number}.avro").write_bytes(manifests.write_list(rows, {}, "null"))
-        add_snapshot(document, {
+        (eyes.root / "metadata" / f"l{number}.avro").write_bytes(manifest_writer.write_list(rows, {}, "null"))
+        draft = begun(metadata, document["last-updated-ms"] + 1)
+        add_snapshot(draft, {
             "snapshot-id": number, "parent-snapshot-id": document["current-snapshot-id"], "sequence-number": number,
             "timestamp-ms": document["last-updated-ms"] + 1, "schema-id": 0,
             "summary": {"operation": "delete"}, "manifest-list": f"{folder}/l{number}.avro"}, None)  # fmt: skip
-        finish(document, metadata, document["last-updated-ms"] + 1, "x")
         name = int(head.name[1:].split(".")[0]) + 1
-        (eyes.root / "metadata" / f"v{name}.metadata.json").write_bytes(dump(document))
+        (eyes.root / "metadata" / f"v{name}.metadata.json").write_bytes(dump(finished(draft.document, metadata, "x")))
 
     return add
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg import avro, avro_columns, entries, manifests
-from boathouse.iceberg.manifest_schemas import METRICS, manifest
+from boathouse.iceberg.manifest_schemas import METRICS
+from boathouse.iceberg.metadata.versions import NEW
 from boathouse.iceberg.values import arrow_array, bounds_array, decode
 from boathouse.types import (
     DATE,
@@ -336,7 +337,7 @@ ENTRY = st.fixed_dictionaries(
 @pytest.mark.spec("I-148", "I-147", "I-167")
 def test_live_files_are_the_entries_one_by_one(few, rows, sequence, interval):
     out = io.BytesIO()
-    fastavro.writer(out, manifest(SPEC), rows, codec="deflate", sync_interval=interval)
+    fastavro.writer(out, NEW.manifest(SPEC), rows, codec="deflate", sync_interval=interval)
     source = manifests.ManifestFile("m", 0, 0, sequence, sequence, 77, None, {})
     with mock.patch.object(entries, "FEW", few):
         check_live_files(out.getvalue(), source)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.types import StringType
 
 import boathouse as bh
 from boathouse.errors import (
@@ -21,6 +22,7 @@ from boathouse.errors import (
     StorageError,
     TableNotFoundError,
 )
+from boathouse.iceberg import snapshot
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
 
@@ -221,3 +223,75 @@ def test_on_spark(ours, spark):
     t = ours.open("db.t", spark=spark)
     t.append(spark.createDataFrame([(4, "x")], "id bigint, city string"))
     assert sorted(r.id for r in t.to_spark().collect()) == [1, 2, 3, 4]
+
+
+class Counting(Client):
+    """A catalog's client that counts what it is asked for."""
+
+    def __init__(self, client):
+        super().__init__(client)
+        self.asked = []
+
+    def load_table(self, *args):
+        self.asked.append("load")
+        return self.client.load_table(*args)
+
+    def commit_table(self, *args):
+        self.asked.append("commit")
+        return self.client.commit_table(*args)
+
+
+@pytest.fixture
+def counted(ours):
+    client = Counting(ours._made.client)
+    return bh.Catalog(type(ours._made)(ours._made.name, client, ours._made.secrets)), client.asked
+
+
+def test_an_append_is_one_load_and_one_commit(counted, theirs, monkeypatch):
+    """The answer to the commit is the new head: no document is read for it."""
+    catalog, asked = counted
+    t = catalog.open("db.t")
+    read = []
+    real = snapshot.read_metadata
+    monkeypatch.setattr(snapshot, "read_metadata", lambda uri, *rest: (read.append(uri), real(uri, *rest))[1])
+    for n in range(4, 7):
+        asked.clear()
+        done = t.append(rows(n))
+        assert asked == ["load", "commit"] and read == []
+        assert done.commit == os.path.basename(theirs.load_table("db.t").metadata_location)
+        assert ids(t) == [*range(1, n + 1)]
+    assert t._handle.snapshot.token == theirs.load_table("db.t").metadata_location
+    assert next(e.commit for e in t.history()) == done.commit
+    theirs.load_table("db.t").append(rows(7))
+    asked.clear()
+    t.append(rows(8))
+    assert asked == ["load", "commit"] and len(read) == 1 and ids(t) == [*range(1, 9)]
+
+
+@pytest.mark.parametrize("kind", ["rows", "properties", "schema"])
+def test_a_head_that_moved_since_it_was_loaded(ours, theirs, kind):
+    """The catalog's requirements notice another snapshot; what none of them is about is asked first."""
+
+    class Late(Client):
+        def commit_table(self, *args):
+            if self.after:
+                self.after.pop()(theirs.load_table("db.t"))
+            return self.client.commit_table(*args)
+
+    def widen(table):
+        with table.update_schema() as update:
+            update.add_column("more", StringType())
+
+    theft = {
+        "rows": lambda table: table.append(rows(7)),
+        "properties": lambda table: table.transaction().set_properties(owner="them").commit_transaction(),
+        "schema": widen,
+    }[kind]
+    made = ours._made
+    t = bh.Catalog(type(made)(made.name, Late(made.client, after=[theft]), made.secrets)).open("db.t")
+    done = t.append(rows(4))
+    assert ids(ours.open("db.t")) == ([1, 2, 3, 4, 7] if kind == "rows" else [1, 2, 3, 4])
+    assert done.retries == (0 if kind == "properties" else 1)
+    seen = theirs.load_table("db.t")
+    assert seen.properties.get("owner") == ("them" if kind == "properties" else None)
+    assert len(seen.schema().fields) == (3 if kind == "schema" else 2)

@@ -17,7 +17,7 @@ from boathouse.cli import survey
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.iceberg import avro, totals
 from boathouse.iceberg.manifests import read_list
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.values import decode, from_avro
 from boathouse.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DecimalType, TimestampType

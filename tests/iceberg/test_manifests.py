@@ -14,8 +14,9 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import avro, manifests
-from boathouse.iceberg.manifest_schemas import MANIFEST_LIST, manifest
+from boathouse.iceberg import avro, manifest_writer, manifests
+from boathouse.iceberg.manifest_columns import of_entries
+from boathouse.iceberg.metadata.versions import NEW
 from boathouse.types import PartitionSpec
 
 DATA = pa.table(
@@ -215,7 +216,7 @@ def recompressed(data, codec):
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
 def test_codecs_and_blocks(codec):
     rows = [{**ENTRY, "data_file": {**ENTRY["data_file"], "record_count": i}} for i in range(300)]
-    data = recompressed(written(manifest(SPEC), rows, sync_interval=100), codec)
+    data = recompressed(written(NEW.manifest(SPEC), rows, sync_interval=100), codec)
     assert len(avro.parse(data, "m").blocks) > 10
     found = manifests.read_entries(data, listed(), "m")
     assert [e["data_file"]["record_count"] for e in found] == list(range(300))
@@ -234,7 +235,7 @@ def test_our_codec_follows_the_property(make, codec, named):
 
 @pytest.mark.spec("I-144", "I-170")
 def test_fields_are_found_by_id_whatever_name_order_and_union():
-    schema = manifest(SPEC)
+    schema = NEW.manifest(SPEC)
 
     def scramble(s, depth=0):
         if isinstance(s, list):
@@ -266,16 +267,16 @@ def test_fields_are_found_by_id_whatever_name_order_and_union():
 
 @pytest.mark.spec("I-148", "I-147", "I-022", "I-167", "I-150")
 def test_inheritance():
-    (added,) = manifests.read_entries(written(manifest(SPEC), [ENTRY]), listed(), "m")
+    (added,) = manifests.read_entries(written(NEW.manifest(SPEC), [ENTRY]), listed(), "m")
     assert (added["snapshot_id"], added["sequence_number"], added["file_sequence_number"]) == (77, 7, 7)
     assert manifests.map_of(added["data_file"], "null_value_counts") == {}
     assert manifests.map_of(added["data_file"], "nan_value_counts") is None
     kept = {**ENTRY, "status": 1, "sequence_number": 3, "snapshot_id": 5}
-    (found,) = manifests.read_entries(written(manifest(SPEC), [kept]), listed(), "m")
+    (found,) = manifests.read_entries(written(NEW.manifest(SPEC), [kept]), listed(), "m")
     assert (found["snapshot_id"], found["sequence_number"], found["file_sequence_number"]) == (5, 3, 7)
     for status in (0, 2):
         with pytest.raises(CorruptTableError, match=r"x.parquet"):
-            data = written(manifest(SPEC), [{**ENTRY, "status": status}])
+            data = written(NEW.manifest(SPEC), [{**ENTRY, "status": status}])
             manifests.read_entries(data, listed(), "m", live_only=False)
 
 
@@ -307,7 +308,7 @@ def test_missing_metrics_are_unknown(make):
 @pytest.mark.spec("I-141")
 def test_other_spellings_of_the_partition_spec_do_not_matter():
     odd = {"partition-spec": json.dumps({"spec-id": 0, "fields": []}), "partition-spec-id": "0"}
-    assert len(manifests.read_entries(written(manifest(SPEC), [ENTRY], metadata=odd), listed(), "m")) == 1
+    assert len(manifests.read_entries(written(NEW.manifest(SPEC), [ENTRY], metadata=odd), listed(), "m")) == 1
 
 
 @pytest.mark.spec("I-191")
@@ -365,7 +366,9 @@ def test_broken_avro_is_a_typed_error_naming_the_file(make, damage):
 
 
 def test_a_list_round_trips_through_our_reader():
-    row = manifests.list_row("p", 9, SPEC, [ENTRY], 0, 4, 11)
-    data = manifests.write_list([row, row], {"snapshot-id": "1"}, "zstandard")
+    file = {**ENTRY["data_file"], "value_counts": {1: 5}, "null_value_counts": {}}
+    entries = of_entries([{**ENTRY, "data_file": file}], SPEC)
+    row = manifest_writer.list_row("p", 9, SPEC, entries, 0, 4, 11)
+    data = manifest_writer.write_list([row, row], {"snapshot-id": "1"}, "zstandard")
     assert [m.row for m in manifests.read_list(data, "l")] == [row, row]
-    assert MANIFEST_LIST["name"] == "manifest_file"
+    assert NEW.manifest_list()["name"] == "manifest_file"

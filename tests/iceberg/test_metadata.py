@@ -9,7 +9,7 @@ import pytest
 import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.adapter import FORMAT
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.storage import Stores, absolute
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location

@@ -12,10 +12,11 @@ import boathouse as bh
 from boathouse.errors import CorruptTableError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.iceberg import manifests, tasks
+from boathouse.iceberg import manifest_writer, tasks
 from boathouse.iceberg.adapter import FORMAT
-from boathouse.iceberg.documents import add_snapshot, finish
-from boathouse.iceberg.metadata import dump
+from boathouse.iceberg.manifest_columns import of_entries
+from boathouse.iceberg.metadata.document import dump
+from boathouse.iceberg.metadata.draft import add_snapshot, begun, finished
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID
 from boathouse.storage import Stores, absolute
 from boathouse.table.context import TableContext
@@ -232,7 +233,7 @@ def delete_rows(eyes, deletes, *, sequence=None, spell=lambda p: p, spec=None, r
     """Adds position delete files, as another engine would: {partition p: [(data path, position), ...]}."""
     snap = opened(eyes.root)
     metadata = snap.metadata
-    document = dict(metadata.document)
+    document = metadata.document
     spec = spec or snap.partitioning.current
     number = metadata.last_sequence_number + 1
     entries = []
@@ -255,19 +256,21 @@ def delete_rows(eyes, deletes, *, sequence=None, spell=lambda p: p, spec=None, r
                 "upper_bounds": bound if referenced else None, "key_metadata": None, "split_offsets": None,
                 "equality_ids": [1] if content == 2 else None, "sort_order_id": None}})  # fmt: skip
     folder, id = f"file://{eyes.root}/metadata", number * 1000
-    data = manifests.write_entries(entries, spec, metadata.schema, 0, 1, "deflate")
+    data = manifest_writer.write(of_entries(entries, spec), spec, metadata.schema, 0, 1, "deflate")
     (eyes.root / "metadata" / f"d{number}.avro").write_bytes(data)
-    row = manifests.list_row(f"{folder}/d{number}.avro", len(data), spec, entries, 1, number, id)
+    row = manifest_writer.list_row(
+        f"{folder}/d{number}.avro", len(data), spec, of_entries(entries, spec), 1, number, id
+    )
     rows = [m.row for m in snap.listing.manifest_files] + [row]
-    (eyes.root / "metadata" / f"l{number}.avro").write_bytes(manifests.write_list(rows, {}, "deflate"))
+    (eyes.root / "metadata" / f"l{number}.avro").write_bytes(manifest_writer.write_list(rows, {}, "deflate"))
     stamp = document["last-updated-ms"] + 1
-    add_snapshot(document, {
+    draft = begun(metadata, stamp)
+    add_snapshot(draft, {
         "snapshot-id": id, "parent-snapshot-id": snap.version, "sequence-number": number, "timestamp-ms": stamp,
         "summary": {"operation": "delete"}, "schema-id": 0,
         "manifest-list": f"{folder}/l{number}.avro"}, None)  # fmt: skip
-    finish(document, metadata, stamp, "x")
     number = int(eyes.head().name[1:].split(".")[0]) + 1
-    (eyes.root / "metadata" / f"v{number}.metadata.json").write_bytes(dump(document))
+    (eyes.root / "metadata" / f"v{number}.metadata.json").write_bytes(dump(finished(draft.document, metadata, "x")))
 
 
 def placed(eyes):

@@ -14,7 +14,9 @@ from boathouse.arrow.transforms import hash_array, transform
 from boathouse.errors import BoathouseError, UnsupportedTypeError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.iceberg.manifests import Summary, summaries
+from boathouse.iceberg.manifest_columns import of_entries
+from boathouse.iceberg.manifest_writer import summaries
+from boathouse.iceberg.manifests import Summary
 from boathouse.iceberg.partitions import (
     accepts,
     bind_spec,
@@ -289,7 +291,7 @@ def test_partition_pruning_never_loses_a_row(case):
     entries = [{"data_file": {"partition": {"f1000": to_avro(p, field.type)}}} for p in parts]
     found = [
         Summary(s["contains_null"], s["contains_nan"], s["lower_bound"], s["upper_bound"])
-        for s in summaries(entries, spec)
+        for s in summaries(of_entries(entries, spec), spec)
     ]
     assert pruner.manifests([found]) == [True] or not any(keep)
 
@@ -300,7 +302,8 @@ def test_partition_summaries():
         t = parse_transform(how)
         field = PartitionField("p", ("c",), t, 1000, t.result(type), 1)
         entries = [{"data_file": {"partition": {"f1000": v}}} for v in values]
-        return summaries(entries, PartitionSpec(0, (field,)))[0]
+        spec = PartitionSpec(0, (field,))
+        return summaries(of_entries(entries, spec), spec)[0]
 
     zero = of(DOUBLE, [0.0, -0.0])
     assert (zero["lower_bound"], zero["upper_bound"]) == (encode(-0.0, DOUBLE), encode(0.0, DOUBLE))

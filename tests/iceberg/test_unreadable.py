@@ -11,7 +11,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.iceberg import avro, documents, manifests
+from boathouse.iceberg import avro, manifest_writer, transaction
 
 DATA = pa.table(
     {
@@ -205,8 +205,12 @@ def broken(monkeypatch, module, name, change):
     monkeypatch.setattr(module, name, lambda *a, **k: change(real(*a, **k)))
 
 
-def shorter(rows):
+def without_last(rows):
     return lambda schema, found, *rest: rows(schema, found[:-1], *rest)
+
+
+def shorter(write):
+    return lambda entries, *rest: write(entries.slice(0, entries.num_rows - 1), *rest)
 
 
 def later(document):
@@ -223,10 +227,11 @@ def other_ids(document):
 
 
 FAULTS = {
-    "a manifest without its last entry": lambda m: m.setattr(avro, "write", shorter(avro.write)),
-    "a manifest cut short": lambda m: broken(m, manifests, "write_entries", lambda data: data[:-20]),
-    "a row of other counts": lambda m: broken(m, manifests, "list_row", lambda r: {**r, "added_files_count": 0}),
-    "a list cut short": lambda m: broken(m, manifests, "write_list", lambda data: data[:-20]),
+    "a manifest without its last entry": lambda m: m.setattr(manifest_writer, "write", shorter(manifest_writer.write)),
+    "a list without its last row": lambda m: m.setattr(avro, "write", without_last(avro.write)),
+    "a manifest cut short": lambda m: broken(m, manifest_writer, "write", lambda data: data[:-20]),
+    "a row of other counts": lambda m: broken(m, manifest_writer, "list_row", lambda r: {**r, "added_files_count": 0}),
+    "a list cut short": lambda m: broken(m, manifest_writer, "write_list", lambda data: data[:-20]),
     "a snapshot of a later number": lambda m: broken_document(m, later),
     "a schema that is not there": lambda m: broken_document(m, lambda d: d.update({"current-schema-id": 7})),
     "main elsewhere": lambda m: broken_document(m, elsewhere),
@@ -235,14 +240,14 @@ FAULTS = {
 
 
 def broken_document(monkeypatch, change):
-    real = documents.finish
+    real = transaction.finished
 
-    def finish(document, *rest):
-        real(document, *rest)
-        document.update(copy.deepcopy(document))  # the head's own lists are shared
+    def finished(*args):
+        document = copy.deepcopy(real(*args))  # the head's own lists are shared
         change(document)
+        return document
 
-    monkeypatch.setattr(documents, "finish", finish)
+    monkeypatch.setattr(transaction, "finished", finished)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

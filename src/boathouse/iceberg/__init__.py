@@ -1,4 +1,4 @@
-"""Apache Iceberg, format version 2, in a file-system table (apache/iceberg, format/spec.md)."""
+"""Apache Iceberg: tables in file systems and of catalogs (apache/iceberg, format/spec.md)."""
 
 import re
 

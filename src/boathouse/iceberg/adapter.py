@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 from boathouse.errors import BoathouseError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.iceberg import snapshot
+from boathouse.iceberg.metadata.versions import NEW, WRITTEN
 from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -44,7 +45,7 @@ CAPABILITIES: Final = Capabilities(partitions=True, transforms=True, lasting_ids
 
 
 class IcebergTable(IcebergSnapshot):
-    """One version of an Iceberg table. Format version 2 in file-system tables is written, other metadata only read."""
+    """One version of an Iceberg table."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -260,11 +261,12 @@ def check_writable(found: IcebergSnapshot) -> None:
             where=where,
             advice='open it by its name in the catalog: bh.open("catalog.namespace.table")',
         )
-    if metadata.version != 2:
+    if metadata.format not in WRITTEN:
+        older = metadata.version < NEW.number
         raise UnsupportedFeatureError(
             f"writing Iceberg format version {metadata.version} is not offered",
             where=where,
-            advice="upgrade the table to version 2 with the engine that writes it" if metadata.version < 2 else None,
+            advice=f"upgrade the table to version {NEW} with the engine that writes it" if older else None,
         )
     if found.paths.moved:
         raise UnsupportedFeatureError(

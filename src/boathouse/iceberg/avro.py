@@ -10,7 +10,7 @@ import io
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,8 +25,8 @@ from boathouse.iceberg.avro_codec import read_long, reader, write_long, writer
 from boathouse.iceberg.avro_schema import Schema, by_ids, least
 
 __all__ = [
-    "Container", "Header", "by_ids", "decoding", "header", "long_bytes", "parse", "payload", "payloads", "records",
-    "write",
+    "Container", "Header", "by_ids", "container", "decoding", "header", "long_bytes", "parse", "payload", "payloads",
+    "records", "write",
 ]  # fmt: skip
 MAGIC: Final = b"Obj\x01"
 CODECS: Final = ("null", "deflate", "snappy", "zstandard")
@@ -208,7 +208,24 @@ def decoding(where: str) -> Iterator[None]:
 
 
 def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, str], codec: str) -> bytes:
-    """A container file; `rows` have raw values under the names of `schema`. `codec`: null, deflate or zstandard."""
+    """A container file; `rows` have raw values under the names of `schema`."""
+    return container(schema, _blocks(schema, rows), metadata, codec)
+
+
+def _blocks(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, bytes]]:
+    encode = writer(schema)
+    block, count = bytearray(), 0
+    for i, row in enumerate(rows, 1):
+        encode(row, block)
+        count += 1
+        if len(block) >= _BLOCK or i == len(rows):
+            yield count, bytes(block)
+            block, count = bytearray(), 0
+
+
+def container(schema: Schema, blocks: Iterable[tuple[int, bytes]], metadata: Mapping[str, str], codec: str) -> bytes:
+    """A container file of these blocks of encoded records, each with its number of them. `codec`: null, deflate or
+    zstandard."""
     out = io.BytesIO()
     out.write(MAGIC)
     entries = {"avro.schema": json.dumps(schema), "avro.codec": codec, **metadata}
@@ -219,15 +236,9 @@ def write(schema: Schema, rows: Sequence[Mapping[str, Any]], metadata: Mapping[s
     out.write(b"\x00")
     sync = entropy.current().uuid4().bytes
     out.write(sync)
-    encode = writer(schema)
-    block, count = bytearray(), 0
-    for i, row in enumerate(rows, 1):
-        encode(row, block)
-        count += 1
-        if len(block) >= _BLOCK or i == len(rows):
-            body = _compress(bytes(block), codec)
-            out.write(long_bytes(count) + long_bytes(len(body)) + body + sync)
-            block, count = bytearray(), 0
+    for count, block in blocks:
+        body = _compress(block, codec)
+        out.write(long_bytes(count) + long_bytes(len(body)) + body + sync)
     return out.getvalue()
 
 

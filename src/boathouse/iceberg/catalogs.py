@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -23,11 +23,13 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.views import parse_view
-from boathouse.storage import absolute
+from boathouse.storage import absolute, basename
 from boathouse.storage.aliases import ALIASES
 from boathouse.storage.options import scrub
 from boathouse.table.attempt import Attempt, Published
+from boathouse.table.location import CommitId
 from boathouse.table.view import View
 
 log = logging.getLogger("boathouse")
@@ -135,12 +137,14 @@ class IcebergCatalog:
         return parts
 
 
-@dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """See `table.context.TableCatalog`."""
+    """See `table.context.TableCatalog`. It keeps what the client loaded last: settings and the token that commits are
+    sent with."""
 
-    catalog: IcebergCatalog
-    identifier: tuple[str, ...]
+    def __init__(self, catalog: IcebergCatalog, identifier: tuple[str, ...]) -> None:
+        self.catalog = catalog
+        self.identifier = identifier
+        self._loaded: Any = None
 
     @property
     def name(self) -> str:
@@ -160,16 +164,16 @@ class CatalogTable:
         known = {k: str(v) for k, v in found.io.properties.items() if k.lower() in ALIASES}
         return str(found.metadata.location), known
 
-    def publish(self, attempt: Attempt) -> Published:
+    def publish(self, attempt: Attempt) -> Published | Attempt:
         """`lost` if the head no longer satisfies the requirements. A swap without an answer is settled by the snapshot
         that it would have made: without a snapshot, and as long as the head may still change, it is unknown. So is a
         refusal: clients send a request without an answer again, as botocore does for Glue, and the second one is
         refused because of the first."""
-        table = self._load()
-        if attempt.replaces != absolute(str(table.metadata_location)):
+        # What is required says nothing about concurrent commits of metadata alone.
+        if (self._loaded is None or not _guarded(attempt)) and attempt.replaces != self.head():
             return "lost"
         try:
-            self.catalog.client.commit_table(table, *_typed(attempt))
+            answer = self.catalog.client.commit_table(self._loaded, *_typed(attempt))
         except Exception as error:
             kind = type(error).__name__
             if kind in _GONE or kind in _REFUSED:
@@ -177,7 +181,17 @@ class CatalogTable:
                 return "lost" if attempt.version is None else self._settled(attempt, refused=True)
             log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
             return self._settled(attempt)
-        return "won"
+        return self._answered(attempt, answer)
+
+    def _answered(self, attempt: Attempt, answer: Any) -> Published | Attempt:
+        """The attempt with the document that the catalog made of it; `won` alone if that cannot be read."""
+        try:
+            uri = absolute(str(answer.metadata_location))
+            made = TableMetadata.of(json.loads(answer.metadata.model_dump_json()), uri)
+        except Exception as error:
+            log.debug("%s answered a commit with metadata that cannot be read: %r", self.name, error)
+            return "won"
+        return replace(attempt, uri=uri, commit=CommitId(attempt.version, basename(uri)), state=made)
 
     def _settled(self, attempt: Attempt, refused: bool = False) -> Published:
         clock = entropy.current()
@@ -210,7 +224,13 @@ class CatalogTable:
 
     def _load(self) -> Any:
         with _errors(self.name, self.catalog.secrets):
-            return self.catalog.client.load_table(self.identifier)
+            self._loaded = self.catalog.client.load_table(self.identifier)
+            return self._loaded
+
+
+def _guarded(attempt: Attempt) -> bool:
+    """Whether the requirements say which snapshot the commit follows."""
+    return any(r["type"] == "assert-ref-snapshot-id" for r in attempt.requirements)
 
 
 def _typed(attempt: Attempt) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from boathouse.errors import CorruptTableError
+from boathouse.iceberg.metadata.versions import SEEN
 
 Json = dict[str, Any]
 Test = Callable[[Any], bool]
@@ -46,8 +47,11 @@ def _id_text(value: Any) -> bool:
     return _int32(value) or (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10)
 
 
+_TEXT: Final = frozenset({str})
+
+
 def _texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+    return isinstance(value, dict) and _TEXT.issuperset(map(type, value.values()))
 
 
 def _objects(value: Any) -> bool:
@@ -93,11 +97,6 @@ _MEMBERS: Final[Mapping[str, Tests]] = {
     "partition-statistics": _STATISTICS,
 }  # fmt: skip
 _REF: Final[Tests] = ({"snapshot-id": _snapshot_id}, {"type": _text})
-REQUIRED: Final = (
-    "table-uuid", "location", "last-sequence-number", "last-updated-ms", "last-column-id", "schemas",
-    "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders",
-    "default-sort-order-id",
-)  # fmt: skip
 _NAMES: Final = {
     "schemas": "schema", "partition-specs": "partition spec", "sort-orders": "sort order", "snapshots": "snapshot",
     "snapshot-log": "entry of the snapshot log", "metadata-log": "entry of the metadata log",
@@ -105,22 +104,25 @@ _NAMES: Final = {
 }  # fmt: skip
 
 
-def check_document(document: Json, where: str) -> None:
-    """Raises CorruptTableError naming the first thing that is wrong."""
-    missing = [name for name in REQUIRED if document.get(name) is None]
-    problem = f"lacks {', '.join(missing)}" if missing else next(_problems(document), None)
+def check_document(document: Json, where: str, known: Json | None = None) -> None:
+    """Raises CorruptTableError naming the first thing that is wrong. Members that the document `known`, which was
+    checked, has at the same place are not looked at again."""
+    missing = [name for name in SEEN.required if document.get(name) is None]
+    problem = f"lacks {', '.join(missing)}" if missing else next(_problems(document, known or {}), None)
     if problem is not None:
         raise CorruptTableError(f"the table metadata {problem}", where=where)
 
 
-def _problems(document: Json) -> Iterator[str]:
+def _problems(document: Json, known: Json) -> Iterator[str]:
     for name, test in _TOP.items():
         value = document.get(name)
         if value is not None and not test(value):
             yield f"has {name} {value!r:.80}"
     for name, tests in _MEMBERS.items():
-        for member in document.get(name) or []:
-            yield from _wrong(member, tests, _NAMES[name])
+        before = known.get(name) or []
+        for i, member in enumerate(document.get(name) or []):
+            if i >= len(before) or before[i] != member:
+                yield from _wrong(member, tests, _NAMES[name])
     for name, tests in (("partition-specs", _SPEC_FIELD), ("sort-orders", _SORT_FIELD)):
         for member in document[name]:
             for field in member["fields"]:

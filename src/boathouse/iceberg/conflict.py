@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
-from boathouse.iceberg.documents import written_by
 from boathouse.iceberg.evolve import promotes
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests import DATA
-from boathouse.iceberg.metadata import TableMetadata, files_of_snapshots
+from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshots
+from boathouse.iceberg.metadata.draft import written_by
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID

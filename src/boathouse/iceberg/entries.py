@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg import avro, avro_columns, manifests
-from boathouse.iceberg.avro_columns import Columns
-from boathouse.iceberg.avro_cursors import BEYOND, Longs, Path, Schema, in_64_bits, present
+from boathouse.iceberg.avro_columns import Columns, at_places
+from boathouse.iceberg.avro_cursors import BEYOND, DamagedError, Longs, Path, Schema, in_64_bits, present
 from boathouse.iceberg.avro_few import FewColumns
 from boathouse.iceberg.manifest_kinds import ENTRY, check_content, check_schema
 from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, METRICS, avro_name
@@ -71,6 +71,18 @@ class LiveFiles:
         numbers = (self.snapshot_id, self.sequence, self.file_sequence, self.rows, self.sizes)
         return LiveFiles(self.columns.take(rows), *(n[rows] for n in numbers))
 
+    def whole(self) -> LiveFiles:
+        """The same, with every field of the entries. Raises CorruptTableError."""
+        columns = self.columns
+        if isinstance(columns, FewColumns):
+            return self
+        try:
+            with avro.decoding(columns.where):
+                places = at_places(columns.buffer, columns.schema, _wanted(columns.schema, True), columns.starts)
+        except DamagedError as error:
+            raise CorruptTableError(f"a manifest cannot be decoded: {error}", where=columns.where) from None
+        return replace(self, columns=replace(columns, places=places))
+
     def paths(self) -> pa.Array:
         """As recorded."""
         return self.columns.strings(PATH)
@@ -86,6 +98,10 @@ class LiveFiles:
         """Partition values by field id, physical; those of an unknown transform as strings. Raises
         CorruptTableError."""
         return {f.id: self._partition(f) for f in spec}
+
+    def partition_array(self, field: PartitionField) -> pa.Array:
+        """The values of one partition field, in the type of its result. Raises CorruptTableError."""
+        return self._partition(field).array(field.type)
 
     def _partition(self, field: PartitionField) -> Coded:
         nothing = Coded([None], np.zeros(len(self), np.int64))

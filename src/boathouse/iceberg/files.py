@@ -18,7 +18,7 @@ from boathouse.iceberg.file_batches import FileRequest, ManifestTask
 from boathouse.iceberg.manifest_reader import TOGETHER, ManifestReader
 from boathouse.iceberg.manifest_schemas import METRICS
 from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.paths import Paths
 from boathouse.storage import Stores
 from boathouse.table.sizes import FileCounts

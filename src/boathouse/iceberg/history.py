@@ -9,9 +9,10 @@ from typing import Any
 
 from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
 from boathouse.iceberg.conflict import METADATA_EDIT
-from boathouse.iceberg.documents import summary_of, written_by
 from boathouse.iceberg.files import Listing
-from boathouse.iceberg.metadata import MAIN, TableMetadata, files_of_snapshots, logged_files
+from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshots, logged_files
+from boathouse.iceberg.metadata.draft import summary_of, written_by
+from boathouse.iceberg.metadata.updates import MAIN
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, engine_of, head_metadata, load, read_metadata
 from boathouse.iceberg.summaries import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from boathouse.iceberg.documents import written_by
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata.document import TableMetadata
+from boathouse.iceberg.metadata.draft import written_by
 from boathouse.iceberg.paths import decompressed, list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import WRITE_ID

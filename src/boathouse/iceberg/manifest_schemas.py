@@ -1,8 +1,9 @@
-"""The Avro schemas of manifest lists and manifests of format version 2 (spec, "Manifests", Appendix A)."""
+"""The Avro schemas of manifest lists and manifests, of each format version (spec, "Manifests", Appendix A)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -81,12 +82,8 @@ METRICS: Final = frozenset(
 )
 
 
-def _required(name: str, type: Any, id: int) -> dict[str, Any]:
-    return {"name": name, "type": type, "field-id": id}
-
-
-def _optional(name: str, type: Any, id: int) -> dict[str, Any]:
-    return {"name": name, "type": ["null", type], "default": None, "field-id": id}
+_Field = tuple[str, Any, int, str]
+"""A field's name, type and id, and whether versions 1, 2 and 3 require it (r), allow it (o) or lack it (-)."""
 
 
 def _map(key: int, value: int, type: str) -> dict[str, Any]:
@@ -98,8 +95,23 @@ def _map(key: int, value: int, type: str) -> dict[str, Any]:
     }
 
 
-def _list(id: int, type: str) -> dict[str, Any]:
+def _list(id: int, type: Any) -> dict[str, Any]:
     return {"type": "array", "items": type, "element-id": id}
+
+
+def _required(name: str, type: Any, id: int) -> dict[str, Any]:
+    return {"name": name, "type": type, "field-id": id}
+
+
+def _optional(name: str, type: Any, id: int) -> dict[str, Any]:
+    return {"name": name, "type": ["null", type], "default": None, "field-id": id}
+
+
+def _fields(fields: Iterable[_Field], version: int) -> list[dict[str, Any]]:
+    make = {"r": _required, "o": _optional}
+    return [
+        make[has[version - 1]](name, type, id) for name, type, id, has in fields if has[version - 1] != "-"
+    ]  # fmt: skip
 
 
 _SUMMARY: Final = {
@@ -112,24 +124,53 @@ _SUMMARY: Final = {
         _optional("upper_bound", "bytes", 511),
     ],
 }
-MANIFEST_LIST_FIELDS: Final = [
-    _required("manifest_path", "string", 500),
-    _required("manifest_length", "long", 501),
-    _required("partition_spec_id", "int", 502),
-    _required("content", "int", 517),
-    _required("sequence_number", "long", 515),
-    _required("min_sequence_number", "long", 516),
-    _required("added_snapshot_id", "long", 503),
-    _required("added_files_count", "int", 504),
-    _required("existing_files_count", "int", 505),
-    _required("deleted_files_count", "int", 506),
-    _required("added_rows_count", "long", 512),
-    _required("existing_rows_count", "long", 513),
-    _required("deleted_rows_count", "long", 514),
-    _optional("partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}, 507),
-    _optional("key_metadata", "bytes", 519),
-]
-MANIFEST_LIST: Final = {"type": "record", "name": "manifest_file", "fields": MANIFEST_LIST_FIELDS}
+_LIST: Final[tuple[_Field, ...]] = (
+    ("manifest_path", "string", 500, "rrr"),
+    ("manifest_length", "long", 501, "rrr"),
+    ("partition_spec_id", "int", 502, "rrr"),
+    ("content", "int", 517, "-rr"),
+    ("sequence_number", "long", 515, "-rr"),
+    ("min_sequence_number", "long", 516, "-rr"),
+    ("added_snapshot_id", "long", 503, "rrr"),
+    ("added_files_count", "int", 504, "orr"),
+    ("existing_files_count", "int", 505, "orr"),
+    ("deleted_files_count", "int", 506, "orr"),
+    ("added_rows_count", "long", 512, "orr"),
+    ("existing_rows_count", "long", 513, "orr"),
+    ("deleted_rows_count", "long", 514, "orr"),
+    ("partitions", _list(508, _SUMMARY), 507, "ooo"),
+    ("key_metadata", "bytes", 519, "ooo"),
+    ("first_row_id", "long", 520, "--o"),
+)
+_DATA_FILE: Final[tuple[_Field, ...]] = (
+    ("content", "int", 134, "-rr"),
+    ("file_path", "string", 100, "rrr"),
+    ("file_format", "string", 101, "rrr"),
+    ("partition", None, 102, "rrr"),
+    ("record_count", "long", 103, "rrr"),
+    ("file_size_in_bytes", "long", 104, "rrr"),
+    ("block_size_in_bytes", "long", 105, "r--"),
+    ("column_sizes", _map(117, 118, "long"), 108, "ooo"),
+    ("value_counts", _map(119, 120, "long"), 109, "ooo"),
+    ("null_value_counts", _map(121, 122, "long"), 110, "ooo"),
+    ("nan_value_counts", _map(138, 139, "long"), 137, "ooo"),
+    ("lower_bounds", _map(126, 127, "bytes"), 125, "ooo"),
+    ("upper_bounds", _map(129, 130, "bytes"), 128, "ooo"),
+    ("key_metadata", "bytes", 131, "ooo"),
+    ("split_offsets", _list(133, "long"), 132, "ooo"),
+    ("equality_ids", _list(136, "int"), 135, "-oo"),
+    ("sort_order_id", "int", 140, "ooo"),
+    ("first_row_id", "long", 142, "--o"),
+    ("referenced_data_file", "string", 143, "-oo"),
+    ("content_offset", "long", 144, "--o"),
+    ("content_size_in_bytes", "long", 145, "--o"),
+)
+
+
+@cache
+def manifest_list(version: int) -> dict[str, Any]:
+    """The schema of a manifest list."""
+    return {"type": "record", "name": "manifest_file", "fields": _fields(_LIST, version)}
 
 
 def avro_name(name: str) -> str:
@@ -138,14 +179,13 @@ def avro_name(name: str) -> str:
     return f"_{text}" if not text or text[0].isdigit() else text
 
 
-def partition_type(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
-    """The record of a spec's partition values. With `names` false, fields are named `f<id>`."""
+def partition_type(spec: PartitionSpec) -> dict[str, Any]:
+    """The record of a spec's partition values."""
     fields = []
     for f in spec:
-        id = f.recorded_id
-        name = avro_name(f.name) if names else f"f{id}"
-        field = _optional(name, _avro_type(f.type, id), id)
-        if names and name != f.name:
+        name = avro_name(f.name)
+        field = _optional(name, _avro_type(f.type, f.recorded_id), f.recorded_id)
+        if name != f.name:
             field["iceberg-field-name"] = f.name
         fields.append(field)
     return {"type": "record", "name": "r102", "fields": fields}
@@ -185,43 +225,15 @@ def _avro_type(type: DataType, id: int) -> Any:
     raise TypeError(f"{type} is not a partition type")
 
 
-def manifest(spec: PartitionSpec, names: bool = True) -> dict[str, Any]:
+def manifest(spec: PartitionSpec, version: int) -> dict[str, Any]:
     """The schema of a manifest's entries for files of this spec."""
-    data_file = [
-        _required("content", "int", 134),
-        _required("file_path", "string", 100),
-        _required("file_format", "string", 101),
-        _required("partition", partition_type(spec, names), 102),
-        _required("record_count", "long", 103),
-        _required("file_size_in_bytes", "long", 104),
-        _optional("column_sizes", _map(117, 118, "long"), 108),
-        _optional("value_counts", _map(119, 120, "long"), 109),
-        _optional("null_value_counts", _map(121, 122, "long"), 110),
-        _optional("nan_value_counts", _map(138, 139, "long"), 137),
-        _optional("lower_bounds", _map(126, 127, "bytes"), 125),
-        _optional("upper_bounds", _map(129, 130, "bytes"), 128),
-        _optional("key_metadata", "bytes", 131),
-        _optional("split_offsets", _list(133, "long"), 132),
-        _optional("equality_ids", _list(136, "int"), 135),
-        _optional("sort_order_id", "int", 140),
-        _optional("referenced_data_file", "string", 143),
-    ]
-    return {
-        "type": "record",
-        "name": "manifest_entry",
-        "fields": [
-            _required("status", "int", 0),
-            _optional("snapshot_id", "long", 1),
-            _optional("sequence_number", "long", 3),
-            _optional("file_sequence_number", "long", 4),
-            _required("data_file", {"type": "record", "name": "r2", "fields": data_file}, 2),
-        ],
-    }
-
-
-@cache
-def data_file_fields() -> tuple[tuple[str, bool], ...]:
-    """The names of a data file's fields in a manifest, and whether each is required."""
-    entry = manifest(PartitionSpec(0, ()))["fields"]
-    fields = next(f["type"]["fields"] for f in entry if f["name"] == "data_file")
-    return tuple((f["name"], not isinstance(f["type"], list)) for f in fields)
+    partition = partition_type(spec)
+    file = [(n, partition if n == "partition" else type, id, has) for n, type, id, has in _DATA_FILE]
+    entry: tuple[_Field, ...] = (
+        ("status", "int", 0, "rrr"),
+        ("snapshot_id", "long", 1, "roo"),
+        ("sequence_number", "long", 3, "-oo"),
+        ("file_sequence_number", "long", 4, "-oo"),
+        ("data_file", {"type": "record", "name": "r2", "fields": _fields(file, version)}, 2, "rrr"),
+    )
+    return {"type": "record", "name": "manifest_entry", "fields": _fields(entry, version)}

@@ -1,20 +1,17 @@
-"""Manifest lists and manifests: reading by field id with inheritance, and writing (spec, "Manifests")."""
+"""Manifest lists and manifests: reading by field id, with inheritance (spec, "Manifests")."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg import avro
 from boathouse.iceberg.manifest_kinds import ENTRY, LIST, check_content, check_entry, check_row, check_schema
-from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, MANIFEST_LIST, METRICS, avro_name, manifest
-from boathouse.iceberg.schemas import schema_json
-from boathouse.iceberg.values import Physical, encode, from_avro, to_avro
-from boathouse.types import FloatType, PartitionField, PartitionSpec, Schema
+from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, METRICS, avro_name
+from boathouse.iceberg.values import Physical, from_avro
+from boathouse.types import PartitionField, PartitionSpec
 
 EXISTING: Final = 0
 ADDED: Final = 1
@@ -187,99 +184,3 @@ def _partition_value(row: Row, field: PartitionField, where: str | None) -> Phys
         return from_avro(row[name], field.type)
     except ValueError as error:
         raise CorruptTableError(f"partition field `{field.name}` has a value that {error}", where=where) from None
-
-
-def partition_row(values: Mapping[int, Physical], spec: PartitionSpec) -> Row:
-    """Physical partition values as a manifest stores them."""
-    return {f"f{f.recorded_id}": to_avro(values.get(f.id), f.type) for f in spec}
-
-
-def write_entries(
-    entries: Sequence[Entry], spec: PartitionSpec, schema: Schema, schema_id: int, content: int, codec: str
-) -> bytes:
-    """A manifest of format version 2."""
-    metadata = {
-        "schema": json.dumps(schema_json(schema, schema_id)),
-        "schema-id": str(schema_id),
-        "partition-spec": json.dumps(_spec_fields(spec)),
-        "partition-spec-id": str(spec.id),
-        "format-version": "2",
-        "content": "data" if content == DATA else "deletes",
-    }
-    names = {f.recorded_id: avro_name(f.name) for f in spec}
-    return avro.write(manifest(spec), [_named(e, names) for e in entries], metadata, codec)
-
-
-def _spec_fields(spec: PartitionSpec) -> list[Row]:
-    return [
-        {"source-id": f.source_id, "field-id": f.recorded_id, "name": f.name, "transform": str(f.transform)}
-        for f in spec
-    ]
-
-
-def _named(entry: Entry, names: Mapping[int, str]) -> Entry:
-    """The entry with its partition under the names of the written schema."""
-    row = entry["data_file"]["partition"]
-    named = {name: row.get(f"f{id}") for id, name in names.items()}
-    return {**entry, "data_file": {**entry["data_file"], "partition": named}}
-
-
-def write_list(rows: Sequence[Row], metadata: Mapping[str, str], codec: str) -> bytes:
-    """A manifest list of format version 2."""
-    return avro.write(MANIFEST_LIST, rows, {**metadata, "format-version": "2"}, codec)
-
-
-def list_row(
-    path: str, length: int, spec: PartitionSpec, entries: Sequence[Entry], content: int, sequence: int, snapshot_id: int
-) -> Row:
-    """The manifest list's row for a manifest written by snapshot `snapshot_id` at `sequence`."""
-    counts = {ADDED: [0, 0], EXISTING: [0, 0], DELETED: [0, 0]}
-    lowest = sequence
-    for e in entries:
-        counts[e["status"]][0] += 1
-        counts[e["status"]][1] += e["data_file"]["record_count"]
-        if e["status"] != DELETED and e.get("sequence_number") is not None:
-            lowest = min(lowest, e["sequence_number"])
-    return {
-        "manifest_path": path,
-        "manifest_length": length,
-        "partition_spec_id": spec.id,
-        "content": content,
-        "sequence_number": sequence,
-        "min_sequence_number": lowest,
-        "added_snapshot_id": snapshot_id,
-        "added_files_count": counts[ADDED][0],
-        "existing_files_count": counts[EXISTING][0],
-        "deleted_files_count": counts[DELETED][0],
-        "added_rows_count": counts[ADDED][1],
-        "existing_rows_count": counts[EXISTING][1],
-        "deleted_rows_count": counts[DELETED][1],
-        "partitions": summaries(entries, spec),
-        "key_metadata": None,
-    }
-
-
-def summaries(entries: Iterable[Entry], spec: PartitionSpec) -> list[Row]:
-    """Per partition field: whether null or NaN occurs, and bounds of the other values."""
-    tuples = [partition_values(e["data_file"], spec) for e in entries]
-    return [_summarise([t[f.id] for t in tuples], f.type) for f in spec]
-
-
-def _summarise(values: Sequence[Physical], type: Any) -> Row:
-    present = [v for v in values if v is not None]
-    floating = isinstance(type, FloatType)
-    numbers = [v for v in present if not (floating and math.isnan(v))]  # type: ignore[arg-type]
-    key = _zero_order if floating else None
-    lower = min(numbers, key=key, default=None)  # type: ignore[arg-type]
-    upper = max(numbers, key=key, default=None)  # type: ignore[arg-type]
-    return {
-        "contains_null": len(present) < len(values),
-        "contains_nan": len(numbers) < len(present),
-        "lower_bound": encode(lower, type),
-        "upper_bound": encode(upper, type),
-    }
-
-
-def _zero_order(value: float) -> tuple[float, float]:
-    """-0.0 before +0.0."""
-    return (value, math.copysign(1.0, value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,6 +25,7 @@ from boathouse.table.context import TableContext
 METADATA_FOLDER: Final = "metadata"
 HINT: Final = "version-hint.text"
 _FILE_SYSTEM = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json|v(\d+)\.metadata\.json\.gz")
+_ENDINGS: Final = (".metadata.json", ".metadata.json.gz")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")
 _CATALOG = re.compile(r"(\d+)-[0-9A-Za-z-]+(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
@@ -36,7 +37,7 @@ class MetadataFiles:
     file_system: tuple[tuple[int, str], ...]
     catalog: tuple[tuple[int, str], ...]
     infos: Mapping[str, ObjectInfo] = field(default_factory=dict)
-    """The listed objects by URI."""
+    """The objects by URI that were looked at."""
 
     def newest(self) -> tuple[int, str] | None:
         """The head of a file-system table: by listing, regardless of version-hint.text."""
@@ -53,20 +54,37 @@ class MetadataFiles:
         return number, uri
 
 
-def list_metadata(context: TableContext) -> MetadataFiles:
-    """One listing of the table's `metadata` folder, sorted by number."""
+def list_metadata(context: TableContext, known: str | None = None) -> MetadataFiles:
+    """One listing of the table's `metadata` folder, sorted by number. Looked at are the newest documents, and the one
+    of the URI `known`."""
     storage, key = context.stores.resolve(join(context.location.uri, METADATA_FOLDER))
-    file_system: list[tuple[int, str]] = []
-    catalog: list[tuple[int, str]] = []
-    infos: dict[str, ObjectInfo] = {}
-    for info in storage.list_dir(key)[1]:
-        name = info.key.rpartition("/")[2]
-        if m := _FILE_SYSTEM.fullmatch(name) or _CATALOG.fullmatch(name):
-            uri = storage.uri(info.key)
-            number = int(m[1] or m[2]) if m.re is _FILE_SYSTEM else int(m[1])
-            (file_system if m.re is _FILE_SYSTEM else catalog).append((number, uri))
-            infos[uri] = info
-    return MetadataFiles(tuple(sorted(file_system)), tuple(sorted(catalog)), infos)
+    file_system: dict[str, int] = {}
+    catalog: dict[str, int] = {}
+
+    def wanted(names: Sequence[str]) -> Collection[str]:
+        for name in names:
+            if not name.endswith(_ENDINGS):
+                continue
+            if m := _FILE_SYSTEM.fullmatch(name):
+                file_system[name] = int(m[1] or m[2])
+            elif m := _CATALOG.fullmatch(name):
+                catalog[name] = int(m[1])
+        looked_at = {basename(known)}.intersection(names) if known is not None else set()
+        return looked_at.union(_newest(file_system), _newest(catalog))
+
+    listed = storage.list_dir(key, wanted)[1]
+    infos = {storage.uri(info.key): info for info in listed}
+    folder = storage.uri(key)
+    return MetadataFiles(
+        tuple(sorted((i, f"{folder}/{name}") for name, i in file_system.items())),
+        tuple(sorted((i, f"{folder}/{name}") for name, i in catalog.items())),
+        infos,
+    )
+
+
+def _newest(numbers: Mapping[str, int]) -> list[str]:
+    last = max(numbers.values(), default=0)
+    return [name for name, number in numbers.items() if number == last]
 
 
 def version_of(uri: str) -> int | None:

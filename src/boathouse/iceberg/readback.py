@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import pyarrow as pa
+
+from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg import validate
-from boathouse.iceberg.carried import counts
-from boathouse.iceberg.manifests import Entry, Row, manifest_file, partition_values, read_entries, read_list
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.entries import Entries
+from boathouse.iceberg.manifest_columns import partition_column
+from boathouse.iceberg.manifest_writer import counts
+from boathouse.iceberg.manifests import Row, manifest_file, read_list
+from boathouse.iceberg.metadata.document import Json, TableMetadata
+from boathouse.iceberg.metadata.updates import AddSnapshot, MetadataUpdate
 from boathouse.types import PartitionSpec
 
 _SAME = ("manifest_length", "partition_spec_id", "content", "sequence_number", "min_sequence_number")
 
 
-def check_manifest(data: bytes, row: Row, meant: Sequence[Entry], spec: PartitionSpec) -> None:
+def check_manifest(data: bytes, row: Row, meant: pa.Table, spec: PartitionSpec) -> None:
     """Raises CorruptTableError unless the manifest contains the intended entries, as counted in its row."""
     where = row["manifest_path"]
-    found = read_entries(data, manifest_file(row, where), where, live_only=False)
-    if len(found) != len(meant) or any(row[name] != count for name, count in counts(found).items()):
-        raise _held_back(f"the manifest contains {len(found)} entries instead of {len(meant)}", where)
-    for mine, entry in zip(found, meant):
-        file, wanted = mine["data_file"], entry["data_file"]
-        changed = [
-            name
-            for name, value in wanted.items()
-            if name != "partition" and (value or None) != (file.get(name) or None)
-        ]
-        if not _equal(partition_values(file, spec), partition_values(wanted, spec)):
-            changed.append("partition")
-        if changed or mine["status"] != entry["status"]:
-            raise _held_back(f"the entry of {wanted['file_path']} reads back with another {changed or 'status'}", where)
-        if not 0 <= mine["file_sequence_number"] <= row["sequence_number"]:
-            raise _held_back(f"the entry of {wanted['file_path']} comes from a later commit", where)
+    found = Entries.read(data, manifest_file(row, where), where).files(live_only=False)
+    if len(found) != meant.num_rows or any(row[name] != count for name, count in counts(meant).items()):
+        raise _held_back(f"the manifest contains {len(found)} entries instead of {meant.num_rows}", where)
+    numbers = {"record_count": found.rows, "file_size_in_bytes": found.sizes}
+    mine = {
+        "status": longs(found.columns.longs(("status",))[0]).cast(pa.int32()),
+        "file_path": found.paths(),
+        **{name: longs(values) for name, values in numbers.items()},
+        **{partition_column(f): found.partition_array(f) for f in spec},
+    }
+    changed = [n for n, array in mine.items() if not _equal(array, meant.column(n).combine_chunks())]
+    if changed:
+        raise _held_back(f"the entries read back with another {', '.join(changed)}", where)
+    if len(found) and not 0 <= found.file_sequence.min() <= found.file_sequence.max() <= row["sequence_number"]:
+        raise _held_back("an entry comes from a later commit", where)
 
 
-def _equal(a: object, b: object) -> bool:
-    # Compared as strings, since NaN does not equal itself and the two zeros are equal.
-    return repr(a) == repr(b)
+def _equal(a: pa.Array, b: pa.Array) -> bool:
+    if pa.types.is_floating(a.type):
+        # NaN does not equal itself, and the two zeros are equal: bits are compared.
+        bits = pa.int32() if a.type.bit_width == 32 else pa.int64()
+        a, b = a.view(bits), b.view(bits)
+    return bool(a.equals(b))
 
 
 def check_list(data: bytes, meant: Sequence[Row], where: str) -> None:
@@ -53,17 +60,23 @@ def check_list(data: bytes, meant: Sequence[Row], where: str) -> None:
             raise _held_back(f"the row of {mine.path} reads back with another {', '.join(changed)}", where)
 
 
-def check_metadata(body: bytes, uri: str, before: TableMetadata | None, snapshot: dict[str, Any] | None) -> None:
-    """Raises CorruptTableError unless the document can be opened, by us and by the rules of Java's parser."""
+def check_metadata(
+    made: bytes | Json, uri: str, before: TableMetadata | None, updates: Sequence[MetadataUpdate]
+) -> TableMetadata:
+    """The document as it will be read: from its bytes, or as a catalog will make it. Raises CorruptTableError unless it
+    can be opened, by us and by the rules of Java's parser, and has the snapshots that the commit adds."""
     known = None if before is None else before.document
     try:
-        found = TableMetadata.parse(body, uri)
+        read = TableMetadata.parse if isinstance(made, bytes) else TableMetadata.of
+        found = read(made, uri, known=before)
         validate.check(found.document, uri, known)
         validate.check_settled(found.document, uri, known)
     except CorruptTableError as error:
         raise _held_back(error.message, uri, error.advice) from None
-    if snapshot is not None and found.snapshots.get(snapshot["snapshot-id"]) != snapshot:
-        raise _held_back("the new snapshot reads back differently", uri)
+    for update in updates:
+        if isinstance(update, AddSnapshot) and found.snapshots.get(update.snapshot["snapshot-id"]) != update.snapshot:
+            raise _held_back("the new snapshot reads back differently", uri)
+    return found
 
 
 def _held_back(what: str, where: str, advice: str | None = None) -> CorruptTableError:

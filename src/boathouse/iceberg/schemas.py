@@ -14,6 +14,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     UnsupportedTypeError,
 )
+from boathouse.iceberg.metadata.versions import NEW
 from boathouse.types import (
     BINARY,
     BOOLEAN,
@@ -254,8 +255,8 @@ def storable(type: DataType, path: str) -> DataType:
     if isinstance(type, DecimalType) and type.precision <= 38:
         return type
     raise UnsupportedTypeError(
-        f"column `{path}` is {type}, which an Iceberg table of format version 2 cannot hold",
-        advice=_ADVICE.get(str(type), "cast it to a type of Iceberg v2"),
+        f"column `{path}` is {type}, which an Iceberg table of format version {NEW} cannot hold",
+        advice=_ADVICE.get(str(type), f"cast it to a type of Iceberg v{NEW}"),
     )
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -18,8 +18,9 @@ from boathouse.errors import (
     VersionNotFoundError,
 )
 from boathouse.iceberg.files import Listing
-from boathouse.iceberg.metadata import MAIN, TableMetadata
-from boathouse.iceberg.paths import MetadataFiles, Paths, decompressed, list_metadata, read_bytes
+from boathouse.iceberg.metadata.document import TableMetadata
+from boathouse.iceberg.metadata.updates import MAIN
+from boathouse.iceberg.paths import MetadataFiles, Paths, list_metadata, read_bytes
 from boathouse.storage import ObjectInfo, Stores, basename
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
@@ -166,9 +167,12 @@ def head_metadata(
 ) -> TableMetadata:
     """The named metadata document, or the newest of the table's folder.
 
-    It is not read if a listing shows that it is `known`, or the attempt `put` on top of it.
+    It is not read if a listing shows that it is `known`, or the attempt `put` on top of it, nor if a catalog's answer
+    to the attempt said what it made.
     """
     if context.catalog is not None:
+        if put is not None and put.state is not None:
+            return cast(TableMetadata, put.state)
         current = context.catalog.head()
         if known is not None and known.uri == current:
             return known
@@ -181,7 +185,7 @@ def head_metadata(
             raise TableNotFoundError("there is no metadata file", where=named) from None
     # A writer that cleans up old metadata may remove what was just listed: then there is a newer one.
     for _ in range(3):
-        found = list_metadata(context)
+        found = list_metadata(context, None if known is None else known.uri)
         try:
             return _newest(found, context, known, put)
         except TableNotFoundError:
@@ -226,7 +230,7 @@ def _unread(found: MetadataFiles, uri: str, known: TableMetadata | None, put: At
     info = found.infos.get(uri)
     if info is None or put is None or put.replaces != known.uri or not put.shown_as(uri, info.size):
         return None
-    return TableMetadata.parse(decompressed(put.body, uri), uri, info)
+    return TableMetadata(put.state.document, uri, info)
 
 
 def read_metadata(uri: str, stores: Stores, file: ObjectInfo | None = None) -> TableMetadata:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.iceberg.manifests import EQUALITY_DELETES, Entry
+from boathouse.iceberg.manifest_columns import tuples
+from boathouse.iceberg.manifests import EQUALITY_DELETES
 from boathouse.iceberg.totals import number
 from boathouse.table.change import Change
+from boathouse.types import PartitionSpec
 
 WRITE_ID: Final = "boathouse.write-id"
 MESSAGE: Final = "boathouse.message"
@@ -40,6 +45,10 @@ _TOTALS = {
 }
 
 
+def _sum(entries: pa.Table, name: str) -> int:
+    return pc.sum(entries.column(name)).as_py() or 0
+
+
 def library_version() -> str:
     try:
         return version("boathouse")
@@ -57,31 +66,30 @@ class Tallies:
     def add(self, key: str, number: int) -> None:
         self.counts[key] = self.counts.get(key, 0) + number
 
-    def added(self, entries: Iterable[Entry], spec_id: int) -> None:
-        for e in entries:
-            self.add("added-data-files", 1)
-            self.add("added-records", e["data_file"]["record_count"])
-            self.add("added-files-size", e["data_file"]["file_size_in_bytes"])
-            self._touch(e, spec_id)
+    def added(self, entries: pa.Table, spec: PartitionSpec) -> None:
+        """New data files."""
+        self.add("added-data-files", entries.num_rows)
+        self.add("added-records", _sum(entries, "record_count"))
+        self.add("added-files-size", _sum(entries, "file_size_in_bytes"))
+        self._touch(entries, spec)
 
-    def removed(self, entries: Iterable[Entry], spec_id: int) -> None:
+    def removed(self, entries: pa.Table, spec: PartitionSpec) -> None:
         """Removed data files or delete files."""
-        for e in entries:
-            data = e["data_file"]
-            self.add("removed-files-size", data["file_size_in_bytes"])
-            if not data.get("content"):
-                self.add("deleted-data-files", 1)
-                self.add("deleted-records", data["record_count"])
+        self.add("removed-files-size", _sum(entries, "file_size_in_bytes"))
+        for content in entries.column("content").unique().to_pylist():
+            of = entries.filter(pc.equal(entries.column("content"), content))
+            if not content:
+                self.add("deleted-data-files", of.num_rows)
+                self.add("deleted-records", _sum(of, "record_count"))
             else:
-                kind = "equality" if data["content"] == EQUALITY_DELETES else "position"
-                self.add("removed-delete-files", 1)
-                self.add(f"removed-{kind}-delete-files", 1)
-                self.add(f"removed-{kind}-deletes", data["record_count"])
-            self._touch(e, spec_id)
+                kind = "equality" if content == EQUALITY_DELETES else "position"
+                self.add("removed-delete-files", of.num_rows)
+                self.add(f"removed-{kind}-delete-files", of.num_rows)
+                self.add(f"removed-{kind}-deletes", _sum(of, "record_count"))
+        self._touch(entries, spec)
 
-    def _touch(self, entry: Entry, spec_id: int) -> None:
-        values = (entry["data_file"].get("partition") or {}).items()
-        self.partitions.add((spec_id, tuple(sorted((k, repr(v)) for k, v in values))))
+    def _touch(self, entries: pa.Table, spec: PartitionSpec) -> None:
+        self.partitions.update((spec.id, values) for values in tuples(entries, spec))
 
     @property
     def operation(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests import ADVICE, DATA, ManifestFile
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata.document import TableMetadata
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 

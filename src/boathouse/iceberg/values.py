@@ -149,6 +149,18 @@ def number_kind(type: DataType) -> str | None:
     return None
 
 
+def encode_numbers(values: pa.Array, kind: str) -> pa.Array:
+    """Numbers, as `number_kind` names them, in binary form; NaN is null."""
+    width = np.dtype(kind).itemsize
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    else:
+        values = values.view(pa.int32() if width == 4 else pa.int64())
+    data = pa.py_buffer(np.ascontiguousarray(values.fill_null(0).to_numpy()))
+    found = pa.Array.from_buffers(pa.binary(width), len(values), [None, data]).cast(pa.binary())
+    return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.binary())) if values.null_count else found
+
+
 def number_array(numbers: npt.NDArray[Any], valid: npt.NDArray[np.bool_], type: DataType) -> pa.Array:
     """Decoded bounds as an Arrow array of the column's type; NaN is null."""
     if isinstance(type, FloatType):

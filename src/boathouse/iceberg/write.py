@@ -7,21 +7,31 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.iceberg.manifests import ADDED, Entry, partition_row
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.manifest_columns import MAPS, TYPES, map_array, partition_column, table
+from boathouse.iceberg.manifests import ADDED, DATA
+from boathouse.iceberg.metadata.document import TableMetadata
+from boathouse.iceberg.metadata.versions import NEW, VERSIONS
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, bind_spec
 from boathouse.iceberg.schemas import fresh_schema
-from boathouse.iceberg.values import TRUNCATE_WIDTH, Physical, encode, physical_list, truncated
+from boathouse.iceberg.values import (
+    TRUNCATE_WIDTH,
+    encode,
+    encode_numbers,
+    number_kind,
+    physical_list,
+    truncated,
+)
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.snapshot import RowDeletes, Target
 from boathouse.table.tasks import WriteContext
-from boathouse.types import FloatType, PartitionSpec, Schema
+from boathouse.types import DataType, FloatType, PartitionSpec, Schema
 
 DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
@@ -36,11 +46,11 @@ def create(context: TableContext, create: CreateTable) -> tuple[Schema, Partitio
     Raises UnsupportedTypeError naming the column, UnsupportedFeatureError for another format version.
     """
     create.require_no_identities("Iceberg", str(context))
-    if create.profile == "modern" or create.properties.get("format-version", "2") != "2":
+    if create.profile == "modern" or create.properties.get("format-version", str(NEW)) != str(NEW):
         raise UnsupportedFeatureError(
-            f"writing Iceberg format version {create.properties.get('format-version', '3')} is not offered",
+            f"writing Iceberg format version {create.properties.get('format-version', max(VERSIONS))} is not offered",
             where=str(context),
-            advice="leave format-version and profile out: version 2 is written",
+            advice=f"leave format-version and profile out: version {NEW} is written",
         )
     if create.profile is not None:
         raise UnsupportedFeatureError(f"Iceberg tables have no profile {create.profile!r}", where=str(context))
@@ -113,49 +123,30 @@ class _Leaf:
     width: int | None
 
 
-def added_entries(
+def added_columns(
     outcomes: pa.Table, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str], sequence: int | None
-) -> list[Entry]:
+) -> pa.Table:
     """Manifest entries for files that were just written: OUTCOMES of kind data, all with this schema and spec.
 
     Snapshot id and sequence numbers are null, to be inherited; `sequence` sets the data sequence number.
     """
     files = outcomes.combine_chunks()
-    metrics = _metrics(files, _leaves(schema, properties))
-    partitions = _partitions(files, spec)
-    native = files.column("native").to_pylist()
-    columns = [files.column(n).to_pylist() for n in ("path", "rows", "size")]
-    return [
-        {
-            "status": ADDED,
-            "snapshot_id": None,
-            "sequence_number": sequence,
-            "file_sequence_number": None,
-            "data_file": {
-                "content": 0,
-                "file_path": path,
-                "file_format": "PARQUET",
-                "partition": partitions[i],
-                "record_count": rows,
-                "file_size_in_bytes": size,
-                **metrics[i],
-                "key_metadata": None,
-                "split_offsets": native[i]["split_offsets"],
-                "equality_ids": None,
-                "sort_order_id": None,
-                "referenced_data_file": None,
-            },
-        }
-        for i, (path, rows, size) in enumerate(zip(*columns))
-    ]
-
-
-def _partitions(files: pa.Table, spec: PartitionSpec) -> list[dict[str, Physical]]:
-    if not spec.fields:
-        return [{} for _ in range(files.num_rows)]
-    struct = files.column("partition").combine_chunks()
-    columns = {f.id: physical_list(struct.field(str(f.id)), f.type) for f in spec}
-    return [partition_row({id: c[i] for id, c in columns.items()}, spec) for i in range(files.num_rows)]
+    rows = files.num_rows
+    partition = files.column("partition").combine_chunks() if spec.fields else None
+    arrays = {
+        "status": pa.repeat(pa.scalar(ADDED, pa.int32()), rows),
+        "sequence_number": pa.repeat(pa.scalar(sequence, pa.int64()), rows),
+        "content": pa.repeat(pa.scalar(DATA, pa.int32()), rows),
+        "file_path": files.column("path").combine_chunks(),
+        "file_format": pa.repeat("PARQUET", rows),
+        "record_count": files.column("rows").combine_chunks(),
+        "file_size_in_bytes": files.column("size").combine_chunks(),
+        "split_offsets": files.column("native").combine_chunks().field("split_offsets"),
+        **_metrics(files, _leaves(schema, properties)),
+    }
+    if partition is not None:
+        arrays |= {partition_column(f): partition.field(str(f.id)) for f in spec}
+    return table(arrays, spec, rows)
 
 
 def _leaves(schema: Schema, properties: Mapping[str, str]) -> list[_Leaf]:
@@ -175,38 +166,40 @@ def _leaves(schema: Schema, properties: Mapping[str, str]) -> list[_Leaf]:
     return found
 
 
-def _metrics(files: pa.Table, leaves: Sequence[_Leaf]) -> list[dict[str, Any]]:
-    names = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-    maps: list[dict[str, dict[int, Any]]] = [{n: {} for n in names} for _ in range(files.num_rows)]
-    stats = files.column("stats").combine_chunks()
-    sizes = files.column("native").combine_chunks().field("column_sizes").to_pylist()
+def _metrics(files: pa.Table, leaves: Sequence[_Leaf]) -> dict[str, pa.Array]:
+    """The metric maps, each from the values of all leaves that have them."""
+    stats, rows = files.column("stats").combine_chunks(), files.num_rows
+    sizes = files.column("native").combine_chunks().field("column_sizes")
+    found: dict[str, dict[int, pa.Array]] = {name: {} for name in MAPS}
     for kept in leaves:
+        id, type = kept.leaf.field.id, kept.leaf.field.type
+        assert id is not None
         if not kept.counts:
             continue
-        id = kept.leaf.field.id
-        assert id is not None
         s = stats.field(str(kept.index))
-        for name, part in (("value_counts", "values"), ("null_value_counts", "nulls"), ("nan_value_counts", "nans")):
-            if part == "nans" and not isinstance(kept.leaf.field.type, FloatType):
-                continue
-            for row, value in enumerate(s.field(part).to_pylist()):
-                if value is not None:
-                    maps[row][name][id] = value
-        for row, per_leaf in enumerate(sizes):
-            if per_leaf is not None and per_leaf[kept.index] is not None:
-                maps[row]["column_sizes"][id] = per_leaf[kept.index]
+        found["column_sizes"][id] = _element(sizes, kept.index)
+        found["value_counts"][id], found["null_value_counts"][id] = s.field("values"), s.field("nulls")
+        if isinstance(type, FloatType):
+            found["nan_value_counts"][id] = s.field("nans")
         if kept.bounds:
-            _bounds(maps, kept, id, s)
-    return [dict(m) for m in maps]
+            bounds = _bounds(s.field("lower"), s.field("upper"), type, kept.width)
+            found["lower_bounds"][id], found["upper_bounds"][id] = bounds
+    return {name: map_array(list(maps), list(maps.values()), TYPES[name], rows) for name, maps in found.items()}
 
 
-def _bounds(maps: list[dict[str, dict[int, Any]]], kept: _Leaf, id: int, stats: pa.StructArray) -> None:
-    type = kept.leaf.field.type
-    lowers = physical_list(stats.field("lower"), type)
-    uppers = physical_list(stats.field("upper"), type)
-    for row, (low, high) in enumerate(zip(lowers, uppers)):
-        lower, upper = truncated(low, high, kept.width)
-        for name, value in (("lower_bounds", lower), ("upper_bounds", upper)):
-            data = encode(value, type)
-            if data is not None:
-                maps[row][name][id] = data
+def _element(lists: pa.Array, index: int) -> pa.Array:
+    """One element of each list; null where the list is null."""
+    if lists.null_count == 0:
+        return pc.list_element(lists, index)
+    return pa.array([None if v is None else v[index] for v in lists.to_pylist()], pa.int64())
+
+
+def _bounds(lower: pa.Array, upper: pa.Array, type: DataType, width: int | None) -> tuple[pa.Array, pa.Array]:
+    """Bounds in binary form, truncated."""
+    kind = number_kind(type)
+    if kind is not None:
+        return encode_numbers(lower, kind), encode_numbers(upper, kind)
+    pairs = zip(physical_list(lower, type), physical_list(upper, type))
+    cut = [truncated(low, high, width) for low, high in pairs]
+    made = [pa.array([encode(pair[i], type) for pair in cut], pa.binary()) for i in (0, 1)]
+    return made[0], made[1]

@@ -76,8 +76,9 @@ Published = Literal["won", "lost", "unknown"]
 class Committer(Protocol):
     """How a version is published: put-if-absent on a file system, or a catalog's swap."""
 
-    def publish(self, attempt: Attempt) -> Published:
-        """Makes the attempt the next version on exactly the head it was prepared on; `lost` is definite.
+    def publish(self, attempt: Attempt) -> Published | Attempt:
+        """Makes the attempt the next version on exactly the head it was prepared on; `lost` is definite. Where the
+        answer says what was made, the attempt that has won, with that as its `state`.
 
         Raises StorageError only if nothing can have been committed.
         """

@@ -114,10 +114,11 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, started: flo
     follows = target if head is None else head
     attempt = follows.prepare(change)
     try:
-        published = target.committer().publish(attempt)
+        answer = target.committer().publish(attempt)
     except StorageError:
         discard(stores, attempt.side)
         raise
+    attempt, published = (answer, "won") if isinstance(answer, Attempt) else (attempt, answer)
     after = None
     if published == "won":
         slow = entropy.current().monotonic() - started > SLOW_SECONDS

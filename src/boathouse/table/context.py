@@ -22,7 +22,7 @@ class TableCatalog(Protocol):
     def head(self) -> str:
         """The URI of the current metadata document. Raises TableNotFoundError, StorageError."""
 
-    def publish(self, attempt: Attempt) -> Published:
+    def publish(self, attempt: Attempt) -> Published | Attempt:
         """Asks the catalog for the swap from the head that the attempt follows."""
 
 

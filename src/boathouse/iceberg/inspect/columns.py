@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_field
-from boathouse.iceberg.metadata import TableMetadata
+from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.schemas import by_id, leaves
 from boathouse.types import DataType, Field, Schema, VariantType
 

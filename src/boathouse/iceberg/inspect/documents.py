@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.inspect.columns import TEXTS, TIME, required
-from boathouse.iceberg.metadata import TableMetadata, logged_files
+from boathouse.iceberg.metadata.document import TableMetadata, logged_files
 
 SNAPSHOTS: Final = pa.schema(
     [

@@ -1,6 +1,6 @@
 """Table metadata: the JSON document, and views of it (spec, "Table Metadata").
 
-A commit edits a copy of the document, so that unknown fields are kept.
+A commit changes only what its updates are about (module apply), so that unknown fields are kept.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import orjson
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.checks import check_document
+from boathouse.iceberg.metadata.updates import MAIN
+from boathouse.iceberg.metadata.version_1 import completed
+from boathouse.iceberg.metadata.versions import VERSIONS, FormatVersion
 from boathouse.iceberg.partitions import parse_specs
 from boathouse.iceberg.schema_rules import check_schema
 from boathouse.iceberg.schemas import parse_schema
-from boathouse.iceberg.version_1 import completed
 from boathouse.iceberg.views import is_view, parse_view
 from boathouse.storage import ObjectInfo
 from boathouse.types import Partitioning, Schema
 
 Json = dict[str, Any]
-MAIN = "main"
 
 
 class TableMetadata:
@@ -37,23 +38,37 @@ class TableMetadata:
         self.file = file
 
     @classmethod
-    def parse(cls, data: bytes, uri: str, file: ObjectInfo | None = None) -> TableMetadata:
-        """Raises CorruptTableError, and UnsupportedFeatureError naming a version that is not offered."""
+    def parse(
+        cls, data: bytes, uri: str, file: ObjectInfo | None = None, known: TableMetadata | None = None
+    ) -> TableMetadata:
+        """`known` is the version before, which was checked. Raises CorruptTableError, and UnsupportedFeatureError
+        naming a version that is not offered."""
         try:
             document = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise CorruptTableError(f"the table metadata is not JSON: {error}", where=uri) from None
         if not isinstance(document, dict):
             raise CorruptTableError("the table metadata is not a JSON object", where=uri)
+        return cls.of(document, uri, file, known)
+
+    @classmethod
+    def of(
+        cls, document: Json, uri: str, file: ObjectInfo | None = None, known: TableMetadata | None = None
+    ) -> TableMetadata:
+        """A document that is parsed already; raises what `parse` raises."""
         _check_version(document, uri)
-        if document["format-version"] == 1:
+        if not VERSIONS[document["format-version"]].sequence_numbers:
             document = completed(document)
-        check_document(document, uri)
+        check_document(document, uri, None if known is None else known.document)
         return cls(document, uri, file)
 
     @property
     def version(self) -> int:
         return int(self.document["format-version"])
+
+    @property
+    def format(self) -> FormatVersion:
+        return VERSIONS[self.version]
 
     @property
     def uuid(self) -> str:
@@ -145,10 +160,10 @@ def _check_version(document: Json, uri: str) -> None:
         raise parse_view(document, uri).refusal(uri)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise CorruptTableError(f"format-version is {version!r}", where=uri)
-    if version > 3:
+    if version not in VERSIONS:
         raise UnsupportedFeatureError(f"Iceberg format version {version} is not offered", where=uri)
 
 
 def dump(document: Json) -> bytes:
-    """The document as it is stored."""
-    return orjson.dumps(document)
+    """The document as it is stored, by its own version."""
+    return orjson.dumps(VERSIONS[document["format-version"]].stored(document))

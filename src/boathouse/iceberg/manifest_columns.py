@@ -1,0 +1,174 @@
+"""Entries of manifests as Arrow columns: from manifests of any writer, from files just written, for new manifests.
+
+A column is a field of an entry or of its data file, under the specification's name; `partition.f<id>` is the value of a
+partition field, in the type of its result. What is unknown, or not inherited yet, is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.longs import longs
+from boathouse.arrow.schema import to_arrow_type
+from boathouse.errors import CorruptTableError
+from boathouse.iceberg import avro_items
+from boathouse.iceberg.avro_columns import Columns
+from boathouse.iceberg.avro_cursors import BEYOND, Path
+from boathouse.iceberg.avro_few import FewColumns
+from boathouse.iceberg.entries import FILE, LiveFiles
+from boathouse.iceberg.manifests import DELETED, EXISTING, Entry
+from boathouse.iceberg.values import arrow_array, from_avro
+from boathouse.types import PartitionField, PartitionSpec
+
+_NUMBER, _ID, _TEXT, _BYTES = pa.int64(), pa.int32(), pa.string(), pa.binary()
+_COUNTS, _BOUNDS = pa.map_(_ID, _NUMBER), pa.map_(_ID, _BYTES)
+TYPES: Final[Mapping[str, pa.DataType]] = {
+    "status": _ID, "snapshot_id": _NUMBER, "sequence_number": _NUMBER, "file_sequence_number": _NUMBER,
+    "content": _ID, "file_path": _TEXT, "file_format": _TEXT, "record_count": _NUMBER, "file_size_in_bytes": _NUMBER,
+    **dict.fromkeys(("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"), _COUNTS),
+    **dict.fromkeys(("lower_bounds", "upper_bounds"), _BOUNDS),
+    "key_metadata": _BYTES, "split_offsets": pa.list_(_NUMBER), "equality_ids": pa.list_(_ID), "sort_order_id": _ID,
+    "first_row_id": _NUMBER, "referenced_data_file": _TEXT, "content_offset": _NUMBER, "content_size_in_bytes": _NUMBER,
+}  # fmt: skip
+MAPS: Final = tuple(name for name, type in TYPES.items() if pa.types.is_map(type))
+_PLAIN: Final = ("key_metadata", "sort_order_id", "first_row_id", "referenced_data_file", "content_offset",
+                 "content_size_in_bytes")  # fmt: skip
+_LISTS: Final = ("split_offsets", "equality_ids")
+_ENTRY: Final = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+
+
+def partition_column(field: PartitionField) -> str:
+    return f"partition.f{field.recorded_id}"
+
+
+def layout(spec: PartitionSpec) -> pa.Schema:
+    """The columns of a manifest of files of this spec."""
+    return pa.schema([*TYPES.items(), *((partition_column(f), to_arrow_type(f.type)) for f in spec)])
+
+
+def table(arrays: Mapping[str, pa.Array], spec: PartitionSpec, rows: int) -> pa.Table:
+    """The columns, null where there is no array."""
+    schema = layout(spec)
+    return pa.Table.from_arrays([arrays.get(f.name, pa.nulls(rows, f.type)) for f in schema], schema=schema)
+
+
+def of_live(live: LiveFiles, spec: PartitionSpec) -> pa.Table:
+    """The live files of a manifest as existing ones, with the numbers that they inherit. Raises CorruptTableError."""
+    live = live.whole()
+    columns, rows = live.columns, len(live)
+    keys: list[pa.Array] = []
+    arrays = {
+        "status": pa.repeat(pa.scalar(EXISTING, _ID), rows),
+        "snapshot_id": longs(live.snapshot_id, live.snapshot_id != BEYOND),
+        "sequence_number": longs(live.sequence),
+        "file_sequence_number": longs(live.file_sequence),
+        "content": longs(columns.longs((FILE, "content"))[0]).cast(_ID),
+        "file_path": live.paths(),
+        "file_format": _coded(live),
+        "record_count": longs(live.rows),
+        "file_size_in_bytes": longs(live.sizes),
+        **{name: _map(columns, (FILE, name), TYPES[name], keys) for name in MAPS},
+        **{name: _list(columns, (FILE, name), TYPES[name]) for name in _LISTS},
+        **{name: _plain(columns, (FILE, name), TYPES[name]) for name in _PLAIN},
+        **{partition_column(f): live.partition_array(f) for f in spec},
+    }
+    return table(arrays, spec, rows)
+
+
+def _coded(live: LiveFiles) -> pa.Array:
+    found = live.formats()
+    return pa.array(found.values, _TEXT).take(longs(found.codes))
+
+
+def _map(columns: Columns | FewColumns, path: Path, type: pa.DataType, keys: list[pa.Array]) -> pa.Array:
+    if isinstance(columns, Columns):
+        return avro_items.maps(columns, path, type, keys)
+    return _damaged(columns, path, [None if v is None else list(v.items()) for v in columns.values(path)], type)
+
+
+def _list(columns: Columns | FewColumns, path: Path, type: pa.DataType) -> pa.Array:
+    if isinstance(columns, Columns):
+        return avro_items.lists(columns, path, type)
+    return _damaged(columns, path, columns.values(path), type)
+
+
+def _plain(columns: Columns | FewColumns, path: Path, type: pa.DataType) -> pa.Array:
+    if columns.type(path) is None or not columns.known(path).any():
+        return pa.nulls(len(columns), type)
+    if pa.types.is_integer(type):
+        found, valid = columns.longs(path)
+        return _damaged(columns, path, [n if v else None for n, v in zip(found.tolist(), valid.tolist())], type)
+    return columns.strings(path) if type == _TEXT else _damaged(columns, path, columns.values(path), type)
+
+
+def _damaged(columns: Columns | FewColumns, path: Path, values: Sequence[Any], type: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, AttributeError) as error:
+        raise CorruptTableError(
+            f"a manifest entry has a {path[-1]} that is damaged: {error}", where=columns.where
+        ) from None
+
+
+def marked(entries: pa.Table, gone: npt.NDArray[np.bool_], snapshot_id: int) -> pa.Table:
+    """The entries, some of them deleted by this snapshot; the others keep their numbers."""
+    mask = pa.array(gone)
+    status = pc.if_else(mask, pa.scalar(DELETED, _ID), pa.scalar(EXISTING, _ID))
+    deleter = pc.if_else(mask, pa.scalar(snapshot_id, _NUMBER), entries.column("snapshot_id"))
+    return entries.set_column(0, "status", status).set_column(1, "snapshot_id", deleter)
+
+
+def of_entries(entries: Sequence[Entry], spec: PartitionSpec) -> pa.Table:
+    """A few entries that are given one by one, with partition values as Avro has them under `f<id>`."""
+    files = [e["data_file"] for e in entries]
+    arrays = {}
+    for name, type in TYPES.items():
+        values = [e.get(name) for e in (entries if name in _ENTRY else files)]
+        if pa.types.is_map(type):
+            values = [None if v is None else list(v.items()) for v in values]
+        arrays[name] = pa.array(values, type)
+    for f in spec:
+        stored = [d["partition"].get(f"f{f.recorded_id}") for d in files]
+        arrays[partition_column(f)] = arrow_array([from_avro(v, f.type) for v in stored], f.type)
+    return table(arrays, spec, len(entries))
+
+
+def map_array(
+    keys: Sequence[int],
+    values: Sequence[pa.Array],
+    type: pa.MapType,
+    rows: int,
+) -> pa.Array:
+    """A map in each row, of the values of these keys that are not null."""
+    if not keys:
+        return pa.MapArray.from_arrays(pa.array([0] * (rows + 1), _ID), pa.nulls(0, _ID), pa.nulls(0, type.item_type))
+    valid = np.stack([v.is_valid().to_numpy(zero_copy_only=False) for v in values], 1)
+    offsets = np.zeros(rows + 1, np.int32)
+    np.cumsum(valid.sum(1), out=offsets[1:])
+    # The values are key by key, and are taken row by row.
+    places = (np.arange(len(keys))[None, :] * rows + np.arange(rows)[:, None])[valid]
+    which = np.broadcast_to(np.array(keys, np.int32), valid.shape)[valid]
+    items = pa.concat_arrays(list(values)).take(longs(places.astype(np.int64)))
+    return pa.MapArray.from_arrays(pa.array(offsets), pa.array(which), items)
+
+
+def tuples(entries: pa.Table, spec: PartitionSpec) -> set[tuple[Any, ...]]:
+    """The distinct partition tuples: the bits of their values."""
+    names = [partition_column(f) for f in spec]
+    if not names or not entries.num_rows:
+        return {()} if entries.num_rows else set()
+    coded = []
+    for name in names:
+        found = entries.column(name).combine_chunks()
+        if pa.types.is_floating(found.type):
+            found = found.view(pa.int32() if found.type.bit_width == 32 else pa.int64())
+        coded.append(found.dictionary_encode(null_encoding="encode"))
+    rows = {tuple(row) for row in np.unique(np.stack([c.indices.to_numpy() for c in coded], 1), axis=0).tolist()}
+    values = [[repr(v) for v in c.dictionary.to_pylist()] for c in coded]
+    return {tuple(v[i] for v, i in zip(values, row)) for row in rows}

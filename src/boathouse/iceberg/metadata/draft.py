@@ -1,0 +1,150 @@
+"""A commit's updates while they are made, and the parts of a document that only a table in a file system has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from boathouse.bits import entropy
+from boathouse.errors import InvalidArgumentError
+from boathouse.iceberg.metadata import updates as u
+from boathouse.iceberg.metadata.apply import apply_all
+from boathouse.iceberg.metadata.document import Json, TableMetadata
+from boathouse.iceberg.metadata.updates import MAIN, MetadataUpdate
+from boathouse.iceberg.metadata.versions import NEW, FormatVersion
+from boathouse.iceberg.partitions import FIRST_FIELD_ID, spec_fields_json
+from boathouse.iceberg.schemas import schema_json
+from boathouse.iceberg.validate import sortable
+from boathouse.table.edits import CreateTable, SetProperties
+from boathouse.types import PartitionSpec, Schema
+
+OURS: Final = "boathouse"
+"""A field that only this library writes: the id of the write that created this version of the metadata."""
+_NOT_STORED = frozenset({"format-version"})
+_UNSORTED: Final = 0
+
+
+class Draft:
+    """The updates of one commit so far, and the document that they make of the one before it.
+
+    Every edit of metadata adds updates; nothing else changes the document.
+    """
+
+    def __init__(self, document: Json) -> None:
+        self.document = document
+        self.updates: list[MetadataUpdate] = []
+
+    def make(self, *updates: MetadataUpdate) -> None:
+        """Raises what `apply` raises."""
+        self.document = apply_all(self.document, updates)
+        self.updates += updates
+
+    def view(self, where: str) -> TableMetadata:
+        """The document as it is now."""
+        return TableMetadata(self.document, where)
+
+
+def begun(metadata: TableMetadata, now: int) -> Draft:
+    """A commit on a table. What it does has the time of the commit."""
+    return Draft({**metadata.document, "last-updated-ms": now})
+
+
+def created(
+    create: CreateTable, schema: Schema, spec: PartitionSpec, location: str, now: int, version: FormatVersion = NEW
+) -> Draft:
+    """The first commit of a table, without snapshots so far."""
+    draft = Draft(_empty(version, now))
+    draft.make(
+        u.AssignUuid(str(entropy.current().uuid4())),
+        u.UpgradeFormatVersion(version.number),
+        u.SetLocation(location),
+        u.AddSchema(schema_json(schema, 0)),
+        u.SetCurrentSchema(),
+        u.AddSpec({"spec-id": 0, "fields": spec_fields_json(spec)}),
+        u.SetDefaultSpec(),
+        u.AddSortOrder({"order-id": _UNSORTED, "fields": []}),
+        u.SetDefaultSortOrder(),
+    )
+    properties = {k: v for k, v in create.properties.items() if k not in _NOT_STORED}
+    if properties:
+        draft.make(u.SetProperties(properties))
+    return draft
+
+
+def _empty(version: FormatVersion, now: int) -> Json:
+    return {
+        "format-version": version.number, "last-updated-ms": now, "last-column-id": 0, "schemas": [],
+        "partition-specs": [], "last-partition-id": FIRST_FIELD_ID - 1, "sort-orders": [], "properties": {},
+        "snapshots": [], "refs": {}, "snapshot-log": [], "metadata-log": [], **version.new_fields(),
+    }  # fmt: skip
+
+
+def set_properties(draft: Draft, edit: SetProperties) -> None:
+    """Sets properties, and removes those whose value is None."""
+    if "format-version" in edit.properties:
+        raise InvalidArgumentError("format-version is not a property", advice="upgrading a table is not offered")
+    before = draft.document.get("properties") or {}
+    changed = {k: v for k, v in edit.properties.items() if v is not None and before.get(k) != v}
+    gone = tuple(k for k, v in edit.properties.items() if v is None and k in before)
+    if changed:
+        draft.make(u.SetProperties(changed))
+    if gone:
+        draft.make(u.RemoveProperties(gone))
+
+
+def settle_sort_order(draft: Draft) -> None:
+    """A sort order of columns that the current schema lacks is replaced by the unsorted one: other readers refuse
+    it."""
+    if sortable(draft.document):
+        return
+    if all(int(o["order-id"]) != _UNSORTED for o in draft.document["sort-orders"]):
+        draft.make(u.AddSortOrder({"order-id": _UNSORTED, "fields": []}))
+    draft.make(u.SetDefaultSortOrder(_UNSORTED))
+
+
+def add_snapshot(draft: Draft, snapshot: Json, ref: str | None) -> None:
+    """The snapshot becomes the head of the branch `ref`; on `main` it is added to the log."""
+    name = ref or MAIN
+    before = (draft.document.get("refs") or {}).get(name, {"type": "branch"})
+    if before.get("type", "branch") != "branch":
+        raise InvalidArgumentError(f"{name!r} is a tag, which cannot be written to", advice="write to a branch")
+    head = {**before, "type": "branch", "snapshot-id": snapshot["snapshot-id"]}
+    draft.make(u.AddSnapshot(snapshot), u.SetSnapshotRef(name, head))
+
+
+def finished(
+    document: Json, previous: TableMetadata | None, write_id: str, described: Mapping[str, str] | None = None
+) -> Json:
+    """The next version of a table in a file system: with the log of earlier metadata files, and the write that created
+    it. `described` is what a snapshot's summary would say, if there is none."""
+    ours: Json = {"write-id": write_id, "attempt": str(entropy.current().uuid4())}
+    if described is not None:
+        ours["summary"] = dict(described)
+    found = {**document, OURS: ours}
+    if found.get("current-snapshot-id") == -1:
+        del found["current-snapshot-id"]
+    if previous is not None:
+        entry = {"metadata-file": previous.uri, "timestamp-ms": int(previous.document["last-updated-ms"])}
+        keep = _keep(document.get("properties") or {})
+        found["metadata-log"] = [*(document.get("metadata-log") or []), entry][-keep:]
+    return found
+
+
+def _keep(properties: Mapping[str, str]) -> int:
+    try:
+        return max(1, int(properties.get("write.metadata.previous-versions-max", "100")))
+    except ValueError:
+        return 100
+
+
+def summary_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a commit of ours without a snapshot recorded of itself."""
+    ours = document.get(OURS)
+    found = ours.get("summary") if isinstance(ours, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def written_by(document: Mapping[str, Any]) -> str | None:
+    """The write that created this version of the metadata, if it was one of ours."""
+    ours = document.get(OURS)
+    return ours.get("write-id") if isinstance(ours, dict) else None
