@@ -1,4 +1,4 @@
-"""The VARIANT annotation: reads it from a footer, and adds it to one that pyarrow has written.
+"""Thrift footers: the VARIANT annotation, read and added to what pyarrow has written; the sink that edits footers.
 
 pyarrow can neither write nor expose it. The annotation is one optional field of a group's SchemaElement, so the footer
 (Thrift, compact protocol) is copied with those few bytes inserted; it holds no offsets into itself.
@@ -6,7 +6,7 @@ pyarrow can neither write nor expose it. The annotation is one optional field of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +54,7 @@ class _Element:
     version: int | None
 
 
-class _Cursor:
+class Cursor:
     """A reader of Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
@@ -198,7 +198,7 @@ def annotate(footer: bytes, groups: Collection[tuple[str, ...]]) -> bytes:
 
 
 def _elements(footer: bytes) -> list[_Element]:
-    cursor = _Cursor(footer)
+    cursor = Cursor(footer)
     last, kind = cursor.field(0)
     while kind and last != _SCHEMA:
         cursor.skip(kind)
@@ -209,7 +209,7 @@ def _elements(footer: bytes) -> list[_Element]:
     return [_element(cursor) for _ in range(size)]
 
 
-def _element(cursor: _Cursor) -> _Element:
+def _element(cursor: Cursor) -> _Element:
     found: dict[int, Any] = {}
     variant, version = False, None
     last, kind = cursor.field(0)
@@ -228,7 +228,7 @@ def _element(cursor: _Cursor) -> _Element:
     return _Element(cursor.at, at, found.get(_NAME, ""), found.get(_CHILDREN, 0), variant, version)
 
 
-def _logical(cursor: _Cursor) -> tuple[bool, int | None]:
+def _logical(cursor: Cursor) -> tuple[bool, int | None]:
     """Whether a LogicalType is VARIANT, and its specification_version."""
     variant, version = False, None
     last, kind = cursor.field(0)
@@ -269,11 +269,11 @@ def _with_paths(elements: list[_Element]) -> Iterator[tuple[list[str], _Element]
         raise CorruptTableError("the Parquet footer has a group that announces more columns than there are")
 
 
-class AnnotatingSink:
-    """A binary file object over `sink` that holds back the end of a Parquet file, to annotate its footer."""
+class EditingSink:
+    """A binary file object over `sink` that holds back the end of a Parquet file, to change its footer."""
 
-    def __init__(self, sink: Any, groups: Collection[tuple[str, ...]]) -> None:
-        self._sink, self._groups = sink, groups
+    def __init__(self, sink: Any) -> None:
+        self._sink = sink
         self._held: bytearray | None = None
         self.closed = False
 
@@ -307,9 +307,9 @@ class AnnotatingSink:
         """Holds back what is written from now on until `release`; call it before the footer is written."""
         self._held = bytearray()
 
-    def release(self) -> None:
-        """Writes what was held back, with the footer annotated."""
+    def release(self, edit: Callable[[bytes], bytes]) -> None:
+        """Writes what was held back, with the Thrift footer that `edit` makes of the one there."""
         tail, self._held = bytes(self._held or b""), None
         size = int.from_bytes(tail[-8:-4], "little")
-        footer = annotate(tail[-8 - size : -8], self._groups)
+        footer = edit(tail[-8 - size : -8])
         self._sink.write(tail[: -8 - size] + footer + len(footer).to_bytes(4, "little") + MAGIC)

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.parquet.footer import AnnotatingSink
+from boathouse.parquet.footer import EditingSink, annotate
 from boathouse.parquet.schema import conform, variant_groups
 from boathouse.parquet.shredded import Shredding, shred_batch, shredded_schema
+from boathouse.parquet.unbounded import Chunk, FloatLeaf, float_leaves, without_bounds
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import OutputFiles
@@ -67,23 +68,25 @@ class Layout:
     them.
 
     `stored` is the schema of the file, with the variants at the paths in `shredding` shredded; `groups` are the paths
-    to annotate VARIANT.
+    to annotate VARIANT, `floats` the leaves that may hold NaN.
     """
 
     schema: pa.Schema
     shredding: Shredding
     stored: pa.Schema
     groups: tuple[tuple[str, ...], ...]
+    floats: tuple[FloatLeaf, ...]
 
     @classmethod
     def of(cls, schema: pa.Schema, shredding: Shredding | None = None) -> Layout:
         stored = shredded_schema(schema, shredding) if shredding else schema
-        return cls(schema, shredding or {}, stored, variant_groups(stored))
+        return cls(schema, shredding or {}, stored, variant_groups(stored), float_leaves(stored))
 
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """A finished file: `metadata` is its footer, without VARIANT annotations."""
+    """A finished file: `metadata` is its footer without VARIANT annotations, and with the bounds of floats beside NaN,
+    which the file does not have."""
 
     uri: str
     size: int
@@ -116,8 +119,10 @@ class ParquetWriter:
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = self._pending_bytes = 0
         self._rows = self._flushed_bytes = 0
-        self._sink: pa.NativeFile | AnnotatingSink | None = None
+        self._sink: pa.NativeFile | EditingSink | None = None
         self._writer: pq.ParquetWriter | None = None
+        self._groups = 0
+        self._with_nan: set[Chunk] = set()
         self._footer: list[pq.FileMetaData] = []
 
     @property
@@ -155,10 +160,10 @@ class ParquetWriter:
         if self._pending_rows or self._writer is None:
             self._flush()
         assert self._writer is not None and self._sink is not None
-        if isinstance(self._sink, AnnotatingSink):
+        if isinstance(self._sink, EditingSink):
             self._sink.hold()
             self._writer.close()
-            self._sink.release()
+            self._sink.release(self._edited)
         else:
             self._writer.close()
         size = self._sink.tell()
@@ -192,17 +197,26 @@ class ParquetWriter:
         assert self._writer is not None
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
+            floats = self._layout.floats
+            self._with_nan |= {(self._groups, f.column) for f in floats if any(map(f.has_nan, self._pending))}
+            self._groups += 1
         self._rows += self._pending_rows
         self._flushed_bytes += self._pending_bytes
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+
+    def _edited(self, footer: bytes) -> bytes:
+        """The footer as the file has it."""
+        if self._with_nan:
+            footer = without_bounds(footer, self._with_nan)
+        return annotate(footer, self._layout.groups) if self._layout.groups else footer
 
     def _open(self, first: pa.Table) -> None:
         options = self._options
         dictionary = dictionary_columns(first) if options.dictionary == "auto" else options.dictionary
         codec = options.compression.lower()
         self._sink = self._files.open_output(self.uri)
-        if self._layout.groups:
-            self._sink = AnnotatingSink(self._sink, self._layout.groups)
+        if self._layout.groups or self._layout.floats:
+            self._sink = EditingSink(self._sink)
         self._writer = pq.ParquetWriter(
             self._sink,
             self._layout.stored,

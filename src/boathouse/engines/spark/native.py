@@ -31,6 +31,7 @@ from boathouse.engines.spark.constants import (
     table_of,
 )
 from boathouse.engines.spark.equality import EqualityJoins
+from boathouse.engines.spark.floats import opaque, skipping, unskippable
 from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.route import as_spark_reads
@@ -39,6 +40,7 @@ from boathouse.table.metadata_columns import METADATA_COLUMNS, POSITION, UNIT
 from boathouse.table.plan import ScanPlan, deletes_of
 from boathouse.table.reading import constants
 from boathouse.table.tasks import ReadColumn, ReadSpec, missing_data_file
+from boathouse.types import FloatType
 
 CHECKED_FILES = 1000
 """Up to this number of files, Spark's list of a frame's input files is compared with the plan's."""
@@ -93,19 +95,23 @@ def _group_frame(
     uris = group.units.column("path").to_pylist()
     stored = tuple(c for c in read.columns if c.name not in group.constants)
     shape = shape_of(read, stored)
-    frame = _read(spark, read, uris, shape)
+    skips = not unskippable(stored)
+    frame = _read(spark, read, uris, shape, skips)
     _check_inputs(frame, uris)
-    frame = _staged(frame, read, group, shape)
+    floats = {c.name: shape.column(c) for c in stored if isinstance(c.type, FloatType)}
+    if skips and (certain := skipping(read.where, floats)) is not None:
+        frame = frame.where(certain)
+    frame = _staged(frame, read, group, {c.name: _read_as(c, shape, skips) for c in stored})
     if group.deleted:
         frame = _without_deleted(spark, frame, group.units, deletes)
     frame = equality.without(frame, group.equality, lambda c: _value(read.columns.index(c), c, group))
     return frame.select(*_named(read, group))
 
 
-def _read(spark: SparkSession, read: ReadSpec, uris: Sequence[str], shape: Shape) -> DataFrame:
+def _read(spark: SparkSession, read: ReadSpec, uris: Sequence[str], shape: Shape, skips: bool) -> DataFrame:
     """The files' rows, unchanged. Raises MissingFileError for the first missing file."""
     try:
-        return read_parquet(spark, uris, S.StructType(list(shape.fields)))
+        return read_parquet(spark, uris, S.StructType(list(shape.fields)), skips)
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -128,12 +134,15 @@ def _check_inputs(frame: DataFrame, uris: Sequence[str]) -> None:
         )
 
 
-def _staged(frame: DataFrame, read: ReadSpec, group: Group, shape: Shape) -> DataFrame:
+def _read_as(c: ReadColumn, shape: Shape, skips: bool) -> Column:
+    """A column as conditions see it."""
+    return opaque(shape.column(c), c.type) if skips else shape.column(c)
+
+
+def _staged(frame: DataFrame, read: ReadSpec, group: Group, stored: Mapping[str, Column]) -> DataFrame:
     """The columns renamed, so that no name of the table collides with one of Spark's or of this module's."""
     meta = frame.metadataColumn("_metadata")
-    columns = [
-        shape.column(c).alias(f"{_PREFIX}{i}") for i, c in enumerate(read.columns) if c.name not in group.constants
-    ]
+    columns = [stored[c.name].alias(f"{_PREFIX}{i}") for i, c in enumerate(read.columns) if c.name in stored]
     if group.constants or UNIT in read.hidden:
         columns.append(_constants(read, group, meta["file_path"]).alias(_FILE))
     if group.deleted:

@@ -23,7 +23,9 @@ OPTIONS = {
     "int96RebaseMode": "CORRECTED",
 }
 
-
+SKIPS_NOTHING = {
+    f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "bloom", "columnindex")
+}  # conditions are evaluated on every row
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 
 
@@ -36,9 +38,10 @@ def literal(uri: str) -> str:
     return _GLOB.sub(r"\\\1", uri)
 
 
-def read_parquet(spark: SparkSession, uris: Sequence[str], schema: S.StructType) -> DataFrame:
-    """A frame over exactly these files (raw URIs); they are listed now, also on Connect."""
-    reader = spark.read.schema(schema).options(**OPTIONS)
+def read_parquet(spark: SparkSession, uris: Sequence[str], schema: S.StructType, skips: bool = True) -> DataFrame:
+    """A frame over exactly these files (raw URIs); they are listed now, also on Connect. Unless it `skips`, conditions
+    on it are evaluated on every row."""
+    reader = spark.read.schema(schema).options(**OPTIONS if skips else OPTIONS | SKIPS_NOTHING)
     paths = [literal(uri) for uri in uris]
     if len(uris) <= _LISTED_IN_DRIVER:
         return reader.parquet(*paths)
