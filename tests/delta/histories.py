@@ -383,6 +383,8 @@ class Life:
             self.agree(table.to_spark(spark).toArrow().to_pylist(), "we read on Spark")
             found = table.scan(where=where).to_spark(spark).toArrow().to_pylist()
             self.agree(found, f"we read on Spark {where}", wanted)
+            found = table.to_spark(spark).where(where).toArrow().to_pylist()
+            self.agree(found, f"we read on Spark, later {where}", wanted)
             self.agree(older.to_spark(spark).toArrow().to_pylist(), "we read on Spark, older", self.states[version][0])
         times = [e.timestamp_ms for e in table.history()]
         assert times == sorted(times, reverse=True)

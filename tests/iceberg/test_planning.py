@@ -3,6 +3,7 @@ search finds."""
 
 import copy
 import datetime as dt
+import math
 import random
 from collections import Counter
 from pathlib import Path
@@ -66,13 +67,14 @@ SPECS = [
     [(1000, 2, "s", "identity")], [(1001, 1, "id_bucket", "bucket[3]")], [(1002, 3, "d_month", "month")],
     [(1003, 2, "s_trunc", "truncate[1]"), (1004, 1, "id_trunc", "truncate[10]")], [],
 ]  # fmt: skip
+FLOATS = [None, 0.0, -0.0, 2.5, -3.0, math.inf, -math.inf, math.nan, 5e-324, 1e308]
 STRINGS = ["", "a", "ab", "b", "bé", "c", None]
 
 
 def row(chance):
     day = dt.date(1970, 1, 1) + dt.timedelta(chance.randrange(-70, 70))
     return {"id": chance.choice([None, *range(-20, 40)]), "s": chance.choice(STRINGS),
-            "d": chance.choice([None, day, day]), "x": chance.choice([None, 0.0, 2.5, -3.0, float("inf")])}  # fmt: skip
+            "d": chance.choice([None, day, day]), "x": chance.choice(FLOATS)}  # fmt: skip
 
 
 def condition(chance, depth=2):
@@ -82,7 +84,7 @@ def condition(chance, depth=2):
     column = chance.choice(["id", "s", "d", "x"])
     found = row(chance)
     value = {"id": repr(found["id"] or 7), "s": repr(found["s"] or "a"), "d": f"DATE '{found['d'] or '1970-01-15'}'",
-             "x": "2.5"}[column]  # fmt: skip
+             "x": f"CAST('{2.5 if found['x'] is None else found['x']}' AS DOUBLE)"}[column]  # fmt: skip
     if chance.random() < 0.25:
         return f"{column} IS {chance.choice(['', 'NOT '])}NULL"
     if column == "s" and chance.random() < 0.3:

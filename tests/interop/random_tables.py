@@ -10,7 +10,7 @@ LEAVES = ("int", "long", "float", "double", "decimal(9, 2)", "string", "boolean"
 NAMES = ("a", "b", "c", "E", "f g", "né")
 WIDER = {"int": "bigint", "float": "double", "decimal(9, 2)": "decimal(20, 2)", "decimal(20, 2)": "decimal(38, 2)"}
 SQL_NAMES = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
-FLOATS = ("NaN", "-0.0", "0.0", "1.5", "-2.25", "Infinity", "-1e10")
+FLOATS = ("NaN", "-0.0", "0.0", "1.5", "-2.25", "Infinity", "-Infinity", "-1e10", "1.4e-45", "3.4028234663852886e38")
 TIMES = ("1969-12-31 23:59:59.999999", "1960-02-29 12:30:15.123456", "1970-01-01 00:00:00", "2024-02-29 01:00:00")
 VALUES = {
     "int": ("0", "1", "-1", "-7", "5", "12", "2147483647", "-2147483648"),
@@ -83,7 +83,7 @@ def literal(chance, type):
     match kind(type):
         case "string":
             return f"'{text}'"
-        case "float" | "double" if text in ("NaN", "Infinity"):
+        case "float" | "double" if text in ("NaN", "Infinity", "-Infinity"):
             return f"CAST('{text}' AS double)"
         case "float" | "double":
             return f"{text}D"

@@ -36,7 +36,7 @@ TYPES = {
 }
 VALUES: dict[str, list[Any]] = {
     "id": [*range(12), -1, 2**62, None],
-    "f": [NAN, -0.0, 0.0, 1.5, -2.25, math.inf, -math.inf, None],
+    "f": [NAN, -0.0, 0.0, 1.5, -2.25, math.inf, -math.inf, 5e-324, 1.7976931348623157e308, None],
     "s": ["", "a", "A", "ünï", "東京", "🙂 é", "zz" * 40, None],
     "d": [dt.date(1582, 10, 15), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(9999, 12, 31), None],
     "n": [Decimal("0.00"), Decimal("-1.25"), Decimal("1.25"), Decimal("99999999.99"), None],
