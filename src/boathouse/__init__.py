@@ -6,7 +6,8 @@ t.scan(columns=["carrier"], where="month = 6").to_arrow()
 
 Public are the names exported here and by `boathouse.variant`, `boathouse.errors`, `boathouse.types` and
 `boathouse.compat.delta_tables`, and the methods of what they return. All other modules are internal: they change
-without notice.
+without notice. `help(bh.Table.merge)` says what a method does, what it raises, and shows an example: in all of them `t`
+is a table of three cities with the columns `id`, `city` and `price`, and `pa` is pyarrow.
 """
 
 from importlib import import_module

@@ -20,7 +20,7 @@ from boathouse.table.view import View
 
 
 class Catalog:
-    """A catalog of Iceberg tables; made by `boathouse.catalog`."""
+    """A catalog of Iceberg tables: names, and which version of each is the newest. Made by `boathouse.catalog`."""
 
     def __init__(self, made: Any) -> None:
         self._made = made
@@ -48,8 +48,11 @@ class Catalog:
         return list(self._made.views(namespace))
 
     def view(self, identifier: str) -> View:
-        """The view `namespace.view`: its queries by SQL dialect, schema and defaults. Raises TableNotFoundError,
-        CorruptTableError, and what `views` raises."""
+        """The view `namespace.view`: its queries by SQL dialect, schema and defaults.
+
+        Raises TableNotFoundError for a name that is not there, CorruptTableError, UnsupportedFeatureError if
+        PyIceberg's client of this catalog has no views, StorageError.
+        """
         found: View = self._made.view(identifier)
         return found
 
@@ -68,8 +71,10 @@ class Catalog:
         """Opens `namespace.table`; the other arguments are those of `boathouse.open`.
 
         The catalog says which version is the newest, and makes the new ones: writes go through it. What it vends for
-        the table's store (credentials, endpoint) is used unless `storage_options` says otherwise. Raises what
-        `boathouse.open` raises, StorageError if the catalog fails, UnsupportedFeatureError with the query of a view.
+        the table's store (credentials, endpoint) is used unless `storage_options` says otherwise.
+
+        Raises TableNotFoundError, VersionNotFoundError, InvalidArgumentError, CorruptTableError,
+        UnsupportedFeatureError (with its query for a view), StorageError if the catalog fails.
         """
         table = self._made.table(identifier)
         with errors_at(table.name):
@@ -87,12 +92,18 @@ class Catalog:
 
 def catalog(name: str = "default", **options: str) -> Catalog:
     """A catalog of PyIceberg's configuration (`~/.pyiceberg.yaml`, PYICEBERG_CATALOG__... variables), or one of these
-    options (`type`, `uri`, `warehouse`, ... as PyIceberg names them; underscores in place of `-` and `.` are not
-    translated: pass `**{"s3.endpoint": ...}`). PyIceberg's client of the catalog has its own requirements: install
+    options.
+
+    Options are `type`, `uri`, `warehouse`, ... as PyIceberg names them; underscores in place of `-` and `.` are not
+    translated: pass `**{"s3.endpoint": ...}`. PyIceberg's client of the catalog has its own requirements: install
     `pyiceberg[sql-sqlite]`, `pyiceberg[hive]` or `pyiceberg[glue]`; REST needs no extra.
 
     Raises MissingRequirementError without PyIceberg or that extra, InvalidArgumentError for a name that is not
     configured, StorageError if the catalog fails.
+
+    >>> prod = bh.catalog("prod", type="sql", uri="sqlite:///catalog.db", warehouse="lake")
+    >>> prod.namespaces()
+    []
     """
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"{name!r} is not the name of a catalog", advice="pass a name, such as 'prod'")

@@ -21,11 +21,11 @@ from boathouse.table.snapshot import Snapshot
 
 
 class Changes:
-    """The rows that commits changed; nothing is read before a method is called.
+    """The rows that commits changed; nothing is read before a method is called. Made by `Table.changes`.
 
-    The table's columns are followed by `_change_type`, `_commit_version` and `_commit_timestamp`. A change is an insert
-    or a delete, and where the commit recorded its changes (Delta with `delta.enableChangeDataFeed`) also an
-    update_preimage or update_postimage.
+    The table's columns are followed by `_change_type`, `_commit_version` and `_commit_timestamp`. A change is an
+    `insert` or a `delete`, and where the commit recorded its changes (Delta with `delta.enableChangeDataFeed`) also an
+    `update_preimage` or `update_postimage`.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Changes:
 
     @property
     def uri(self) -> str:
+        """The root folder of the table, as a URI."""
         return self._end.context.location.uri
 
     def _bound(self, engine: Engine) -> Expr | None:
@@ -61,17 +62,29 @@ class Changes:
 
     @located
     def to_arrow(self) -> pa.Table:
-        """All rows, in process."""
+        """All rows, in process.
+
+        Raises VersionNotFoundError if a version is gone, UnsupportedFeatureError if a schema was replaced in between,
+        EvaluationError, MissingFileError, CorruptTableError, StorageError.
+        """
         return self._plan(LOCAL).rows(LOCAL).table()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows batch by batch. Of a commit that replaced files, the rows of one side are held in memory."""
+        """The rows batch by batch. Of a commit that replaced files, the rows of one side are held in memory.
+
+        Raises VersionNotFoundError if a version is gone, UnsupportedFeatureError if a schema was replaced in between,
+        EvaluationError, MissingFileError, CorruptTableError, StorageError, also between batches.
+        """
         with errors_at(self.uri):
             yield from self._plan(LOCAL).rows(LOCAL).open()
 
     @located
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow stream."""
+        """The rows as an Arrow stream.
+
+        Raises VersionNotFoundError if a version is gone, UnsupportedFeatureError if a schema was replaced in between,
+        CorruptTableError, StorageError; while the stream is read, Arrow's own errors.
+        """
         rows = self._plan(LOCAL).rows(LOCAL)
         return pa.RecordBatchReader.from_batches(rows.schema, rows.open())
 
@@ -79,14 +92,24 @@ class Changes:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame. Raises MissingRequirementError if pandas is not installed."""
+        """All rows as a pandas DataFrame.
+
+        Raises MissingRequirementError if pandas is not installed, VersionNotFoundError if a version is gone,
+        UnsupportedFeatureError if a schema was replaced in between, EvaluationError, MissingFileError,
+        CorruptTableError, StorageError.
+        """
         if find_spec("pandas") is None:
             raise MissingRequirementError("pandas is not installed", advice="run pip install pandas, or use to_arrow()")
         return self.to_arrow().to_pandas()
 
     @located
     def to_spark(self, spark: Any = None) -> Any:
-        """A Spark DataFrame."""
+        """A Spark DataFrame, of the session `spark`, or of the one that the table was opened with.
+
+        Raises InvalidArgumentError without a session, VersionNotFoundError if a version is gone,
+        UnsupportedFeatureError if a schema was replaced in between, CorruptTableError, StorageError; reading the rows
+        raises Spark's own errors.
+        """
         engine = spark_engine(session(self._spark if spark is None else spark))
         return self._plan(engine).rows(engine)
 

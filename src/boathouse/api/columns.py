@@ -31,9 +31,14 @@ class Columns(Part):
         txn: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Adds a nullable column, null in existing rows; `type` is Spark SQL text or a DataType.
+        """Adds a nullable column, null in existing rows; no file is rewritten. `type` is Spark SQL text or a DataType.
 
-        Raises InvalidArgumentError for a name that exists, UnsupportedFeatureError, CommitConflictError.
+        Raises InvalidArgumentError for a name that exists, SchemaError for text that is not a type,
+        UnsupportedTypeError, UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+
+        >>> done = t.add_column("tags", "array<string>")
+        >>> t.schema.names
+        ('id', 'city', 'price', 'tags')
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         return self._run(LOCAL, AddColumns(((_named(name), _typed(type)),)), options)
@@ -54,7 +59,7 @@ class Columns(Part):
 
         Raises ColumnNotFoundError, InvalidArgumentError if the new name is taken or a constraint names the column,
         UnsupportedFeatureError for a table whose files have the names of columns (Delta without
-        `delta.columnMapping.mode`, Lance), CommitConflictError.
+        `delta.columnMapping.mode`, Lance), CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         return self._run(LOCAL, ColumnRenamed(_named(name), _named(new_name)), options)
@@ -72,8 +77,10 @@ class Columns(Part):
         """Drops a column or a field of a struct, without rewriting files: its values stay in them, unread. A column
         that is added later is null in these rows, whatever its name.
 
-        Raises InvalidArgumentError for a partition column, the last column, or one that a constraint, a sort order or
-        the identifier fields name, and what `rename_column` raises.
+        Raises ColumnNotFoundError, InvalidArgumentError for a partition column, the last column, or one that a
+        constraint, a sort order or the identifier fields name, UnsupportedFeatureError for a table whose files have the
+        names of columns (Delta without `delta.columnMapping.mode`), CommitConflictError, CommitUnknownError,
+        ReadOnlyError.
         """
         return self._run(LOCAL, ColumnDropped(_named(name)), WriteOptions.of(message, metadata, txn, dry_run))
 
@@ -93,7 +100,12 @@ class Columns(Part):
 
         Raises ColumnNotFoundError, InvalidArgumentError if a constraint names the column, UnsupportedFeatureError for a
         type that the format does not widen to and for a Delta table without `delta.enableTypeWidening`,
-        CommitConflictError.
+        CommitConflictError, CommitUnknownError, ReadOnlyError.
+
+        >>> small = bh.create("lake/small", "id int", properties={"delta.enableTypeWidening": "true"})
+        >>> done = small.widen_column("id", "bigint")
+        >>> print(small.schema)
+        id: bigint
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         return self._run(LOCAL, ColumnWidened(_named(name), _typed(type)), options)

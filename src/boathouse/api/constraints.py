@@ -31,10 +31,17 @@ class Constraints(Part):
         metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Every row must satisfy `condition` from now on: it must be true, not null.
+        """Every row must satisfy `condition` from now on: it must be true, not null. The rows of the table are checked
+        first.
 
         Raises ConstraintViolationError if a row of the table does not, InvalidArgumentError for a name that is taken,
-        ExpressionError, UnsupportedFeatureError for other formats than Delta, CommitConflictError.
+        ExpressionError, UnsupportedFeatureError for other formats than Delta, CommitConflictError, CommitUnknownError,
+        ReadOnlyError.
+
+        >>> done = t.add_constraint("positive", "price > 0")
+        >>> t.append([{"id": 5, "city": "Oslo", "price": -1.0}])
+        Traceback (most recent call last):
+        boathouse.errors.ConstraintViolationError: a row does not satisfy ...
         """
         write = ConstraintAdded(_named(name), condition_text(condition))
         options = WriteOptions.of(message, metadata, None, dry_run)
@@ -51,7 +58,8 @@ class Constraints(Part):
     ) -> WriteResult:
         """Rows need not satisfy the constraint any more.
 
-        Raises InvalidArgumentError if there is none of this name, CommitConflictError.
+        Raises InvalidArgumentError if there is none of this name, UnsupportedFeatureError for other formats than Delta,
+        CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
         write = ConstraintDropped(_named(name))
         return self._run(engine_for(None, self._spark), write, WriteOptions.of(message, metadata, None, dry_run))

@@ -37,15 +37,22 @@ def convert(
 ) -> WriteResult:
     """Makes a Delta table of a folder of Parquet files, in place: one commit, and no file is rewritten.
 
-    `partition_by` are the columns that the names of folders give (`year=2024/month=1`) and their types: DDL text
-    (`year int, month int`), or a schema as in `create`. `timezone` is that of timestamps in names of folders; with
-    `spark` the footers are read by executors. Files and folders whose names begin with `_` or `.` are not part of the
-    table. Columns are those of all files, by name: one that a file lacks is nullable, and of two types the wider one is
-    the table's. No other writer may add files meanwhile: they would not be part of the table.
+    `partition_by` are the columns that the names of folders give (`year=2024/month=1`) and their types: DDL text (`year
+    int, month int`), or a schema as in `create`. `timezone` is that of timestamps in names of folders; with `spark` the
+    footers are read by executors. Files and folders whose names begin with `_` or `.` are not part of the table.
+    Columns are those of all files, by name: one that a file lacks is nullable, and of two types the wider one is the
+    table's. No other writer may add files meanwhile: they would not be part of the table.
 
     Raises AlreadyExistsError for a table, NotFoundError for an empty folder, CorruptTableError for a file that is not
     Parquet, InvalidArgumentError for folders that do not fit `partition_by`, SchemaMismatchError for files that do not
     fit each other, UnsupportedTypeError, UnsupportedFeatureError, CommitUnknownError; nothing was written then.
+
+    >>> import os, pyarrow.parquet as pq
+    >>> os.makedirs("export/year=2024")
+    >>> pq.write_table(pa.table({"id": [1, 2]}), "export/year=2024/a.parquet")
+    >>> done = bh.convert("export", partition_by="year int")
+    >>> bh.open("export").scan(where="year = 2024").count()
+    2
     """
     with errors_at(path_text(uri)):
         options = WriteOptions.of(message, metadata, None, dry_run)

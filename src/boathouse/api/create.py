@@ -44,11 +44,19 @@ def create(
 ) -> Table:
     """Creates an empty table.
 
-    `schema` is a boathouse Schema, an Arrow schema, a Spark StructType or DDL text (`id bigint, day date`).
-    The table gets the lowest protocol that supports it. `identity` names bigint columns whose values the table gives,
-    in Delta: `{"id": Identity(start=1, step=1)}`, from `boathouse.types`. `timezone` is the zone of conditions on the
-    table, as in `open`.
-    Raises AlreadyExistsError, UnsupportedTypeError, UnsupportedFeatureError.
+    `schema` is a boathouse Schema, an Arrow schema, a Spark StructType or DDL text (`id bigint, day date`). The table
+    gets the lowest protocol that supports it. `partition_by` are columns, in Iceberg also transforms of them
+    (`day(at)`, `bucket(16, id)`). `identity` names bigint columns whose values the table gives, in Delta: `{"id":
+    Identity(start=1, step=1)}`, from `boathouse.types`. `timezone` is the zone of conditions on the table, as in
+    `open`.
+
+    Raises AlreadyExistsError, SchemaError for text that is not a schema, ColumnNotFoundError for a partition column
+    that is not there, InvalidArgumentError, UnsupportedTypeError, UnsupportedFeatureError, CommitUnknownError,
+    UnsafeStorageError, ReadOnlyError, StorageError.
+
+    >>> sales = bh.create("lake/sales", "id bigint not null, day date, amount decimal(10,2)", partition_by="day")
+    >>> sales.format, sales.count()
+    ('delta', 0)
     """
     with errors_at(path_text(uri)):
         zone = time_zone(timezone)

@@ -16,8 +16,13 @@ from boathouse.table.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`skipped` counts the units that each filter ruled out; `path` is the scan strategy on Spark for the others;
-    `notes` say what is unusual about how its files are read."""
+    """What a scan reads and skips, and why; printed it is a few lines of text.
+
+    `units` (data files, with what is deleted in them), `bytes` and `rows` are what is read, `rows` None where a file
+    does not record them; `with_deletes` counts the units that have deleted rows. `skipped` counts the units that each
+    filter ruled out; `path` is the scan strategy on Spark for the others; `notes` say what is unusual about how its
+    files are read.
+    """
 
     format: str
     version: int
@@ -32,6 +37,7 @@ class Explanation:
 
     @staticmethod
     def of(snapshot: Snapshot, plan: ScanPlan, engine: Engine | None = None) -> Explanation:
+        """The explanation of a plan of a snapshot; `Scan.explain` makes it."""
         deletes = plan.units.column("deletes").to_pylist()
         noted = snapshot.offers(PlanNotes)
         route = getattr(engine, "route", None)
@@ -49,6 +55,7 @@ class Explanation:
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON: `units`, `bytes`, `rows`, `skipped`, `notes`, ..."""
         return {name: getattr(self, name) for name in self.__slots__} | {
             "skipped": dict(self.skipped),
             "notes": list(self.notes),

@@ -36,7 +36,7 @@ class Features(Part):
         it, and the table gets the feature `checkpointProtection`, which keeps the checkpoint.
 
         Raises InvalidArgumentError if the table has no such feature, UnsupportedFeatureError if it is used, if it never
-        goes, and for other formats than Delta, CommitConflictError.
+        goes, and for other formats than Delta, CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"{name!r} is not the name of a feature", advice="pass the name as a string")

@@ -21,6 +21,9 @@ class Inspect:
     Names, columns and types are those of Iceberg's reference. Delta and Lance tables answer `files`, `data_files`,
     `history`, `snapshots`, `partitions` and `position_deletes`, Lance also `refs`, with the columns that they know; the
     others raise UnsupportedFeatureError. Every table raises CorruptTableError, MissingFileError, StorageError.
+
+    >>> t.inspect.files().select(["record_count", "file_format"]).to_pylist()
+    [{'record_count': 3, 'file_format': 'PARQUET'}]
     """
 
     def __init__(self, handle: Handle, spark: Any = None) -> None:
@@ -29,11 +32,16 @@ class Inspect:
 
     @property
     def uri(self) -> str:
+        """The root folder of the table, as a URI."""
         return self._handle.location.uri
 
     @located
     def to_arrow(self, name: str) -> pa.Table:
-        """The metadata table called `name`. Raises InvalidArgumentError for another name."""
+        """The metadata table called `name`: `t.inspect.to_arrow("files")` is `t.inspect.files()`.
+
+        Raises InvalidArgumentError for another name, UnsupportedFeatureError for one that the format does not have,
+        CorruptTableError, MissingFileError, StorageError.
+        """
         return required(self._handle.snapshot, MetadataTables, "inspect").inspect(check_name(name))
 
     @located
@@ -41,7 +49,8 @@ class Inspect:
         """A metadata table, or some of its columns, as a Spark DataFrame.
 
         Raises UnsupportedTypeError for a type that Spark does not have (a time of day in `readable_metrics`),
-        ColumnNotFoundError, InvalidArgumentError without a session.
+        ColumnNotFoundError, InvalidArgumentError without a session or for another name, UnsupportedFeatureError for one
+        that the format does not have, CorruptTableError, MissingFileError, StorageError.
         """
         engine = spark_engine(session(self._spark if spark is None else spark))
         found = self.to_arrow(name)

@@ -60,9 +60,16 @@ class Maintenance:
         With `zorder_by` all files are rewritten, in one commit, so that each has a narrow range of these columns, also
         nested ones (`a.b`), and readers skip more of them. A table that names columns to be clustered by (Delta's
         liquid clustering) is always rewritten so, once it has a file that is not. `where` names partition columns only.
-        More than `commit_bytes` of files are rewritten in several commits, which
-        `WriteResult.versions` lists. Raises InvalidArgumentError for another column, CommitConflictError,
-        CommitUnknownError, ReadOnlyError.
+        More than `commit_bytes` of files are rewritten in several commits, which `WriteResult.versions` lists. The old
+        files stay for readers of older versions until they are vacuumed.
+
+        Raises InvalidArgumentError for another column, ExpressionError, CommitConflictError, CommitUnknownError,
+        ReadOnlyError.
+
+        >>> done = t.append([{"id": 4, "city": "Oslo", "price": 31.5}])
+        >>> done = t.optimize()
+        >>> done.files_removed, done.files_added
+        (2, 1)
         """
         options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
         at_once = _commit_bytes(commit_bytes)
@@ -123,6 +130,9 @@ class Maintenance:
         Raises InvalidArgumentError for too short a retention, VersionNotFoundError if the log was cleaned too far for
         `lite`, UnsupportedFeatureError for Iceberg, Lance and Delta features that are not supported, ReadOnlyError,
         StorageError, CommitConflictError, CommitUnknownError.
+
+        >>> t.vacuum(dry_run=True).files_removed
+        0
         """
         if mode not in get_args(Mode):
             raise InvalidArgumentError(f"mode={mode!r}", advice="it is full or lite")
@@ -151,6 +161,12 @@ class Maintenance:
         anything is committed, ConstraintViolationError for an append-only table, UnsupportedFeatureError for Iceberg,
         Lance and Delta features that are not supported, InvalidArgumentError, ReadOnlyError, CommitConflictError,
         CommitUnknownError.
+
+        >>> before = t.version
+        >>> done = t.delete()
+        >>> done = t.restore(before)
+        >>> t.count()
+        3
         """
         if (version is None) == (timestamp is None):
             raise InvalidArgumentError("restore needs a version or a timestamp", advice="pass one of them")

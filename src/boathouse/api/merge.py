@@ -17,11 +17,18 @@ from boathouse.table.change import Isolation
 
 @dataclass(frozen=True, slots=True)
 class MergeBuilder:
-    """A merge that is being described; nothing happens before `execute`. Each method returns a new builder.
+    """A merge that is being described; nothing happens before `execute`. Each method returns a new builder. Made by
+    `Table.merge`.
 
     Clauses are tried in the order in which they are added, and the first one that applies to a row decides. Values and
     conditions are Spark SQL text (or expressions, or Columns of PySpark), in which columns are named `target.x` and
     `source.x`. Where a clause has one side only, a name alone is of that side.
+
+    >>> orders = pa.table({"id": [1, 7], "city": ["Kiel", "Turku"], "price": [None, 5.0]})
+    >>> merge = t.merge(orders, "target.id = source.id")
+    >>> merge = merge.when_matched_delete(where="source.price IS NULL").when_matched_update_all()
+    >>> merge.when_not_matched_insert({"id": "source.id", "city": "upper(source.city)"}).execute().rows_deleted
+    1
     """
 
     uri: str

@@ -41,14 +41,18 @@ def open(
     `version` is the format's own number (Iceberg: a snapshot id). `timestamp` is an ISO string or a datetime: the
     newest version not after it. `ref` is a branch or tag. `timezone` is the zone of conditions, and of a `timestamp`
     without an offset: by default the session's with `spark`, else UTC (docs/functions.md). With `spark`, operations
-    without data run there. `allow_mixed_writers` lets this handle write although a library that does not
-    put-if-absent here was found to write too (docs/writers.md). A file in a store of another kind than the table's (a
-    local file of a table in a bucket) is refused with ForeignPathError unless `allow_foreign_paths`. With
-    `verify=False`, a table whose recorded totals disagree with its lists of files is read by the lists. An Iceberg
-    table names its files by where they were written: a copy is read with `relocated={"s3://old/t": "/copies/t"}`, the
-    folders that its metadata names and where they are now; without it a table elsewhere is refused. Raises
-    TableNotFoundError (naming what is at the path), VersionNotFoundError, InvalidArgumentError, AmbiguousFormatError,
-    CorruptTableError, UnsupportedFeatureError.
+    without data run there. `allow_mixed_writers` lets this handle write although a library that does not put-if-absent
+    here was found to write too (docs/writers.md). A file in a store of another kind than the table's (a local file of a
+    table in a bucket) is refused with ForeignPathError unless `allow_foreign_paths`. With `verify=False`, a table whose
+    recorded totals disagree with its lists of files is read by the lists. An Iceberg table names its files by where
+    they were written: a copy is read with `relocated={"s3://old/t": "/copies/t"}`, the folders that its metadata names
+    and where they are now; without it a table elsewhere is refused.
+
+    Raises TableNotFoundError (naming what is at the path), VersionNotFoundError, InvalidArgumentError,
+    AmbiguousFormatError, CorruptTableError, UnsupportedFeatureError, MissingRequirementError, StorageError.
+
+    >>> bh.open("cities", version=0).count()
+    0
     """
     named = _in_catalog(uri, catalog_options, storage_options)
     if named is not None:
@@ -100,6 +104,9 @@ def detect(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[
     """The formats that have a table at the path: none, one, or more than one.
 
     Raises InvalidArgumentError, MissingRequirementError, StorageError.
+
+    >>> bh.detect("cities")
+    ('delta',)
     """
     with errors_at(path_text(uri)):
         return formats_at(locate(path_text(uri)), Stores(storage_options))

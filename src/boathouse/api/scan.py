@@ -25,7 +25,14 @@ from boathouse.types import Schema
 
 
 class Scan:
-    """The rows of one version of a table; nothing is read before a method is called."""
+    """The rows of one version of a table; nothing is read before a method is called.
+
+    It exports itself as an Arrow stream: `pa.table(scan)`, `polars.DataFrame(scan)` and DuckDB read it.
+
+    >>> scan = t.scan(columns=["id", "city"], where="price > 20")
+    >>> pa.table(scan).column("id").to_pylist()
+    [2, 3]
+    """
 
     def __init__(
         self,
@@ -56,12 +63,16 @@ class Scan:
 
     @property
     def uri(self) -> str:
+        """The root folder of the table, as a URI."""
         return self._handle.location.uri
 
     @located
     def plan(self, engine: Engine = LOCAL) -> ScanPlan:
-        """Which units are read for this scan. Raises CorruptTableError, UnsupportedFeatureError, ForeignPathError,
-        StorageError."""
+        """Which units (data files, with what is deleted in them) are read for this scan, and which are skipped;
+        `engine` is for engines of this library. `explain` says it in words.
+
+        Raises CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
         h = self._handle
         where = self._where if engine is LOCAL else self._bound(engine)
         return h.snapshot.plan(self._columns, where, self._hidden, engine.map)
@@ -77,7 +88,14 @@ class Scan:
         return found.select(self._output) if self._hidden else found
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows batch by batch, in bounded memory. Raises what `to_arrow` raises, also between batches."""
+        """The rows batch by batch, in bounded memory.
+
+        Raises EvaluationError if the condition fails on a row, MissingFileError, CorruptTableError,
+        UnsupportedFeatureError, ForeignPathError, StorageError, also between batches.
+
+        >>> sum(batch.num_rows for batch in t.scan(where="price > 20").to_batches())
+        2
+        """
         return self._batches(self.plan())
 
     def _batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
@@ -86,7 +104,12 @@ class Scan:
                 yield batch.select(self._output) if self._hidden else batch
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow stream. Raises what `to_arrow` raises; while the stream is read, as Arrow's errors."""
+        """The rows as an Arrow stream, in bounded memory.
+
+        Raises CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError. What goes wrong while the
+        stream is read (EvaluationError, MissingFileError) raises Arrow's own errors with our message: use `to_batches`
+        for typed ones.
+        """
         plan = self.plan()
         schema = plan.read.schema
         if self._hidden:
@@ -97,17 +120,22 @@ class Scan:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame. Raises MissingRequirementError if pandas is not installed, and what
-        `to_arrow` raises."""
+        """All rows as a pandas DataFrame.
+
+        Raises MissingRequirementError if pandas is not installed, EvaluationError if the condition fails on a row,
+        MissingFileError, CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
         if find_spec("pandas") is None:
             raise MissingRequirementError("pandas is not installed", advice="run pip install pandas, or use to_arrow()")
         return self.to_arrow().to_pandas()
 
     @located
     def to_spark(self, spark: Any = None) -> Any:
-        """A Spark DataFrame, with native reads where that is safe; `explain()` names the scan strategy and the
-        reason. Raises InvalidArgumentError without a session, and what `plan` raises; reading the rows raises Spark's
-        own errors."""
+        """A Spark DataFrame, with native reads where that is safe; `explain()` names the scan strategy and the reason.
+
+        Raises InvalidArgumentError without a session, CorruptTableError, UnsupportedFeatureError, ForeignPathError,
+        StorageError; reading the rows raises Spark's own errors.
+        """
         engine = spark_engine(session(self._spark if spark is None else spark))
         frame = engine.scan(self.plan(engine))
         return frame.select(*map(quote, self._output or ())) if self._hidden else frame
@@ -117,7 +145,8 @@ class Scan:
         """The number of rows; from metadata alone if every file records it, and there is no predicate, or one that
         partition values decide.
 
-        Raises what `to_arrow` raises.
+        Raises EvaluationError if the condition fails on a row, MissingFileError, CorruptTableError,
+        UnsupportedFeatureError, ForeignPathError, StorageError.
         """
         h = self._handle
         if DELETED in self._hidden:
@@ -132,7 +161,10 @@ class Scan:
         return sum(batch.num_rows for batch in LOCAL.batches(plan))
 
     def files(self) -> list[str]:
-        """Paths of the data files that the scan would read. Raises what `plan` raises."""
+        """Paths of the data files that the scan would read.
+
+        Raises CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
         return list(self.plan().units.column("path").to_pylist())
 
     def __repr__(self) -> str:
@@ -144,7 +176,11 @@ class Scan:
     def explain(self) -> Explanation:
         """Which units are read, and which are skipped by which filter; on Spark also the scan strategy.
 
-        Raises what `plan` raises.
+        Raises CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+
+        >>> plan = t.scan(where="id = 99").explain()
+        >>> plan.units, sum(plan.skipped.values())
+        (0, 1)
         """
         spark = self._spark
         return Explanation.of(self._handle.snapshot, self.plan(), None if spark is None else spark_engine(spark))

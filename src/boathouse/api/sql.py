@@ -39,11 +39,17 @@ def sql(spark: Any, text: str) -> Any:
     """Runs one statement on a Spark session, and returns a DataFrame.
 
     Tables are named as in Spark's metastore, or by path: ``delta.`/path` ``, ``iceberg.`/path` ``, ``lance.`/path` ``,
-    or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`,
-    `TIMESTAMP AS OF '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, REORG, VACUUM,
-    DESCRIBE HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations; a statement that names none of its
-    tables is Spark's. Raises ExpressionError that names the line and column, what the operations raise, and Spark's own
-    errors.
+    or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`, `TIMESTAMP AS OF
+    '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, REORG, VACUUM, DESCRIBE
+    HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations; a statement that names none of its tables is
+    Spark's.
+
+    Raises ExpressionError that names the line and column, InvalidArgumentError without a session, TableNotFoundError,
+    Spark's own errors, and those of the operation that the statement runs: see the methods of Table of the same names.
+
+    >>> done = bh.sql(spark, "UPDATE delta.`./cities` SET price = price + 1 WHERE id = 1")
+    >>> bh.sql(spark, "SELECT city FROM delta.`./cities` WHERE price > 20").count()
+    2
     """
     if not isinstance(text, str):
         raise InvalidArgumentError(f"{text!r} is no SQL text", advice="pass the session and a text: sql(spark, text)")

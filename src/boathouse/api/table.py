@@ -1,4 +1,7 @@
-"""A table, pinned to the version it has read; its own writes move it to the new version."""
+"""A table, pinned to the version it has read; its own writes move it to the new version.
+
+One module because its methods are what a user reads in one place: half of the lines are their docstrings.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +51,21 @@ History = list[HistoryEntry]
 
 
 class Table(Maintenance, Columns, Constraints, Features, Description):
-    """One table of any format. Opened by `boathouse.open` or created by `boathouse.create`.
+    """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by
+    `boathouse.create`.
 
-    Writes accept `message=`, `metadata={...}`, `txn=(app, version)` and `dry_run=True`, always start from the newest
-    version, and raise CommitConflictError, CommitUnknownError, SchemaMismatchError, ReadOnlyError.
+    Reading methods give the rows of that version, whatever others commit; `refresh` moves on. Writes always start from
+    the newest version and move to the one they made. They accept `message=` and `metadata={...}` (for the history),
+    `txn=(app, version)` (a repeated one is skipped), `dry_run=True` (everything is computed, nothing committed),
+    `target_file_bytes=` and `isolation="serializable"` or `"snapshot"`, and raise CommitConflictError,
+    CommitUnknownError, SchemaMismatchError, ReadOnlyError.
+
+    A table exports itself as an Arrow stream: `pa.table(t)`, `polars.DataFrame(t)` and DuckDB read it.
+
+    >>> t = bh.create("lake/flights", "carrier string, delay double")
+    >>> done = t.append([{"carrier": "UA", "delay": 11.0}, {"carrier": "AA", "delay": 48.0}], message="first load")
+    >>> t.scan(where="delay > 20").to_arrow().to_pylist()
+    [{'carrier': 'AA', 'delay': 48.0}]
     """
 
     def __init__(self, handle: Handle, spark: Any = None, timezone: str | None = None) -> None:
@@ -66,30 +80,43 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
 
     @property
     def uri(self) -> str:
+        """The table's root folder as a URI: `file:///data/flights`, `s3://bucket/flights`."""
         return self._handle.location.uri
 
     @property
     def version(self) -> Version:
-        """The format's own number of this version (Iceberg: the snapshot id)."""
+        """The format's own number of this version: 0, 1, 2, ... in Delta, 1, 2, ... in Lance, in Iceberg the snapshot
+        id, 0 before the first snapshot."""
         return self._handle.snapshot.version
 
     @property
     def schema(self) -> Schema:
+        """The columns of this version, in order: `t.schema.names`, `t.schema.field("id").type`."""
         return self._handle.snapshot.schema
 
     @property
     def partitioning(self) -> Partitioning:
+        """How this version is partitioned: `t.partitioning.current` has the fields for new files, none if it is not.
+
+        Iceberg tables may have files of older specs: `t.partitioning.specs` are all of them. Lance tables are never
+        partitioned.
+        """
         return self._handle.snapshot.partitioning
 
     @property
     def properties(self) -> Mapping[str, str]:
+        """The table's properties, as its metadata has them: `delta.appendOnly`, `write.format.default`, ... Read only;
+        `set_properties` changes them."""
         return self._handle.snapshot.properties
 
     @located
     def history(self, limit: int | None = None) -> History:
-        """Commits up to this version, newest first, as far as the table retains them.
+        """Commits up to this version, newest first, as far as the table retains them; at most `limit`.
 
         Raises InvalidArgumentError, CorruptTableError, StorageError.
+
+        >>> [h.version for h in t.history()]
+        [1, 0]
         """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidArgumentError(
@@ -99,17 +126,22 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
 
     @located
     def files(self) -> pa.Table:
-        """The data files: path, size, rows, deleted, partition. Raises CorruptTableError, StorageError."""
+        """The data files of this version, one row each: `path`, `size` (bytes), `rows` and `deleted` (null where not
+        recorded), `partition`.
+
+        Raises CorruptTableError, StorageError.
+        """
         return files_table(self._handle)
 
     @property
     def inspect(self) -> Inspect:
-        """The metadata tables of this version, under Iceberg's names: `t.inspect.files()`."""
+        """The metadata tables of this version, under Iceberg's names: `t.inspect.files()`, `t.inspect.snapshots()`."""
         return Inspect(self._handle, self._spark)
 
     @located
     def detail(self) -> dict[str, Any]:
-        """Format, version, size, rows, files, partitioning, protocol and features.
+        """What the table is, as a dict: format, location, version, timestamp, identity, rows, files and bytes, columns,
+        partitioning, properties, and what its format adds (Delta: protocol and features).
 
         Raises CorruptTableError, StorageError.
         """
@@ -123,6 +155,9 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         with which the scan returns deleted rows too, as far as their files still have them.
 
         Raises ColumnNotFoundError, ExpressionError, InvalidArgumentError.
+
+        >>> t.scan(columns=["city"], where="price > 20 AND city LIKE 'B%'").to_arrow().to_pylist()
+        [{'city': 'Bergen'}]
         """
         return Scan(self._handle, columns, where, self._spark, self._timezone)
 
@@ -141,8 +176,15 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         delete and an insert. Rows are found by comparing the files of neighbouring versions, and read with the schema
         of `end`: columns that a version lacks are null. With `appends_only`, commits that deleted or updated rows are
         passed over, with the rows that they inserted: what is left are the appended rows, also those that are deleted
-        by now. When rows are requested, raises VersionNotFoundError if a version is gone, UnsupportedFeatureError if a
-        schema was replaced in between.
+        by now.
+
+        Raises InvalidArgumentError for what is not a version, ColumnNotFoundError, ExpressionError; when rows are
+        requested, VersionNotFoundError if a version is gone, UnsupportedFeatureError if a schema was replaced in
+        between, CorruptTableError, StorageError.
+
+        >>> done = t.delete("id = 1")
+        >>> t.changes(done.version, columns=["id"]).to_arrow().select(["id", "_change_type"]).to_pylist()
+        [{'id': 1, '_change_type': 'delete'}]
         """
         for name, version in (("start", start), ("end", end)):
             if isinstance(version, bool) or not isinstance(version, int if name == "start" else int | None):
@@ -154,19 +196,34 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         return Changes(snapshot, start, columns, where, self._spark, self._timezone, appends)
 
     def to_arrow(self) -> pa.Table:
-        """The whole table in process. Raises what `Scan.to_arrow` raises."""
+        """The whole table in process, as an Arrow table; `scan` gives parts of it.
+
+        Raises MissingFileError, CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
         return self.scan().to_arrow()
 
     def to_pandas(self) -> Any:
-        """The whole table as a pandas DataFrame. Raises what `Scan.to_pandas` raises."""
+        """The whole table as a pandas DataFrame.
+
+        Raises MissingRequirementError if pandas is not installed, MissingFileError, CorruptTableError,
+        UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
         return self.scan().to_pandas()
 
     def to_spark(self, spark: Any = None) -> Any:
-        """The whole table as a Spark DataFrame. Raises what `Scan.to_spark` raises."""
+        """The whole table as a Spark DataFrame, lazy; of the session `spark`, or of the one that the table was opened
+        with.
+
+        Raises InvalidArgumentError without a session, CorruptTableError, UnsupportedFeatureError, ForeignPathError,
+        StorageError; reading the rows raises Spark's own errors.
+        """
         return self.scan().to_spark(spark)
 
     def count(self) -> int:
-        """How many rows. Raises what `Scan.count` raises."""
+        """How many rows this version has; from metadata alone if every file records it.
+
+        Raises MissingFileError, CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
         return self.scan().count()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -187,8 +244,17 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
     ) -> WriteResult:
         """Adds every row of the data; `merge_schema` adds columns that the table lacks and widens types.
 
-        New columns may be inside structs; int becomes bigint, float double, decimals get more digits, if the format
-        supports it. Raises SchemaMismatchError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        `data` is anything that exports Arrow data (pyarrow, pandas, polars, DuckDB), a list of dicts, or a Spark
+        DataFrame, whose rows are then written by the executors. Columns are matched by name; one that the data lacks is
+        null. New columns may be inside structs; int becomes bigint, float double, decimals get more digits, if the
+        format supports it.
+
+        Raises SchemaMismatchError for columns that do not fit, ConstraintViolationError for rows that break a rule of
+        the table, InvalidArgumentError, UnsupportedFeatureError, CommitConflictError, CommitUnknownError,
+        ReadOnlyError, StorageError.
+
+        >>> t.append([{"id": 4, "city": "Oslo", "price": 31.5}], message="late arrival").rows_added
+        1
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(data)
@@ -218,7 +284,14 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         `partitions="dynamic"` replaces the partitions that the data has rows in, and leaves the others; "static"
         replaces all. By default a DataFrame's session decides (`spark.sql.sources.partitionOverwriteMode`).
         `merge_schema` adds columns that the table lacks and widens types; `overwrite_schema` takes all columns from the
-        data. Raises ConstraintViolationError for data outside `where`, and what `append` raises.
+        data, and `partition_by` with it.
+
+        Raises ConstraintViolationError for data outside `where`, SchemaError for arguments that exclude each other,
+        SchemaMismatchError, ExpressionError, InvalidArgumentError, UnsupportedFeatureError, CommitConflictError,
+        CommitUnknownError, ReadOnlyError, StorageError.
+
+        >>> t.overwrite([{"id": 1, "city": "Kiel", "price": 12.0}], where="id = 1").rows_deleted
+        1
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(data)
@@ -240,8 +313,11 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
     ) -> WriteResult:
         """Deletes the rows for which `where` is true; without it every row.
 
-        Raises ExpressionError, EvaluationError if the condition fails on a row, CommitConflictError,
-        CommitUnknownError, ReadOnlyError.
+        Raises ColumnNotFoundError, ExpressionError, EvaluationError if the condition fails on a row,
+        UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+
+        >>> t.delete("city IS NULL").rows_deleted
+        1
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(None, self._spark)
@@ -261,10 +337,17 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         target_file_bytes: int | None = None,
         isolation: Isolation | None = None,
     ) -> WriteResult:
-        """Sets columns to the values of expressions (Spark SQL text) in the rows for which `where` is true.
+        """Sets columns to the values of expressions (Spark SQL text) in the rows for which `where` is true; without it
+        in all.
 
-        Raises ColumnNotFoundError, ExpressionError, EvaluationError if an expression fails on a row, and what `append`
-        raises.
+        A string constant has its own quotes: `{"city": "'Kiel'"}`. All expressions see the row as it was.
+
+        Raises ColumnNotFoundError, ExpressionError, EvaluationError if an expression fails on a row,
+        ConstraintViolationError, SchemaMismatchError for a value that does not convert, InvalidArgumentError,
+        UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+
+        >>> t.update({"price": "price * 2", "city": "upper(city)"}, where="id = 2").rows_updated
+        1
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         self._handle.check_open()
@@ -274,11 +357,17 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
     def merge(
         self, source: Any, on: Condition, sides: tuple[str, str] = ("target", "source"), merge_schema: bool = False
     ) -> MergeBuilder:
-        """Starts a merge of rows into the table: `t.merge(rows, "target.id = source.id").when_matched_update_all()`.
+        """Starts a merge of rows into the table; nothing happens before `execute` of what it returns.
 
         `source` is anything that `append` accepts; `on` is the condition under which rows match, in which columns are
-        named by `sides`; with `merge_schema`, columns that only the source has are added. See MergeBuilder.
+        named by `sides`; with `merge_schema`, columns that only the source has are added.
+
         Raises InvalidArgumentError, ExpressionError.
+
+        >>> news = pa.table({"id": [2, 9], "city": ["Bergen", "Turku"], "price": [1.0, 2.0]})
+        >>> merge = t.merge(news, "target.id = source.id").when_matched_update({"price": "source.price"})
+        >>> merge.when_not_matched_insert_all().execute().rows_updated
+        1
         """
         with errors_at(self.uri):
             engine = self._engine(engine_for(source))
@@ -309,8 +398,14 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         the short form of a merge. As there, rows with null in one of these columns match no row. Without `on`, those
         that the table says identify a row (Iceberg's identifier fields).
 
-        Raises ConstraintViolationError if two rows of `source` have the same values in `on`, ColumnNotFoundError, and
-        what `merge` raises.
+        Raises ConstraintViolationError if two rows of `source` have the same values in `on`, ColumnNotFoundError,
+        InvalidArgumentError, ExpressionError, SchemaMismatchError, CommitConflictError, CommitUnknownError,
+        ReadOnlyError.
+
+        >>> rows = [{"id": 2, "city": "Bergen", "price": 1.0}, {"id": 9, "city": "Turku", "price": 2.0}]
+        >>> done = t.upsert(rows, on="id")
+        >>> done.rows_updated, done.rows_added
+        (1, 1)
         """
         with errors_at(self.uri):
             named = self._handle.snapshot.offers(Identifiers)
@@ -335,13 +430,22 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         txn: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Sets table properties; None removes one. Raises InvalidArgumentError, CommitConflictError."""
+        """Sets table properties; None removes one. Properties that are not named stay.
+
+        Raises InvalidArgumentError for a value that is not a string or that the property cannot have,
+        UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+
+        >>> done = t.set_properties({"delta.appendOnly": "true", "owner": None})
+        """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         return self._run(LOCAL, PropertiesSet(texts("properties", properties, nulls=True)), options)
 
     @located
     def find_write(self, write_id: str) -> Version | None:
         """The table's version once a write was committed, by its write id, or None; resolves a CommitUnknownError.
+
+        The write id is in that error's message, and in `WriteResult.write_id` of every write. Call `refresh` first:
+        commits after this table's version are not seen.
 
         Raises InvalidArgumentError, CorruptTableError, StorageError.
         """

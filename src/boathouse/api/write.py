@@ -60,11 +60,20 @@ def write(
 ) -> WriteResult:
     """Writes data to a table, creating it if there is none (then in `format`, `delta` by default).
 
-    `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows
-    for which it is true, and `partitions="dynamic"` only the partitions that the data has rows in, as in
-    `Table.overwrite`; `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the
-    session's). `allow_mixed_writers` is that of `open`. Raises AlreadyExistsError (mode error), and what append and
-    overwrite raise.
+    `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows for which it
+    is true, and `partitions="dynamic"` only the partitions that the data has rows in, as in `Table.overwrite`;
+    `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the session's).
+    `allow_mixed_writers` is that of `open`. `data` and the other options are those of `Table.append`.
+
+    Raises AlreadyExistsError (mode error, or another partitioning than `partition_by`), SchemaMismatchError,
+    SchemaError, ConstraintViolationError, ExpressionError, InvalidArgumentError, UnsupportedTypeError,
+    UnsupportedFeatureError, CommitConflictError, CommitUnknownError, MixedWritersError, ReadOnlyError, StorageError.
+
+    >>> rows = pa.table({"id": [1, 2], "city": ["Kiel", "Bergen"]})
+    >>> bh.write(rows, "lake/places", format="lance").rows_added
+    2
+    >>> bh.write(rows, "lake/places", mode="append").version
+    2
     """
     with errors_at(path_text(uri)):
         call = WriteCall(

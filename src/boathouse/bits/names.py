@@ -18,7 +18,7 @@ def steps(text: str) -> tuple[str, ...]:
 
 
 class Names:
-    """An index of names: exact, or ignoring case."""
+    """An index of names: exact, or ignoring case. Positions count from 0."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(names)

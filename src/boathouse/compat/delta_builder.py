@@ -137,7 +137,7 @@ class DeltaTableBuilder(Generic[T]):
         return self
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[T]:
-        """Refused by name."""
+        """Refused with UnsupportedFeatureError: partition the table instead."""
         columns = column_names(cols, "Clustering")
         raise not_offered(f"clusterBy{columns!r}", "partition the table, or leave it out")
 

@@ -75,7 +75,11 @@ class DeltaMergeBuilder:
         return replace(self, _evolve=True)
 
     def execute(self) -> DataFrame:
-        """Runs the merge in one commit; one row: the numbers of affected, updated, deleted and inserted rows."""
+        """Runs the merge in one commit; one row: the numbers of affected, updated, deleted and inserted rows.
+
+        Raises ConstraintViolationError if two source rows change one row of the table, ExpressionError,
+        EvaluationError, SchemaMismatchError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
         merge = self._table.merge(self._source, self._sided(self._on), self._sides, self._evolve)
         for method, arguments in self._clauses:
             merge = getattr(merge, method)(*arguments)

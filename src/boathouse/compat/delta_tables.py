@@ -44,7 +44,19 @@ _EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 class DeltaTable:
-    """A Delta table on Spark. Made by `forPath`, `forName`, and the builders of `create` and its sisters."""
+    """A Delta table on Spark, with the methods of `delta.tables.DeltaTable`. Made by `forPath`, `forName`, and the
+    builders of `create` and its sisters.
+
+    Conditions and values are Spark SQL text or Columns of PySpark. Writes raise CommitConflictError,
+    CommitUnknownError, ConstraintViolationError, ExpressionError, ReadOnlyError; a wrong type of argument
+    ArgumentTypeError; what is not offered UnsupportedFeatureError.
+
+    >>> from boathouse.compat.delta_tables import DeltaTable
+    >>> table = DeltaTable.forPath(spark, "cities")
+    >>> table.update("id = 1", {"price": "price + 1"})
+    >>> table.toDF().where("price > 20").count()
+    2
+    """
 
     def __init__(self, spark: SparkSession, table: Table, name: Sequence[str] = ()) -> None:
         """`name`: the parts of the name or alias by which conditions qualify the table's columns."""
@@ -76,12 +88,17 @@ class DeltaTable:
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether this path is the root of a Delta table."""
+        """Whether this path is the root of a Delta table. Raises InvalidArgumentError, StorageError."""
         return "delta" in formats_at(locate(path_text(identifier)), Stores())
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Describes a new table; it must not exist."""
+        """Describes a new table; it must not exist: `execute` of the builder raises AlreadyExistsError.
+
+        >>> made = DeltaTable.create(spark).location("lake/new").addColumn("id", "bigint").execute()
+        >>> made.toDF().count()
+        0
+        """
         return cls._builder(sparkSession, "create")
 
     @classmethod
@@ -91,7 +108,8 @@ class DeltaTable:
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Describes what an existing table becomes, without rows."""
+        """Describes what an existing table becomes, without rows; `execute` of the builder raises TableNotFoundError
+        without one."""
         return cls._builder(sparkSession, "replace")
 
     @classmethod
@@ -113,7 +131,12 @@ class DeltaTable:
         collectStatistics: bool = True,
     ) -> DeltaTable:
         """Makes a Delta table of a folder of Parquet files, ``parquet.`/path` ``, in place, and returns it;
-        `partitionSchema` is of the columns that the names of folders give."""
+        `partitionSchema` is of the columns that the names of folders give.
+
+        Raises InvalidArgumentError for another identifier and for folders that do not fit `partitionSchema`,
+        AlreadyExistsError, NotFoundError for an empty folder, SchemaMismatchError for files that do not fit each other,
+        UnsupportedTypeError.
+        """
         parts = steps(of_type(identifier, str, "identifier"))
         if len(parts) != 2 or parts[0].lower() != "parquet":
             raise InvalidArgumentError(f"{identifier!r} names no Parquet files", advice="write parquet.`/path`")
@@ -121,7 +144,7 @@ class DeltaTable:
         return cls.forPath(sparkSession, parts[1])
 
     def toDF(self) -> DataFrame:
-        """The rows of the newest version."""
+        """The rows of the newest version. Raises TableNotFoundError, CorruptTableError, UnsupportedFeatureError."""
         rows = self._table.refresh().to_spark(self._spark)
         return rows.alias(self._name[-1]) if self._name else rows
 
@@ -130,11 +153,18 @@ class DeltaTable:
         return DeltaTable(self._spark, self._table, (of_type(aliasName, str, "aliasName"),))
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> None:
-        """Deletes the rows for which the condition is true; without one all."""
+        """Deletes the rows for which the condition is true; without one all.
+
+        Raises ExpressionError, EvaluationError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
         self._table.delete(self._own(expression(condition)))
 
     def update(self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None) -> None:
-        """Sets columns to values in the rows for which the condition is true; without one in all."""
+        """Sets columns to values in the rows for which the condition is true; without one in all.
+
+        Raises ColumnNotFoundError, ExpressionError, EvaluationError, ConstraintViolationError, SchemaMismatchError,
+        ArgumentTypeError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
         values = assignments(set, "'set'")
         where = self._own(expression(condition))
         qualifiers = self._qualifiers()
@@ -143,7 +173,16 @@ class DeltaTable:
         self._table.update(own, where)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
-        """Starts a merge of a DataFrame into the table; columns are qualified by the aliases of the two."""
+        """Starts a merge of a DataFrame into the table; columns are qualified by the aliases of the two.
+
+        Raises InvalidArgumentError without a source or condition, ArgumentTypeError, ExpressionError.
+
+        >>> columns = "id bigint, city string, price double"
+        >>> rows = spark.createDataFrame([(1, "Kiel", 9.0), (8, "Turku", 4.0)], columns)
+        >>> merge = DeltaTable.forPath(spark, "cities").alias("t").merge(rows.alias("s"), "t.id = s.id")
+        >>> merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().count()
+        1
+        """
         if source is None:
             raise InvalidArgumentError("'source' in merge cannot be None")
         if not is_dataframe(source):
@@ -156,7 +195,10 @@ class DeltaTable:
         return DeltaMergeBuilder(self._spark, self._table, source, on, sides, self._qualifiers(), evolve)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The latest commits, newest first."""
+        """The latest commits, newest first, at most `limit`, with the columns of DESCRIBE HISTORY.
+
+        Raises CorruptTableError, StorageError.
+        """
         return commands.history(self._spark, self._table, limit)
 
     def detail(self) -> DataFrame:
@@ -164,41 +206,61 @@ class DeltaTable:
         return detail_frame(self._spark, self._table.refresh().detail())
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Removes files that no version of the last hours needs; an empty DataFrame. A shorter retention than the
-        table's needs the setting `spark.databricks.delta.retentionDurationCheck.enabled=false`, as in delta-spark."""
+        """Removes files that no version of the last hours needs; an empty DataFrame.
+
+        A shorter retention than the table's needs the setting
+        `spark.databricks.delta.retentionDurationCheck.enabled=false`, as in delta-spark. Raises InvalidArgumentError
+        for too short a one, UnsupportedFeatureError, ReadOnlyError, StorageError.
+        """
         commands.vacuum(self._spark, self._table, retentionHours)
         return self._spark.createDataFrame([], StructType([]))
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Starts a compaction."""
+        """Starts a compaction; nothing happens before `executeCompaction` or `executeZOrderBy` of what it returns."""
         return DeltaOptimizeBuilder(self._spark, self._table)
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Makes the table what it was at a version, as a new one; one row of figures."""
+        """Makes the table what it was at a version, as a new one; one row of figures.
+
+        Raises VersionNotFoundError, MissingFileError, ConstraintViolationError for an append-only table,
+        ArgumentTypeError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
         return self._restored(version=of_type(version, int, "version"))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """As `restoreToVersion`, with the newest version not after a time: `2026-11-20`, `2026-11-20 10:00:00`."""
+        """Makes the table what it was in the newest version not after a time (`2026-11-20`, `2026-11-20 10:00:00`), as
+        a new one; one row of figures.
+
+        Raises VersionNotFoundError, MissingFileError, ConstraintViolationError for an append-only table,
+        ArgumentTypeError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
         return self._restored(timestamp=of_type(timestamp, str, "timestamp"))
 
     def _restored(self, **at: Any) -> DataFrame:
         return commands.restored(self._spark, self._table, self._table.restore(**at))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Refused by name, unless the table has these versions already."""
+        """Refused with UnsupportedFeatureError, unless the table has these versions already."""
         wanted = (of_type(readerVersion, int, "readerVersion"), of_type(writerVersion, int, "writerVersion"))
         detail = self._table.refresh().detail()
         if wanted != (detail["minReaderVersion"], detail["minWriterVersion"]):
             raise not_offered("upgradeTableProtocol", "set the property that needs the feature: t.set_properties(...)")
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Adds a feature to the table's protocol, by the property `delta.feature.NAME`."""
+        """Adds a feature to the table's protocol, by the property `delta.feature.NAME`; nothing if it is there.
+
+        Raises UnsupportedFeatureError for a feature that is not known, ArgumentTypeError, CommitConflictError.
+        """
         name = of_type(featureName, str, "featureName")
         if name not in self._table.refresh().detail()["features"]:
             self._table.set_properties({f"delta.feature.{name}": "supported"})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Takes a feature out of the table's protocol, see `Table.drop_feature`. History is never truncated."""
+        """Takes a feature out of the table's protocol, see `Table.drop_feature`. History is never truncated.
+
+        Raises UnsupportedFeatureError if it is used or never goes, and for `truncateHistory=True`, InvalidArgumentError
+        if the table has no such feature, CommitConflictError.
+        """
         if truncateHistory is not None and of_type(truncateHistory, bool, "truncateHistory"):
             raise not_offered("dropFeatureSupport with truncateHistory", "leave it out")
         self._table.drop_feature(of_type(featureName, str, "featureName"))
@@ -206,7 +268,11 @@ class DeltaTable:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None
     ) -> DeltaTable:
-        """Makes a shallow clone at a path, and returns it. A deep one, and one that replaces a table, are refused."""
+        """Makes a shallow clone at a path, and returns it: a table that names this one's files.
+
+        Raises UnsupportedFeatureError for a deep clone, and for one that replaces a table or sets properties,
+        AlreadyExistsError, ArgumentTypeError, CommitUnknownError.
+        """
         return self._cloned(self._table.refresh(), target, isShallow, replace, properties)
 
     def cloneAtVersion(
@@ -217,7 +283,11 @@ class DeltaTable:
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DeltaTable:
-        """As `clone`, of a version."""
+        """Makes a shallow clone of a version at a path, and returns it.
+
+        Raises VersionNotFoundError, UnsupportedFeatureError for a deep clone, and for one that replaces a table or sets
+        properties, AlreadyExistsError, ArgumentTypeError, CommitUnknownError.
+        """
         at = open_handle(self._table.uri, "delta", version=of_type(version, int, "version"))
         return self._cloned(Table(at, self._spark), target, isShallow, replace, properties)
 
@@ -229,7 +299,11 @@ class DeltaTable:
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DeltaTable:
-        """As `clone`, of the newest version not after a time."""
+        """Makes a shallow clone, of the newest version not after a time, at a path, and returns it.
+
+        Raises VersionNotFoundError, UnsupportedFeatureError for a deep clone, and for one that replaces a table or sets
+        properties, AlreadyExistsError, ArgumentTypeError, CommitUnknownError.
+        """
         zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
         at = open_handle(self._table.uri, "delta", timestamp=of_type(timestamp, str, "timestamp"), zone=zone)
         return self._cloned(Table(at, self._spark), target, isShallow, replace, properties)
@@ -248,7 +322,7 @@ class DeltaTable:
         return DeltaTable.forPath(self._spark, path)
 
     def generate(self, mode: str) -> None:
-        """Refused by name."""
+        """Refused with UnsupportedFeatureError: manifests for readers without Delta are not written."""
         raise not_offered(f"generate({mode!r})", "let the reader open the Delta table itself")
 
     def _qualifiers(self) -> tuple[tuple[str, ...], ...]:
@@ -263,7 +337,7 @@ class DeltaTable:
 
 
 class DeltaOptimizeBuilder:
-    """A compaction that is being described; nothing happens before `executeCompaction`."""
+    """A compaction that is being described; nothing happens before `executeCompaction` or `executeZOrderBy`."""
 
     def __init__(self, spark: SparkSession, table: Table) -> None:
         self._spark = spark
@@ -276,11 +350,19 @@ class DeltaOptimizeBuilder:
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Rewrites small files as larger ones; one row: the path, and figures."""
+        """Rewrites small files as larger ones; one row: the path, and figures.
+
+        Raises InvalidArgumentError for a filter of other columns than partition columns, ExpressionError,
+        CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
         return commands.optimize(self._spark, self._table, self._where())
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Rewrites all files so that each has a narrow range of these columns; one row as of `executeCompaction`."""
+        """Rewrites all files so that each has a narrow range of these columns; one row: the path, and figures.
+
+        Raises ColumnNotFoundError, InvalidArgumentError, ExpressionError, CommitConflictError, CommitUnknownError,
+        ReadOnlyError.
+        """
         return commands.optimize(self._spark, self._table, self._where(), column_names(cols, "Z-order"))
 
     def _where(self) -> str | None:

@@ -45,19 +45,31 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Expr:
-    """Root of all nodes; compares by value."""
+    """A condition or value: made by `col` and `lit`, operators and methods; `str(e)` is its Spark SQL text. Compares by
+    value.
+
+    `+ - * / < <= > >=` build expressions, `& | ~` combine conditions; equality is `eq` and `ne`. Everything else is
+    written as Spark SQL text, which each `where` takes too.
+
+    >>> condition = (bh.col("price") * 2 > 50) & bh.col("city").like("B%")
+    >>> print(condition)
+    ((price * 2) > 50) AND (city LIKE 'B%')
+    >>> t.scan(where=condition).count()
+    1
+    """
 
     type: DataType | None = field(default=None, kw_only=True)
 
     def children(self) -> tuple[Expr, ...]:
+        """The expressions that this one is made of; none for columns and constants."""
         return ()
 
     def eq(self, other: object) -> Expr:
-        """`self = other`; a method, since `==` compares expressions as values."""
+        """`self = other`; a method, since `==` compares expressions as values. Null where one side is null."""
         return Comparison("=", self, lit(other))
 
     def ne(self, other: object) -> Expr:
-        """`self != other`."""
+        """`self != other`; null where one side is null."""
         return Comparison("!=", self, lit(other))
 
     def __lt__(self, other: object) -> Expr:
@@ -94,15 +106,21 @@ class Expr:
         return Arithmetic("/", self, lit(other))
 
     def is_null(self) -> Expr:
-        """`self IS NULL`."""
+        """`self IS NULL`: true or false, never null."""
         return IsNull(self)
 
     def is_in(self, values: Iterable[object]) -> Expr:
-        """`self IN (values)`."""
+        """`self IN (values)`, for Python values and expressions. Raises ExpressionError for a value that is no constant
+        of SQL.
+
+        >>> t.scan(where=bh.col("id").is_in([1, 3])).count()
+        2
+        """
         return In(self, tuple(map(lit, values)))
 
     def like(self, pattern: str) -> Expr:
-        """`self LIKE pattern`."""
+        """`self LIKE pattern`: `%` stands for any text, `_` for one character, and a backslash before one of them for
+        itself."""
         return Like(self, lit(pattern))
 
     def __bool__(self) -> bool:
@@ -294,6 +312,9 @@ def col(name: str) -> Column:
     """The column `name`; `a.b` is the field b of the struct a, and a name with dots of its own is in backticks.
 
     Raises ExpressionError for what is not a string.
+
+    >>> t.scan(where=bh.col("city").eq("Kiel")).count()
+    1
     """
     if not isinstance(name, str):
         raise ExpressionError(f"{name!r} is not the name of a column", advice="pass the name as a string")
@@ -304,6 +325,9 @@ def lit(value: object) -> Expr:
     """A Python value as a constant; aware datetimes are TIMESTAMP, naive ones TIMESTAMP_NTZ. An expression stays.
 
     Raises ExpressionError for values of other types.
+
+    >>> print(bh.lit("it's"), bh.lit(None))
+    'it\\'s' NULL
     """
     return value if isinstance(value, Expr) else Literal.of(value)
 

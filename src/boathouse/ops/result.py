@@ -15,7 +15,7 @@ from boathouse.table.location import CommitId, Version
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write did.
+    """What a write did; printed it is one line.
 
     `commit` names the commit among all of the table's (Iceberg: `v5.metadata.json`, Delta: `00000000000000000004`,
     Lance: `5`), as `history()` does. It is None for a dry run, and for a write that had nothing to do (`skipped` says
@@ -23,6 +23,9 @@ class WriteResult:
     commit that made no new one: in Iceberg, properties and columns are metadata beside the snapshots.
 
     `versions` are those of all commits of the operation; `version`, `commit` and `write_id` are the last one's.
+    `rows_copied` are rows that were rewritten unchanged beside changed ones. `bytes_added` is of new files, `seconds`
+    the whole time, `retries` how often the commit was repeated on a newer version. `write_id` is what
+    `Table.find_write` takes.
     """
 
     operation: str

@@ -85,8 +85,8 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """A finished file: `metadata` is its footer without VARIANT annotations, and with the bounds of floats beside NaN,
-    which the file does not have."""
+    """A finished file: `size` is in bytes, `metadata` is its footer without VARIANT annotations, and with the bounds of
+    floats beside NaN, which the file does not have."""
 
     uri: str
     size: int

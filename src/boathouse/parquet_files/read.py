@@ -62,7 +62,13 @@ def read_parquet(
     be shredded differently; a column that a file lacks is null in its rows.
 
     Raises NotFoundError, CorruptTableError, SchemaMismatchError (files with incompatible schemas), ColumnNotFoundError,
-    ExpressionError, EvaluationError, MalformedVariant.
+    ExpressionError, EvaluationError, MalformedVariant, InvalidArgumentError, UnsupportedFeatureError for folders named
+    by partition values.
+
+    >>> v = bh.variant.from_json(pa.array(['{"a": {"b": 5}}', '{"a": {"b": 9}}']))
+    >>> done = bh.write_parquet(pa.table({"v": v}), "v.parquet", variants=["v"], shred="auto")
+    >>> bh.read_parquet("v.parquet", columns={"b": "variant_get(v, '$.a.b', 'int')"}).to_pylist()
+    [{'b': 5}, {'b': 9}]
     """
     given: list[Any] = list(path) if isinstance(path, list | tuple) else [path]
     marked = [] if variants is None else names("variants", variants)

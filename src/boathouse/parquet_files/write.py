@@ -57,9 +57,13 @@ def write_parquet(
     nested column is named by its path: `items.element.v`. Values keep their exact types whatever the schema: a typed
     column of bigint takes only int64. With `widen` it also takes narrower integers (for decimals: narrower ones of its
     scale), and their widths are lost. Data from JSON, where widths have no meaning, needs this to be shredded well.
-    Warns about values larger than Spark can read.
+    Warns about values larger than Spark can read. `row_group_rows` is the number of rows of a row group at most.
 
-    Raises InvalidArgumentError, UnsupportedTypeError, SchemaError (not a shredding schema), StorageError.
+    Raises InvalidArgumentError, ColumnNotFoundError, UnsupportedTypeError, SchemaError (not a shredding schema),
+    SchemaMismatchError, MalformedVariant, StorageError.
+
+    >>> bh.write_parquet(pa.table({"id": [1, 2]}), "ids.parquet", compression="zstd").rows
+    2
     """
     options = ParquetOptions(compression=compression, row_group_rows=row_group_rows, row_group_bytes=512 << 20)
     uri = path_text(path)

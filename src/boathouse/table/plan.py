@@ -106,6 +106,7 @@ class ScanPlan:
 
     @property
     def bytes(self) -> int:
+        """The sizes of the units' files in the store, added up."""
         return pc.sum(self.units.column("size")).as_py() or 0
 
     def tasks(self, target_bytes: int = 128 << 20, at_least: int = 1) -> Iterator[ScanTask]:

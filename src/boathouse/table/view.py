@@ -14,9 +14,12 @@ _SHOWN: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view as its metadata describes it. `sql` has the same query in one or more dialects; names in it without a
-    catalog or namespace are those of `default_catalog` (None: the view's own) and `default_namespace`. A materialized
-    view has its rows in the table `storage_table` of its catalog."""
+    """A view as its metadata describes it (Iceberg View Spec): nothing of it is run here.
+
+    `sql` has the same query in one or more dialects; names in it without a catalog or namespace are those of
+    `default_catalog` (None: the view's own) and `default_namespace`. A materialized view has its rows in the table
+    `storage_table` of its catalog. `engine` is what created it.
+    """
 
     version: int
     schema: Schema
@@ -29,7 +32,7 @@ class View:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def refusal(self, where: str) -> UnsupportedFeatureError:
-        """The error of one who opens it as a table."""
+        """The error of one who opens it as a table: it has the queries, and what to do instead."""
         queries = "; ".join(f"in {dialect}: {_shortened(sql)}" for dialect, sql in self.sql.items())
         advice = f"run its query with an engine that has {' or '.join(self.sql) or 'its'} SQL"
         if self.storage_table is not None:

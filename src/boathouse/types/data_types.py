@@ -21,14 +21,14 @@ _NO_METADATA: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """Root of all types; compares by value, hashes, pickles. Types without fields inherit all of that."""
+    """Root of all types; compares by value, hashes, pickles. `str(type)` is its name in Spark's SQL."""
 
     def __str__(self) -> str:
         raise NotImplementedError
 
 
 class NullType(DataType):
-    """Holds only nulls: Delta `void`, Iceberg v3 `unknown`, Arrow `null`."""
+    """Holds only nulls: Delta `void`, Iceberg v3 `unknown`, Arrow `null`. The one value is `NULL`."""
 
     __slots__ = ()
 
@@ -37,6 +37,8 @@ class NullType(DataType):
 
 
 class BooleanType(DataType):
+    """True or false. The one value is `BOOLEAN`."""
+
     __slots__ = ()
 
     def __str__(self) -> str:
@@ -45,17 +47,19 @@ class BooleanType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class IntegerType(DataType):
-    """An integer of 8, 16, 32 or 64 bits; unsigned ones exist in Lance only."""
+    """An integer of 8, 16, 32 or 64 bits: `INT8` to `INT64`; unsigned ones exist in Lance only."""
 
     bits: int
     signed: bool = True
 
     @property
     def low(self) -> int:
+        """The least value: -(2^(bits-1)), 0 if unsigned."""
         return -(1 << self.bits - 1) if self.signed else 0
 
     @property
     def high(self) -> int:
+        """The greatest value: 2^(bits-1) - 1, 2^bits - 1 if unsigned."""
         return self.low + (1 << self.bits) - 1
 
     def __str__(self) -> str:
@@ -66,7 +70,7 @@ class IntegerType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class FloatType(DataType):
-    """IEEE 754 of 16 (Lance only), 32 or 64 bits."""
+    """IEEE 754 of 16 (Lance only), 32 or 64 bits: `HALF_FLOAT`, `FLOAT`, `DOUBLE`."""
 
     bits: int
 
@@ -76,7 +80,7 @@ class FloatType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class DecimalType(DataType):
-    """Exact decimal, precision 1 to 38 (Lance: to 76), 0 <= scale <= precision."""
+    """Exact decimal: precision 1 to 38 digits (Lance: to 76), 0 <= scale <= precision. Others raise SchemaError."""
 
     precision: int
     scale: int
@@ -90,6 +94,8 @@ class DecimalType(DataType):
 
 
 class StringType(DataType):
+    """Text in UTF-8, of any length. The one value is `STRING`."""
+
     __slots__ = ()
 
     def __str__(self) -> str:
@@ -97,6 +103,8 @@ class StringType(DataType):
 
 
 class BinaryType(DataType):
+    """Bytes, of any length. The one value is `BINARY`."""
+
     __slots__ = ()
 
     def __str__(self) -> str:
@@ -136,7 +144,7 @@ class FixedType(DataType):
 
 
 class UUIDType(DataType):
-    """16 bytes, big-endian."""
+    """16 bytes, big-endian (Iceberg only). The one value is `UUID`."""
 
     __slots__ = ()
 
@@ -145,7 +153,7 @@ class UUIDType(DataType):
 
 
 class DateType(DataType):
-    """Days since 1970-01-01."""
+    """Days since 1970-01-01, without a zone. The one value is `DATE`."""
 
     __slots__ = ()
 
@@ -155,7 +163,7 @@ class DateType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class TimeType(DataType):
-    """Time of day without zone."""
+    """Time of day without zone, in units since midnight (`s`, `ms`, `us`, `ns`); Iceberg has microseconds."""
 
     unit: TimeUnit = "us"
 
@@ -165,7 +173,11 @@ class TimeType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class TimestampType(DataType):
-    """`utc=True` is an instant (Spark TIMESTAMP, Iceberg timestamptz); False is a wall clock (TIMESTAMP_NTZ)."""
+    """Units since 1970-01-01. `utc=True` is an instant (`TIMESTAMP`; Iceberg timestamptz); False is a wall clock
+    (`TIMESTAMP_NTZ`).
+
+    `unit` is `us` in Spark, Delta and Iceberg; `ns` in Iceberg v3; all four (`s`, `ms`, `us`, `ns`) in Lance.
+    """
 
     utc: bool = True
     unit: TimeUnit = "us"
@@ -186,7 +198,8 @@ class DurationType(DataType):
 
 
 class VariantType(DataType):
-    """The Variant binary encoding, (metadata, value)."""
+    """A value of any type in the Variant binary encoding, (metadata, value): see `boathouse.variant`. The one value is
+    `VARIANT`."""
 
     __slots__ = ()
 
@@ -198,8 +211,8 @@ class VariantType(DataType):
 class Field:
     """A named, typed column or nested field.
 
-    `id` is the format's field id where it has one. `metadata` is the format's own, kept verbatim: JSON-like values,
-    compared but not hashed.
+    `id` is the format's field id where it has one; `doc` is its comment. `metadata` is the format's own, kept verbatim:
+    JSON-like values, compared but not hashed.
     """
 
     name: str
@@ -213,15 +226,24 @@ class Field:
         return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"
 
     def with_type(self, type: DataType) -> Field:
+        """The same field with another type."""
         return replace(self, type=type)
 
 
 @dataclass(frozen=True)
 class StructType(DataType):
+    """Named fields, in order; iterating gives them.
+
+    >>> from boathouse.types import STRING, Field, StructType
+    >>> print(StructType((Field("street", STRING), Field("city", STRING))))
+    struct<street:string,city:string>
+    """
+
     fields: tuple[Field, ...] = ()
 
     @cached_property
     def places(self) -> Names:
+        """Where the names of the fields are: exactly, or ignoring case."""
         return Names(f.name for f in self.fields)
 
     def __str__(self) -> str:
@@ -236,7 +258,8 @@ class StructType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class ListType(DataType):
-    """`element.name` is what the file calls it (`element` in Delta and Iceberg, `item` in Lance)."""
+    """A list of elements of one type; `element.name` is what the file calls it (`element` in Delta and Iceberg, `item`
+    in Lance)."""
 
     element: Field
 
@@ -257,6 +280,8 @@ class FixedSizeListType(DataType):
 
 @dataclass(frozen=True, slots=True)
 class MapType(DataType):
+    """Keys and values of one type each; keys are never null."""
+
     key: Field
     value: Field
 
@@ -292,7 +317,18 @@ def children(type: DataType) -> tuple[Field, ...]:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, in order, with the schema's own metadata."""
+    """The columns of a table, in order, with the schema's own metadata. Printed it is one line a column.
+
+    Schemas are given as DDL text almost everywhere; in Python they are made of fields:
+
+    >>> from boathouse.types import INT64, STRING, Field, Schema
+    >>> schema = Schema((Field("id", INT64, nullable=False), Field("city", STRING)))
+    >>> print(schema)
+    id: bigint not null
+    city: string
+    >>> schema.names, schema.field("CITY").name
+    (('id', 'city'), 'city')
+    """
 
     fields: tuple[Field, ...]
     metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
@@ -308,20 +344,26 @@ class Schema:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
         return tuple(f.name for f in self.fields)
 
     @cached_property
     def places(self) -> Names:
+        """Where the names of the columns are: exactly, or ignoring case."""
         return Names(self.names)
 
     def field(self, name: str) -> Field:
         """The column called `name`: exactly, else ignoring case if only one matches, as Spark resolves.
 
-        Raises ColumnNotFoundError.
+        Raises ColumnNotFoundError if there is none, or if several match when case is ignored.
         """
         return self.fields[self.index(name)]
 
     def index(self, name: str) -> int:
+        """The position, from 0, of the column called `name`; found as `field` finds it.
+
+        Raises ColumnNotFoundError if there is none, or if several match when case is ignored.
+        """
         hits = self.places.exactly(name)[:1] or self.places.loosely(name)
         if len(hits) == 1:
             return hits[0]

@@ -14,7 +14,15 @@ class Identity:
     """A bigint column whose values the table gives, each once: `start`, `start + step`, ...; `step` may be negative.
 
     Values rise, or fall, from write to write; some may be left out. `allow_explicit_insert`: new rows may bring a value
-    of their own, about which nothing is checked. Raises InvalidArgumentError.
+    of their own, about which nothing is checked. For Delta (PROTOCOL.md, "Identity Columns").
+
+    Raises InvalidArgumentError for a step of 0 and for what is not a bigint.
+
+    >>> from boathouse.types import Identity
+    >>> orders = bh.create("lake/orders", "id bigint, item string", identity={"id": Identity(start=100, step=10)})
+    >>> done = orders.append([{"item": "oar"}, {"item": "rope"}])
+    >>> sorted(orders.to_arrow().column("id").to_pylist())
+    [100, 110]
     """
 
     start: int = 1

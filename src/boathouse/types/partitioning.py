@@ -13,7 +13,10 @@ TransformName = Literal["identity", "bucket", "truncate", "year", "month", "day"
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """`parameter` is the number of buckets or the truncation width; `text` is the spelling of an unknown transform."""
+    """How a partition value is made of a column (Iceberg spec, "Partition Transforms").
+
+    `parameter` is the number of buckets or the truncation width; `text` is the spelling of an unknown transform.
+    """
 
     name: TransformName
     parameter: int | None = None
@@ -36,9 +39,11 @@ IDENTITY = Transform("identity")
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """`source` is the path of the column; `id` is unique across the specs of a table; `type` is the value's.
+    """One part of a partition spec: a column, a transform, and the name and type of the value that it gives.
 
-    `recorded` is the id in the table's metadata, if several specs have it for values of different types.
+    `source` is the path of the column; `id` is unique across the specs of a table; `type` is the value's. `source_id`
+    is the column's field id where it has one. `recorded` is the id in the table's metadata, if several specs have it
+    for values of different types.
     """
 
     name: str
@@ -51,11 +56,14 @@ class PartitionField:
 
     @property
     def recorded_id(self) -> int:
+        """The id of this field in the table's metadata."""
         return self.id if self.recorded is None else self.recorded
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
+    """The fields that files of one way of partitioning are divided by, in order; none: not partitioned."""
+
     id: int
     fields: tuple[PartitionField, ...] = ()
 
@@ -68,16 +76,22 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Every spec that live files may have been written with, and the one for new files."""
+    """Every spec that live files may have been written with, and the one for new files.
+
+    >>> t.partitioning.current.fields
+    ()
+    """
 
     specs: tuple[PartitionSpec, ...]
     current_id: int = 0
 
     @property
     def current(self) -> PartitionSpec:
+        """The spec for new files."""
         return next(s for s in self.specs if s.id == self.current_id)
 
     def spec(self, id: int) -> PartitionSpec:
+        """The spec with this id, which is one of `specs`."""
         return next(s for s in self.specs if s.id == id)
 
 

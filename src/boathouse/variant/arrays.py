@@ -51,8 +51,12 @@ class _Exported(pa.ExtensionType):
 class VariantArray:
     """A column of variants: `storage` is the struct<metadata, value> array (any binary layout) or a chunked one.
 
-    Indexing gives `Variant` (None for null rows). Libraries that read Arrow's C interface (polars, pyarrow) accept it
-    directly; those that know the extension see a column of variants.
+    Indexing gives `Variant` (None for null rows), a slice another VariantArray without copying. Libraries that read
+    Arrow's C interface (polars, pyarrow) accept it directly; those that know the extension see a column of variants.
+
+    >>> column = bh.variant.VariantArray.from_python([{"a": 1}, None, {"a": "x"}])
+    >>> column[0]["a"].type, column[1], column.extract("$.a", "string").to_pylist()
+    ('int8', None, ['1', None, 'x'])
     """
 
     __slots__ = ("_columns", "storage")
@@ -68,7 +72,8 @@ class VariantArray:
 
     @classmethod
     def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
-        """The column of some values, each with its own metadata; None is a null row."""
+        """The column of some values, each with its own metadata; None is a null row. Raises InvalidArgumentError for
+        others."""
         rows = list(values)
         for row in rows:
             if row is not None and not isinstance(row, Variant):
@@ -82,11 +87,15 @@ class VariantArray:
 
     @classmethod
     def from_python(cls, values: Iterable[object]) -> VariantArray:
-        """The column of Python values, as `Variant.from_python`; None is a null row."""
+        """The column of Python values; None is a null row, not a variant null.
+
+        Raises InvalidArgumentError for values that `Variant.from_python` does not take.
+        """
         return cls.from_variants(None if value is None else Variant.from_python(value) for value in values)
 
     @property
     def null_count(self) -> int:
+        """How many rows are null; a variant null is not."""
         return int(self.storage.null_count)
 
     def __len__(self) -> int:
@@ -130,15 +139,32 @@ class VariantArray:
         return self._columns
 
     def to_pylist(self, *, lenient: Lenient | None = None) -> list[Any]:
-        """The rows as Python values: see `columns.decode.to_pylist`."""
+        """The rows as Python values, of the types that `Variant.to_python` gives; None for null rows.
+
+        Raises MalformedVariant with the row and offset, and UnsupportedFeatureError for primitive types of later
+        specifications, unless `lenient` is given: such rows are None then, and counted. EvaluationError for dates and
+        timestamps that Python cannot hold.
+        """
         return to_pylist(self.storage, lenient=lenient)
 
     def to_json(self, *, special: Special = "refuse", lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
-        """The rows as JSON text: see `columns.to_json.to_json`."""
+        """The rows as canonical JSON text, null for null rows: a string array (large_string beyond 2 GiB), chunked if
+        the column is.
+
+        `special` says how NaN and infinities are written: "refuse" (EvaluationError), "string" or "null". Raises
+        MalformedVariant with the row and offset, and UnsupportedFeatureError for primitive types of later
+        specifications, unless `lenient` is given: such rows are null then, and counted.
+        """
         return to_json(self.storage, special=special, lenient=lenient)
 
     def extract(self, path: Any, type: Any = "variant", **options: Any) -> pa.Array | pa.ChunkedArray:
-        """The values at a path, as an Arrow type: see `columns.extract.extract`."""
+        """The values at a path as a type, by the rules of Spark's `variant_get`; null where there is none.
+
+        `path` is a string (`$.a[0]`) or steps; `type` Spark's SQL text, a DataType or an Arrow type. Options are
+        `safe=True` (null where a cast fails) and `lenient=` (malformed rows are null, and counted). Raises
+        EvaluationError where a cast fails, MalformedVariant with row and byte, ExpressionError for the path,
+        UnsupportedTypeError.
+        """
         return extract(self.storage, path, type, **options)
 
     def __eq__(self, other: object) -> bool:
@@ -188,6 +214,10 @@ def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
 
     `columns` names top-level columns that hold variants but are not marked. Raises ColumnNotFoundError,
     SchemaMismatchError for a column that cannot hold them, InvalidArgumentError.
+
+    >>> table = pa.table({"v": bh.variant.from_json(pa.array(["1"]))})
+    >>> bh.variant.annotate(table, ["v"]).schema.field("v").metadata[b"ARROW:extension:name"]
+    b'arrow.parquet.variant'
     """
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InvalidArgumentError(f"annotate takes a pyarrow Table or RecordBatch, not {type(table).__name__}")

@@ -35,6 +35,13 @@ def extract(
     try_variant_get: null where a cast fails, else EvaluationError. Malformed rows: MalformedVariant with row and byte;
     null and counted in `lenient` if one is passed. Of a shredded column (with `typed_value`) only what the path needs
     is read.
+
+    Raises ExpressionError for an invalid path, UnsupportedTypeError for a type that variants are not cast to,
+    SchemaMismatchError for what is not a column of variants.
+
+    >>> column = bh.variant.from_json(pa.array(['{"a": [1, 2]}', '{"a": "x"}']))
+    >>> bh.variant.extract(column, "$.a[1]", "bigint").to_pylist()
+    [2, None]
     """
     read = get if is_shredded(data) else columns.extract
     return read(data, path, type, safe=safe, lenient=lenient)

@@ -24,10 +24,13 @@ def unsigned(data: bytes, at: int, size: int, count: int) -> Sequence[int]:
 
 
 class Metadata:
-    """Parsed metadata: names by id and ids by name. The flag for sorted names is kept but never relied on.
+    """The dictionary of field names of a variant: names by id, and ids by name (VariantEncoding.md, "Metadata
+    encoding").
 
-    `size` is the number of bytes of `raw` that the dictionary occupies; `raw` may be longer. Each name is checked to be
-    UTF-8 when it is read.
+    `size` is the number of bytes of `raw` that the dictionary occupies; `raw` may be longer. `flag` says that the names
+    are marked as sorted, which is never relied on. Each name is checked to be UTF-8 when it is read.
+
+    Raises MalformedVariant for bytes that are not such a dictionary; `parse_metadata` keeps what it has parsed.
     """
 
     __slots__ = ("_bad", "_ids", "_names", "_offsets", "_strings_at", "flag", "raw", "shapes", "size")
@@ -128,7 +131,8 @@ _cached = lru_cache(maxsize=512)(Metadata)
 
 
 def parse_metadata(raw: bytes) -> Metadata:
-    """The dictionary in `raw`, which may be longer. Raises MalformedVariant.
+    """The dictionary in `raw`, which may be longer. Raises MalformedVariant, InvalidArgumentError for what is not
+    bytes.
 
     Refused: another version, offsets that decrease or point beyond the bytes. Accepted: a first offset that is not 0,
     bytes after the last string, names in any order or repeated, whatever the flag says.
@@ -141,7 +145,13 @@ def parse_metadata(raw: bytes) -> Metadata:
 
 
 def build_metadata(names: Iterable[str]) -> bytes:
-    """Metadata of the names: sorted by their UTF-8 bytes, each once, flag set, with the narrowest offsets."""
+    """Metadata of the names: sorted by their UTF-8 bytes, each once, flag set, with the narrowest offsets.
+
+    Raises InvalidArgumentError for a name with an unpaired surrogate.
+
+    >>> bh.variant.parse_metadata(bh.variant.build_metadata(["b", "a", "b"])).names()
+    ('a', 'b')
+    """
     strings = sorted({utf8(name) for name in names})
     if not strings:
         return EMPTY_METADATA

@@ -45,7 +45,11 @@ def as_path(path: str | Sequence[Step]) -> Path:
 
 @lru_cache(maxsize=1024)
 def parse_path(text: str) -> Path:
-    """`$.a['b'][0]` as `('a', 'b', 0)`. Raises ExpressionError, which names the position."""
+    """`$.a['b'][0]` as `('a', 'b', 0)`. Raises ExpressionError, which names the position.
+
+    >>> bh.variant.parse_path("$.a['b.c'][0]")
+    ('a', 'b.c', 0)
+    """
     if not isinstance(text, str):
         raise ExpressionError(f"{text!r} is not a path string", advice=_ADVICE)
     if not text.startswith("$"):
@@ -96,6 +100,9 @@ def format_path(path: Sequence[Step]) -> str:
 
     A name that the grammar cannot express (both quotes together with `.` or `[`) is shown between single quotes, with
     inner ones doubled, which `parse_path` refuses.
+
+    >>> bh.variant.format_path(("a", "b.c", 0))
+    "$.a['b.c'][0]"
     """
     return "$" + "".join(map(_step, path))
 

@@ -51,8 +51,12 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VariantSchema:
-    """`type` has a StructType for objects (fields by name, all nullable), ListType for arrays, NULL where nothing but
-    nulls were seen, VARIANT where types differ. Two schemas are equal if they print the same."""
+    """What is in a variant, or in many, by path; printed it is what Spark's `schema_of_variant` gives: `OBJECT<a:
+    BIGINT>`.
+
+    `type` has a StructType for objects (fields by name, all nullable), ListType for arrays, NULL where nothing but
+    nulls were seen, VARIANT where types differ. Two schemas are equal if they print the same.
+    """
 
     type: DataType
 
@@ -114,7 +118,12 @@ def schema_of(v: VariantView) -> VariantSchema:
 
 
 def merge(schemas: Iterable[VariantSchema]) -> VariantSchema:
-    """The schema that holds all of them, as `schema_of_variant_agg`; VOID for none."""
+    """The schema that holds all of them, as Spark's `schema_of_variant_agg`; VOID for none.
+
+    >>> of = lambda text: bh.variant.Variant.from_json(text).schema_of()
+    >>> print(bh.variant.merge([of('{"a": 1}'), of('{"a": 2.5, "b": "x"}')]))
+    OBJECT<a: DECIMAL(21,1), b: STRING>
+    """
     return reduce(SchemaBuilder.add_schema, schemas, SchemaBuilder()).finish()
 
 

@@ -24,15 +24,20 @@ SPARK_VARIANT = pa.struct(
 def to_spark(column: Any) -> pa.Array | pa.ChunkedArray:
     """A column of variants, of any layout, as Spark expects it: value first, marked. Chunked stays chunked.
 
-    Raises SchemaMismatchError for what is not a column of variants, or is shredded; MalformedVariant for a row that
-    lacks its value or metadata.
+    For functions that give Arrow data to Spark themselves (`mapInArrow`); `Table.to_spark` does it for you. Raises
+    SchemaMismatchError for what is not a column of variants, or is shredded; MalformedVariant for a row that lacks its
+    value or metadata.
     """
     return _each(column, SPARK_VARIANT)
 
 
 def from_spark(column: Any) -> pa.Array | pa.ChunkedArray:
-    """A column that Spark sent as `struct<metadata, value>`, the layout used everywhere else here. Raises as
-    `to_spark`."""
+    """A column that Spark sent as `struct<metadata, value>`, the layout used everywhere else here; chunked stays
+    chunked.
+
+    Raises SchemaMismatchError for what is not a column of variants, or is shredded; MalformedVariant for a row that
+    lacks its value or metadata.
+    """
     return _each(column, VARIANT_STORAGE)
 
 

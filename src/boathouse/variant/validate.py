@@ -39,7 +39,12 @@ LIMIT = 1_000  # findings that are returned
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`offset` counts bytes from the start of the metadata (`path` is "metadata") or of the value."""
+    """One thing that is wrong (`error`) or odd (`oddity`: read without loss, but not as the specification has it) in a
+    variant.
+
+    `offset` counts bytes from the start of the metadata (`path` is "metadata") or of the value; `path` leads to the
+    value in question.
+    """
 
     kind: Literal["error", "oddity"]
     message: str

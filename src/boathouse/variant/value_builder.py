@@ -80,27 +80,34 @@ class ValueBuilder:
         return self
 
     def append_tree(self, root: bytes | Node, inner_first: Iterable[Node]) -> Self:
-        """A tree of `tree` as one value: its root, and all its nodes with children before parents."""
+        """A value that is laid out already, its root and all its nodes with children before parents; for readers of
+        this library."""
         self._place(root)
         self._closed.extend(inner_first)
         return self
 
     def append_null(self) -> Self:
+        """A variant null."""
         return self.append_encoded(NULL_VALUE)
 
     def append_boolean(self, value: bool) -> Self:
+        """True or false."""
         return self.append_encoded(encode_bool(_of(bool, value)))
 
     def append_int8(self, value: int) -> Self:
+        """8 bits: -128 to 127."""
         return self.append_encoded(encode_integer(INT8, 1, value))
 
     def append_int16(self, value: int) -> Self:
+        """16 bits: -32,768 to 32,767."""
         return self.append_encoded(encode_integer(INT16, 2, value))
 
     def append_int32(self, value: int) -> Self:
+        """32 bits, signed."""
         return self.append_encoded(encode_integer(INT32, 4, value))
 
     def append_int64(self, value: int) -> Self:
+        """64 bits, signed."""
         return self.append_encoded(encode_integer(INT64, 8, value))
 
     def append_int(self, value: int) -> Self:
@@ -116,15 +123,19 @@ class ValueBuilder:
             return self.append_encoded(FLOAT_BYTES.pack(FLOAT << 2, float("inf") if value > 0 else float("-inf")))
 
     def append_double(self, value: float) -> Self:
+        """64 bits of IEEE 754; an integer is rounded to one."""
         return self.append_encoded(DOUBLE_BYTES.pack(DOUBLE << 2, _of((float, int), value)))
 
     def append_decimal4(self, unscaled: int, scale: int) -> Self:
+        """unscaled x 10^-scale in 4 bytes: up to 9 digits, scale 0 to 38."""
         return self.append_encoded(encode_decimal(DECIMAL4, _of(int, unscaled), _of(int, scale)))
 
     def append_decimal8(self, unscaled: int, scale: int) -> Self:
+        """unscaled x 10^-scale in 8 bytes: up to 18 digits, scale 0 to 38."""
         return self.append_encoded(encode_decimal(DECIMAL8, _of(int, unscaled), _of(int, scale)))
 
     def append_decimal16(self, unscaled: int, scale: int) -> Self:
+        """unscaled x 10^-scale in 16 bytes: up to 38 digits, scale 0 to 38."""
         return self.append_encoded(encode_decimal(DECIMAL16, _of(int, unscaled), _of(int, scale)))
 
     def append_decimal(self, unscaled: int, scale: int) -> Self:
@@ -144,9 +155,11 @@ class ValueBuilder:
         return self.append_encoded(encode_integer(TIMESTAMP_NTZ, 8, micros))
 
     def append_timestamp_nanos(self, nanos: int) -> Self:
+        """An instant: nanoseconds since 1970-01-01 UTC."""
         return self.append_encoded(encode_integer(TIMESTAMP_NANOS, 8, nanos))
 
     def append_timestamp_ntz_nanos(self, nanos: int) -> Self:
+        """A wall clock: nanoseconds since 1970-01-01."""
         return self.append_encoded(encode_integer(TIMESTAMP_NTZ_NANOS, 8, nanos))
 
     def append_time(self, micros: int) -> Self:
@@ -154,9 +167,12 @@ class ValueBuilder:
         return self.append_encoded(encode_time(_of(int, micros)))
 
     def append_binary(self, value: bytes) -> Self:
+        """Bytes, of any length."""
         return self.append_encoded(encode_binary(_of(bytes, value)))
 
     def append_string(self, value: str) -> Self:
+        """Text; up to 63 bytes of UTF-8 it is stored as a short string. Raises InvalidArgumentError for unpaired
+        surrogates."""
         return self.append_encoded(encode_string(_of(str, value)))
 
     def append_uuid(self, value: bytes) -> Self:
@@ -164,13 +180,16 @@ class ValueBuilder:
         return self.append_encoded(encode_uuid(_of(bytes, value)))
 
     def append(self, value: Any) -> Self:
-        """Any Python value, as `Variant.from_python` takes it."""
+        """Any Python value, of the types and by the rules of `Variant.from_python`. Raises InvalidArgumentError for
+        others."""
         return self.append_tree(*python_tree(value, MAX_DEPTH - self.depth))
 
     def begin_object(self) -> Self:
+        """Opens an object: what follows are pairs of `key` and a value, until `end`."""
         return self._begin(Node([]))
 
     def begin_array(self) -> Self:
+        """Opens an array: what follows are its elements, until `end`."""
         return self._begin(Node(None))
 
     def end(self) -> Self:

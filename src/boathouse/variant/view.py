@@ -58,6 +58,7 @@ class VariantView:
 
     @property
     def metadata(self) -> bytes:
+        """The bytes of the metadata, which may hold names that this value does not use."""
         return self.dictionary.raw
 
     @property
@@ -68,7 +69,7 @@ class VariantView:
 
     @property
     def end(self) -> int:
-        """Where the value ends in `buffer`, by its own header."""
+        """Where the value ends in `buffer`, by its own header. Raises UnsupportedFeatureError, MalformedVariant."""
         stop = value_end(self.buffer, self.pos, self._end)
         if stop < 0:
             raise self._unknown()
@@ -81,9 +82,12 @@ class VariantView:
 
     @property
     def type(self) -> str:
-        """`null`, `boolean`, `int8` to `int64`, `float`, `double`, `decimal4` to `decimal16`, `date`, `timestamp`,
-        `timestamp_ntz`, `timestamp_nanos`, `timestamp_ntz_nanos`, `time`, `binary`, `string`, `uuid`, `object`,
-        `array`."""
+        """The Variant type: `null`, `boolean`, `int8` to `int64`, `float`, `double`, `decimal4` to `decimal16`, `date`,
+        `timestamp`, `timestamp_ntz`, `timestamp_nanos`, `timestamp_ntz_nanos`, `time`, `binary`, `string`, `uuid`,
+        `object`, `array`.
+
+        Raises UnsupportedFeatureError for primitive types of later specifications, MalformedVariant.
+        """
         if value_end(self.buffer, self.pos, self._end) < 0:
             raise self._unknown()
         return type_name(self.buffer, self.pos)
@@ -91,7 +95,10 @@ class VariantView:
     @property
     def scalar(self) -> Scalar:
         """The content of a scalar, without loss: decimals as (unscaled, scale), dates as days, times as integers of
-        their unit, UUIDs and binaries as bytes. Raises InvalidArgumentError for objects and arrays."""
+        their unit, UUIDs and binaries as bytes.
+
+        Raises InvalidArgumentError for objects and arrays, MalformedVariant, UnsupportedFeatureError.
+        """
         if self.buffer[self.pos] & 3 > SHORT_STRING:
             raise InvalidArgumentError(f"an {self.type} is not a scalar", advice="take a child of it, or to_python()")
         return read_scalar(self.buffer, self.pos, self.end)
@@ -160,7 +167,8 @@ class VariantView:
         return tuple(name for name, _ in self.items())
 
     def values(self) -> tuple[Self, ...]:
-        """The children of an object or array, in stored order."""
+        """The children of an object or array, in stored order. Raises InvalidArgumentError for scalars,
+        MalformedVariant."""
         return tuple(value for _, value in self._children())
 
     def items(self) -> tuple[tuple[str, Self], ...]:

@@ -55,11 +55,16 @@ _MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 
 
 def to_pylist(data: Any, *, lenient: Lenient | None = None) -> list[Any]:
-    """The rows of a column of variants (any layout that `layout.column` reads) as Python values, None for null rows.
+    """The rows of a column of variants as Python values, of the types that `Variant.to_python` gives; None for null
+    rows.
 
-    Raises MalformedVariant with the row and offset of the first malformed row found, and UnsupportedFeatureError for
-    primitive types above 20, unless `lenient` is given: such rows are None then, and counted. EvaluationError for dates
-    and timestamps that Python cannot hold.
+    `data` is a struct<metadata, value> array, a chunked one, or what exports one. Raises MalformedVariant with the row
+    and offset of the first malformed row found, and UnsupportedFeatureError for primitive types above 20, unless
+    `lenient` is given: such rows are None then, and counted. EvaluationError for dates and timestamps that Python
+    cannot hold.
+
+    >>> bh.variant.to_pylist(bh.variant.from_json(pa.array(['{"a": 1}', None])))
+    [{'a': 1}, None]
     """
     out: list[Any] = []
     for column in chunks(data):

@@ -15,12 +15,21 @@ KEPT = 100
 
 @dataclass(slots=True)
 class Lenient:
-    """Passed to a reader of columns, it makes malformed rows null and counts them; `rows` are the first 100."""
+    """Passed to a reader of columns, it makes malformed rows null and counts them.
+
+    `count` is how many there were, over all calls that it is passed to; `rows` are the numbers of the first 100.
+
+    >>> lenient = bh.variant.Lenient()
+    >>> column = bh.variant.from_json(pa.array(['{"a": 1}', '{"a": ']), lenient=lenient)
+    >>> lenient.count, lenient.rows
+    (1, [1])
+    """
 
     count: int = 0
     rows: list[int] = field(default_factory=list)
 
     def add(self, rows: Ints) -> None:
+        """Notes rows that became null, by their numbers; for readers of columns."""
         self.count += len(rows)
         self.rows.extend(int(r) for r in rows[: max(0, KEPT - len(self.rows))])
 

@@ -26,15 +26,18 @@ def from_arrow(
     """The column `struct<metadata, value>` of the same rows; null rows stay null.
 
     Structs become objects: a null field is written as variant null, as Spark's to_variant_object does, or left out
-    (`nulls="omit"`). Maps with string keys become objects, their null values and those of lists variant nulls.
-    Integers keep the width of the column (unsigned ones the next wider, uint64 beyond int64 decimal16), or take the
-    least width that each needs (`narrow`). Fields marked as variants (`boathouse:type`, `arrow.parquet.variant`,
-    Spark's
-    mark) are copied with their exact types. Dictionaries, run ends, views and chunks do not affect the result.
+    (`nulls="omit"`). Maps with string keys become objects, their null values and those of lists variant nulls. Integers
+    keep the width of the column (unsigned ones the next wider, uint64 beyond int64 decimal16), or take the least width
+    that each needs (`narrow`). Fields marked as variants (`boathouse:type`, `arrow.parquet.variant`, Spark's mark) are
+    copied with their exact types. Dictionaries, run ends, views and chunks do not affect the result.
 
-    Raises UnsupportedTypeError for durations, intervals, unions, maps with other keys and decimals beyond 38
-    digits; InvalidArgumentError for values that a variant cannot hold (a name twice in one object, a time with
-    nanoseconds, text that is not UTF-8); MalformedVariant for a variant inside.
+    Raises UnsupportedTypeError for durations, intervals, unions, maps with other keys and decimals beyond 38 digits;
+    InvalidArgumentError for values that a variant cannot hold (a name twice in one object, a time with nanoseconds,
+    text that is not UTF-8); MalformedVariant for a variant inside.
+
+    >>> column = bh.variant.from_arrow(pa.array([{"a": 1, "b": None}]))
+    >>> bh.variant.to_json(column).to_pylist()
+    ['{"a":1,"b":null}']
     """
     if nulls not in ("null", "omit"):
         raise InvalidArgumentError(f"nulls={nulls!r}: it is 'null' or 'omit'")

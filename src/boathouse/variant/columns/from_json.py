@@ -24,10 +24,16 @@ def from_json(texts: Any, *, lenient: Lenient | None = None) -> pa.StructArray |
     """The variant column `struct<metadata, value>` of a column of JSON text; chunked if `texts` is.
 
     `texts`: an Arrow array or chunked array (or what exports one) of strings or binary in UTF-8, of any layout,
-    dictionaries and views too; null rows stay null. Each row has the smallest dictionary of its names, sorted, so
-    rows with the same names have the same metadata; everything else is canonical too. Raises InvalidJsonError with the
-    row and byte of the first text that `Variant.from_json` refuses; with `lenient` such rows become null and are
-    counted.
+    dictionaries and views too; null rows stay null. Each row has the smallest dictionary of its names, sorted, so rows
+    with the same names have the same metadata; everything else is canonical too. Numbers become the types that
+    `Variant.from_json` gives them.
+
+    Raises InvalidJsonError with the row and byte of the first text that is not JSON; with `lenient` such rows become
+    null and are counted.
+
+    >>> column = bh.variant.from_json(pa.array(['{"a": {"b": 5}}', "[1]"]))
+    >>> bh.variant.extract(column, "$.a.b", "int").to_pylist()
+    [5, None]
     """
     texts = imported(texts, "pass a column of JSON text")
     if isinstance(texts, pa.ChunkedArray):

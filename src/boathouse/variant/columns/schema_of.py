@@ -23,9 +23,14 @@ _POW10 = np.array([10**i for i in range(19)], np.int64)
 
 
 def schema_of(data: Any, *, lenient: Lenient | None = None) -> VariantSchema:
-    """The schema that all rows of a column (as `layout.column` reads it) have in common; VOID where there are none.
+    """The schema that all rows of a column have in common, as Spark's `schema_of_variant_agg`; VOID where there are
+    none.
 
-    MalformedVariant with the row, UnsupportedFeatureError; such rows are left out and counted if `lenient` is given.
+    `data` is a struct<metadata, value> array, a chunked one, or what exports one. Raises MalformedVariant with the row,
+    UnsupportedFeatureError; such rows are left out and counted if `lenient` is given.
+
+    >>> print(bh.variant.schema_of(bh.variant.from_json(pa.array(['{"a": 1}', '{"a": null, "b": [true]}']))))
+    OBJECT<a: BIGINT, b: ARRAY<BOOLEAN>>
     """
     builder = SchemaBuilder()
     for column in chunks(data):

@@ -28,7 +28,13 @@ def to_arrow(
     arrays as lists, fields that a row lacks as null; a Schema stands for a struct of its columns.
 
     Without a schema: the one that `schema_of` finds; values of mixed types, and values below 50 levels, stay variants.
-    Raises as `extract`.
+
+    Raises EvaluationError where a cast fails, unless `safe` (then null), MalformedVariant with row and byte (null and
+    counted in `lenient` if one is passed), UnsupportedTypeError, SchemaError for text that is not a type.
+
+    >>> column = bh.variant.from_json(pa.array(['{"id": 1, "tags": ["a"]}', '{"id": 2}']))
+    >>> bh.variant.to_arrow(column, "struct<id:int,tags:array<string>>").to_pylist()
+    [{'id': 1, 'tags': ['a']}, {'id': 2, 'tags': None}]
     """
     if isinstance(schema, pa.Schema):
         schema = from_arrow(schema)

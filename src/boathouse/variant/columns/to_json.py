@@ -40,12 +40,16 @@ _SEPARATORS = [(opening, quote) for opening in (b",", b'",', b"{") for quote in 
 
 
 def to_json(data: Any, *, special: Special = "refuse", lenient: Lenient | None = None) -> pa.Array | pa.ChunkedArray:
-    """The rows of a column of variants (any layout that `layout.column` reads) as JSON text, null for null rows.
+    """The rows of a column of variants as canonical JSON text, null for null rows.
 
-    A string array (large_string beyond 2 GiB), chunked if the column is. `special` says how NaN and infinities are
-    written: "refuse" (EvaluationError), "string" or "null". Raises MalformedVariant with the row and offset of the
-    first malformed row found, and UnsupportedFeatureError for primitive types above 20, unless `lenient` is given: such
-    rows are null then, and counted.
+    `data` is a struct<metadata, value> array, a chunked one, or what exports one. The result is a string array
+    (large_string beyond 2 GiB), chunked if the column is. `special` says how NaN and infinities are written: "refuse"
+    (EvaluationError), "string" or "null". Raises MalformedVariant with the row and offset of the first malformed row
+    found, and UnsupportedFeatureError for primitive types above 20, unless `lenient` is given: such rows are null then,
+    and counted.
+
+    >>> bh.variant.to_json(bh.variant.from_json(pa.array(['{"b": 1.0, "a": []}']))).to_pylist()
+    ['{"a":[],"b":1.0}']
     """
     if special not in ("refuse", "string", "null"):
         raise InvalidArgumentError(f"special={special!r}", advice="choose refuse, string or null")

@@ -17,8 +17,10 @@ from boathouse.variant.validate import validate_bytes
 
 
 def is_valid(data: Any) -> pa.BooleanArray | pa.ChunkedArray:
-    """Whether each row of a column (as `layout.column` reads it) is a variant in which `validate` finds no error; null
-    for null rows. Chunked if the column is."""
+    """Whether each row of a column is a variant in which `Variant.validate` finds no error; null for null rows.
+
+    Chunked if the column is. Raises SchemaMismatchError for what is not a column of variants.
+    """
     parts = [_column(column) for column in chunks(data)]
     if isinstance(data, pa.ChunkedArray):
         return pa.chunked_array(parts, pa.bool_())

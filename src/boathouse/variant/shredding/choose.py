@@ -63,10 +63,14 @@ def choose(
 ) -> ShreddingSchema:
     """The schema for `column` (variants in any Arrow layout), from at most `sample` rows spread evenly over it.
 
-    `min_frequency`: the part of the values (of the elements, below an array) that must have a field. `max_fields`:
-    how many fields and elements get columns, the most frequent first. `max_depth`: nested typed columns. `widen`: the
-    schema is for `shred(..., widen=True)`.
-    A column in which nothing can be typed gives `ShreddingSchema()`. Raises MalformedVariant.
+    `min_frequency`: the part of the values (of the elements, below an array) that must have a field. `max_fields`: how
+    many fields and elements get columns, the most frequent first. `max_depth`: nested typed columns. `widen`: the
+    schema is for `shred(..., widen=True)`. A column in which nothing can be typed gives `ShreddingSchema()`. Raises
+    MalformedVariant, InvalidArgumentError.
+
+    >>> column = bh.variant.from_json(pa.array(['{"id": 1, "n": "x"}', '{"id": 2, "n": "y"}']))
+    >>> print(bh.variant.choose(column))
+    struct<id:tinyint,n:string>
     """
     if not (0 < min_frequency <= 1 and max_fields >= 1 and 0 <= max_depth <= MAX_DEPTH and sample >= 1):
         raise InvalidArgumentError(

@@ -48,7 +48,10 @@ _REQUIRED = "a variant is shredded as boolean, tinyint to bigint, float, double,
 
 @dataclass(frozen=True, slots=True)
 class ShreddedObject:
-    """A `typed_value` group with a required group for each field, in the file's order."""
+    """The typed part of an object: a group with a required group for each field, in the file's order.
+
+    Raises SchemaError without fields, or with a field twice.
+    """
 
     fields: tuple[tuple[str, ShreddingSchema], ...]
 
@@ -69,17 +72,22 @@ class ShreddedObject:
 
 @dataclass(frozen=True, slots=True)
 class ShreddedArray:
-    """A `typed_value` list whose element is a required group."""
+    """The typed part of an array: a list whose element is a required group."""
 
     element: ShreddingSchema
 
 
 @dataclass(frozen=True, slots=True)
 class ShreddingSchema:
-    """One pair of columns; `typed` is the type of `typed_value`, None if there is no such column.
+    """Which parts of a column of variants are in typed columns: a tree with a node for each pair `value`, `typed_value`
+    (VariantShredding.md).
 
-    `has_value` is False in files that lack the `value` column (legal below arrays, tolerated elsewhere).
-    Raises UnsupportedTypeError for a primitive that is not in the specification's table.
+    `typed` is the type of `typed_value`, None if there is no such column. `has_value` is False in files that lack the
+    `value` column (legal below arrays, tolerated elsewhere). `depth` is how many levels of objects and arrays are
+    nested. `shredding_schema` makes one from text.
+
+    Raises UnsupportedTypeError for a primitive that is not in the specification's table, SchemaError for a tree that no
+    file can have.
     """
 
     typed: DataType | ShreddedObject | ShreddedArray | None = None
@@ -124,6 +132,7 @@ class ShreddingSchema:
 
     @property
     def is_shredded(self) -> bool:
+        """Whether anything is typed."""
         return self.typed is not None
 
     def leaves(self) -> Iterator[tuple[str, ...]]:
@@ -145,11 +154,14 @@ class ShreddingSchema:
 
 
 def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> ShreddingSchema:
-    """A schema from a schema, a type, Spark's SQL of one (`struct<id:bigint,tags:array<string>>`), or the Arrow type
-    of a shredded Parquet group (`struct<metadata, value, typed_value>`).
+    """A schema from a schema, a type, Spark's SQL of one (`struct<id:bigint,tags:array<string>>`), or the Arrow type of
+    a shredded Parquet group (`struct<metadata, value, typed_value>`).
 
     In types and SQL `variant` and `void` mean: not typed. Raises UnsupportedTypeError naming the path and the type,
     SchemaError for what is not a shredding schema.
+
+    >>> print(bh.variant.shredding_schema("struct<id:bigint,rest:variant>"))
+    struct<id:bigint,rest:variant>
     """
     if isinstance(source, ShreddingSchema):
         return source

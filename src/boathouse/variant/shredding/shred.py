@@ -44,13 +44,21 @@ STEP = 1 << 14
 def shred(
     column: Any, schema: ShreddingSchema | DataType | str, *, widen: bool = False, lenient: Lenient | None = None
 ) -> pa.StructArray | pa.ChunkedArray:
-    """`column` (variants in any Arrow layout) as `storage_type(schema)`: struct<metadata, value, typed_value>.
+    """`column` (variants in any Arrow layout) with its typed parts in columns of their own: struct<metadata, value,
+    typed_value>.
 
     An array gives an array, a chunked array a chunked array. Null rows stay null; malformed rows raise
-    MalformedVariant, or become null and are counted in `lenient`. `schema` as `shredding_schema` accepts it;
+    MalformedVariant, or become null and are counted in `lenient`. `schema` is anything that `shredding_schema` takes;
     InvalidArgumentError if it lacks a `value` column for a value that does not fit `typed_value`. With `widen`, columns
     of integers also take narrower integers, and columns of decimals narrower ones of their scale: restored values are
-    equal, but wider.
+    equal, but wider. Raises SchemaError and UnsupportedTypeError for what is not a shredding schema.
+
+    >>> column = bh.variant.from_json(pa.array(['{"id": 1}', '"x"']))
+    >>> shredded = bh.variant.shred(column, "struct<id:tinyint>")
+    >>> shredded.field("typed_value").to_pylist()
+    [{'id': {'value': None, 'typed_value': 1}}, None]
+    >>> bh.variant.to_json(bh.variant.unshred(shredded)).to_pylist()
+    ['{"id":1}', '"x"']
     """
     wanted = shredding_schema(schema)
     parts = [_shred(part, wanted, lenient, widen) for part in chunks(column)]
