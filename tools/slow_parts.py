@@ -15,7 +15,24 @@ PARTS = {
     "iceberg": ("tests/iceberg",),
     "lance": ("tests/lance",),
     "interop": ("tests/interop",),
-    "waist": ("tests/waist",),
+    "waist": tuple(
+        f"tests/waist/test_{name}.py"
+        for name in ("concurrency", "conflicts", "memory", "merge_memory", "merge_model", "mixed_writers", "model")
+    ),
+    "waist-spark": tuple(
+        f"tests/waist/test_{name}.py"
+        for name in (
+            "changes",
+            "compact",
+            "evolve",
+            "merge",
+            "merge_columns",
+            "operations",
+            "replans",
+            "update",
+            "zorder",
+        )
+    ),
     "engines": ("tests/cli", "tests/compat", "tests/compute", "tests/engines"),
     "variant": ("tests/variant",),
 }

@@ -370,7 +370,7 @@ class Model:
         return self.foreign.commit(*made, gone=gone, operation="replace")
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 20))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 20))])
 def test_random_histories(new, seed):
     model = Model(new().upgrade(), seed)
     for _ in range(12):

@@ -268,7 +268,7 @@ def new(tmp_path):
 
 
 @pytest.mark.spec("I-056", "I-065", "I-070", "I-075", "I-076", "I-084")
-@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 80))])
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 80))])
 def test_random_evolution(new, seed):
     history = History(new(Schema((Field("id", INT64),))).upgrade(), seed)
     for _ in range(5):
@@ -381,7 +381,7 @@ class Ours:
 
 
 @pytest.mark.spec("I-074", "I-075", "I-076")
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 40))])
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 40))])
 def test_our_changes(tmp_path, seen, seed):
     inner = StructType((Field("x", INT32), Field("y", STRING)))
     table = bh.create(str(tmp_path / "t"), Schema((Field("id", INT64), Field("s", inner))), format="iceberg")

@@ -355,24 +355,24 @@ def _appender(uri: str, number: int, times: int) -> None:
         table.append(pa.table({"a": pa.array([number * 1000 + i], pa.int64()), "s": [f"{number}"]}))
 
 
-@pytest.mark.slow
 @pytest.mark.spec("L-060", "L-072")
-def test_eight_processes_append(kit):
+@pytest.mark.parametrize(("count", "each"), [(3, 6), pytest.param(8, 25, marks=pytest.mark.slow)])
+def test_processes_append(kit, count, each):
     kit.create(pa.table({"a": pa.array([], pa.int64()), "s": pa.array([], pa.string())}))
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["boathouse.api.open", "boathouse.lance.adapter", "boathouse.lance.tasks"])
-    processes = [context.Process(target=_appender, args=(kit.uri, n, 25)) for n in range(8)]
+    processes = [context.Process(target=_appender, args=(kit.uri, n, each)) for n in range(count)]
     for p in processes:
         p.start()
     for p in processes:
         p.join(300)
-    assert [p.exitcode for p in processes] == [0] * 8
-    expected = sorted(n * 1000 + i for n in range(8) for i in range(25))
+    assert [p.exitcode for p in processes] == [0] * count
+    expected = sorted(n * 1000 + i for n in range(count) for i in range(each))
     assert sorted(kit.dataset().to_table().column("a").to_pylist()) == expected
     assert sorted(kit.read().column("a").to_pylist()) == expected
-    assert kit.load().version == 201
+    assert kit.load().version == count * each + 1
     ids = [f.id for f in kit.load().manifest.fragments]
-    assert ids == list(range(200))
+    assert ids == list(range(count * each))
 
 
 def test_threads_delete_and_append(kit, numbers):
