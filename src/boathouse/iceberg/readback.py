@@ -67,8 +67,10 @@ def check_metadata(
     can be opened, by us and by the rules of Java's parser, and has the snapshots that the commit adds."""
     known = None if before is None else before.document
     try:
-        read = TableMetadata.parse if isinstance(made, bytes) else TableMetadata.of
-        found = read(made, uri, known=before)
+        if isinstance(made, bytes):
+            found = TableMetadata.parse(made, uri, known=before)
+        else:
+            found = TableMetadata.of(made, uri, known=before)
         validate.check(found.document, uri, known)
         validate.check_settled(found.document, uri, known)
     except CorruptTableError as error:
