@@ -14,7 +14,7 @@ from boathouse.table.features import Examination, required
 from boathouse.table.findings import Finding, damage, placed, raise_first
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "s": [*"abcdef"]})
-FORMATS = ["delta", "lance"]
+FORMATS = ["delta", "iceberg", "lance"]
 
 
 def examined(path, depth="files") -> list[Finding]:
@@ -70,6 +70,30 @@ def test_a_checksum_that_contradicts_the_log_is_a_hazard(tmp_path):
     (found,) = examined(path)
     assert (found.code, found.severity, found.where) == ("delta.checksum", "hazard", f"file://{checksum}")
     assert "7 files, not 1" in found.message
+
+
+def test_rules_that_others_refuse_a_table_for_are_hazards(tmp_path):
+    path = tmp_path / "t"
+    bh.write(ROWS, str(path), format="iceberg")
+    (head,) = (path / "metadata").glob("*.metadata.json")
+    document = json.loads(head.read_text())
+    document["last-column-id"] = 1
+    document["sort-orders"].append({"order-id": 7, "fields": []})
+    head.write_text(json.dumps(document))
+    found = examined(path)
+    assert {f.severity for f in found} == {"hazard"} and {f.where for f in found} == {f"file://{head}"}
+    assert {f.message.split(":")[0] for f in found} == {
+        "last-column-id is 1, but 2 is in use", "sort order 7 has 0 fields",
+    }  # fmt: skip
+
+
+def test_a_lost_manifest_is_damage(tmp_path):
+    path = tmp_path / "t"
+    bh.write(ROWS, str(path), format="iceberg")
+    (gone,) = (path / "metadata").glob("*-m0.avro")
+    gone.unlink()
+    (found,) = examined(path)
+    assert (found.code, found.severity, found.where) == ("iceberg.unreadable", "damage", f"file://{gone}")
 
 
 def test_manifests_of_older_versions_are_examined(tmp_path):

@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from boathouse.table.tasks import WriteContext
     from boathouse.table.verdict import Verdict
 
-    Offered = features.Identifiers | features.LiveFiles | features.MetadataTables | features.PlanNotes
+    Offered = (
+        features.CommitRecords
+        | features.Examination
+        | features.Identifiers
+        | features.LiveFiles
+        | features.MetadataTables
+        | features.PlanNotes
+    )
     """The features of a version of a table."""
 
 
@@ -133,6 +140,14 @@ class IcebergTable(IcebergSnapshot):
 
         found: Offered | None = None
         match feature:
+            case features.CommitRecords:
+                from boathouse.iceberg.commit_files import IcebergCommitRecords
+
+                found = IcebergCommitRecords(self)
+            case features.Examination:
+                from boathouse.iceberg.examine import IcebergExamination
+
+                found = IcebergExamination(self)
             case features.Identifiers:
                 from boathouse.iceberg.schema_rules import identifiers
 

@@ -29,7 +29,7 @@ from boathouse.types import PartitionSpec, Schema
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
 
-_UNITS_A_MANIFEST: Final = 1 << 32
+UNITS_A_MANIFEST: Final = 1 << 32
 """More entries than any manifest has: units are numbered even if the manifest list's counts are wrong."""
 MANY: Final = 32
 _TASKS: Final = 8
@@ -121,7 +121,7 @@ class Listing:
         request = self.request(columns, where)
         kept = self._kept_manifests(request, tally)
         tasks = [
-            self.task(request, source, i * _UNITS_A_MANIFEST)
+            self.task(request, source, i * UNITS_A_MANIFEST)
             for i, source in enumerate(self.data_manifests)
             if i in kept
         ]

@@ -6,15 +6,17 @@ The functions accept documents as JSON and raise CorruptTableError with the name
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.partitions import FIRST_FIELD_ID, accepts, parse_transform
 from boathouse.iceberg.schemas import parse_type
+from boathouse.table.findings import Finding
 
 Json = Mapping[str, Any]
 CLOCK_SKEW_MS: Final = 60_000
@@ -47,6 +49,20 @@ def check(document: Json, where: str, before: Json | None = None) -> None:
         _check_orders(document)
         _check_refs(document)
         _check_logs(document)
+
+
+def findings(document: Json, where: str) -> Iterator[Finding]:
+    """The rules of `check` and `check_settled` that a document violates: other readers, or the next writer, may refuse
+    the table."""
+    rules: list[Callable[[], None]] = [partial(check_schema, schema) for schema in document["schemas"]]
+    for rule in (_check_specs, _check_orders, _check_refs, _check_logs, _check_sort_order, _check_last_ids):
+        rules.append(partial(rule, document))
+    for broken in rules:
+        try:
+            with _placed(where):
+                broken()
+        except CorruptTableError as error:
+            yield Finding("iceberg.metadata-rule", "hazard", error.message, where, error.advice)
 
 
 def check_settled(document: Json, where: str, before: Json | None = None) -> None:
