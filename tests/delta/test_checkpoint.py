@@ -256,3 +256,32 @@ def test_checkpoints_of_the_reference_are_read(tmp_path, delta):
     assert sorted(bh.open(path).to_arrow().to_pylist(), key=lambda r: r["x"]) == expected
     bh.open(path).append(data)
     assert len(delta.rows(path)) == 5
+
+
+def test_the_multi_part_checkpoint_of_the_hint_is_used(tmp_path):
+    """It is whole, and has a column more than another checkpoint of its version and the entries."""
+    path = tmp_path / "t"
+    t = bh.create(
+        str(path), pa.schema([("x", pa.int64())]), format="delta", properties={"delta.checkpointInterval": "2"}
+    )
+    t.append(pa.table({"x": [1, 2]}))
+    t.append(pa.table({"x": [3]}))
+    log = path / "_delta_log"
+    single = pq.read_table(log / f"{2:020}.checkpoint.parquet")
+    states = single.column("metaData").to_pylist()
+    for state in filter(None, states):
+        schema = json.loads(state["schemaString"])
+        schema["fields"].append({**schema["fields"][0], "name": "y"})
+        state["schemaString"] = json.dumps(schema)
+    at = single.schema.get_field_index("metaData")
+    whole = single.set_column(at, single.schema.field(at), pa.array(states, single.schema.field(at).type))
+    for part, rows in enumerate((whole.slice(0, 2), whole.slice(2)), 1):
+        pq.write_table(rows, log / f"{2:020}.checkpoint.{part:010}.{2:010}.parquet")
+    hint = log / "_last_checkpoint"
+    hint.write_text(json.dumps({"version": 2, "size": whole.num_rows, "parts": 2}))
+    for t in (bh.open(str(path)), bh.open(str(path), version=2)):
+        assert list(t.schema.names) == ["x", "y"] and t.to_arrow()["y"].to_pylist() == [None] * 3
+    (log / f"{2:020}.checkpoint.{2:010}.{2:010}.parquet").unlink()
+    assert list(bh.open(str(path)).schema.names) == ["x"]
+    hint.write_text(json.dumps({"version": 2, "size": single.num_rows}))
+    assert list(bh.open(str(path)).schema.names) == ["x"]

@@ -8,7 +8,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.delta.adapter import FORMAT
-from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, VersionNotFoundError
+from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.features import CompactableLog
@@ -180,3 +180,24 @@ def test_only_delta_has_them(tmp_path, format):
     t = bh.create(str(tmp_path / "t"), rows().schema, format=format)
     with pytest.raises(UnsupportedFeatureError, match="compact_log"):
         t.compact_log()
+
+
+def test_a_compaction_that_names_a_file_and_vector_twice_is_left_aside(tmp_path):
+    """Newest first, as a damaged one had them: the last action would bring back what was removed."""
+    path = tmp_path / "t"
+    t = bh.create(str(path), rows().schema, format="delta", properties={"delta.enableDeletionVectors": "true"})
+    for n in range(4):
+        t.append(rows(n, n + 10))
+    t.delete("x in (10, 11)")
+    t.delete("x in (2, 12)")
+    t.append(rows(5))
+    log = path / "_delta_log"
+    lines = [line for v in range(6, 0, -1) for line in reversed((log / f"{v:020}.json").read_text().splitlines())]
+    (log / name(1, 6)).write_text("".join(f"{line}\n" for line in lines if line.startswith(('{"add"', '{"remove"'))))
+    wanted = [0, 1, 3, 5, 13]
+    assert ids(path) == wanted
+    assert bh.open(str(path)).delete("x = 13").rows_deleted == 1
+    assert ids(path) == wanted[:-1]
+    (log / f"{3:020}.json").unlink()
+    with pytest.raises(CorruptTableError, match="lacks version 3"):
+        bh.open(str(path))

@@ -27,6 +27,7 @@ from boathouse.errors import (
 )
 from boathouse.iceberg import snapshot as iceberg_snapshot
 from boathouse.lance import snapshot as lance_snapshot
+from boathouse.lance.landed import LanceCommitter
 from boathouse.storage import Stores
 from boathouse.storage.local import LocalStorage
 from boathouse.table.attempt import Attempt
@@ -166,8 +167,8 @@ def test_a_commit_that_others_followed_and_checkpointed_is_found_in_the_checkpoi
     assert ids(path) == ids_by_others(path, "delta") == [2, 3, *[100] * 4, *[101] * 4]
 
 
-def test_a_store_that_fails_after_the_commit_does_not_undo_it(tmp_path, format_name, monkeypatch):
-    """In any class of exception: what cannot be seen now is no error of the write, and its files stay."""
+def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(tmp_path, format_name, monkeypatch):
+    """Whatever fails then, and however fast the put was: it may have gone below a log that was cleaned meanwhile."""
     path = tmp_path / "t"
     t = made(path, format_name)
     kind = type(t._handle.snapshot)
@@ -189,34 +190,79 @@ def test_a_store_that_fails_after_the_commit_does_not_undo_it(tmp_path, format_n
         with monkeypatch.context() as m, entropy.use(entropy.SeededEntropy(i)):
             newest = kind.newest
             m.setattr(FileCommitter, "publish", publish)
-            done = t.append(one(10 + i))
+            with pytest.raises(CommitUnknownError, match="find_write") as caught:
+                t.append(one(10 + i))
         monkeypatch.setattr(kind, "look_back", look_back)
         monkeypatch.setattr(kind, "newest", newest)
-        assert done.rows_added == 1 and ids(path) == [1, *range(10, 11 + i)]
+        assert ids(path) == [1, *range(10, 11 + i)]
+        now = bh.open(str(path))
+        assert t.find_write(caught.value.advice.split("'")[1]) == now.version and t.refresh().version == now.version
 
 
-def test_a_slow_put_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(tmp_path, format_name, monkeypatch):
+STEPS = {
+    "append": lambda t: t.append(one(2)),
+    "delete": lambda t: t.delete("id = 1"),
+    "properties": lambda t: t.set_properties({"owner": "us"}),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_write_that_no_reader_sees_is_not_found(tmp_path, format_name, monkeypatch, step):
+    """It was put below a log that was cleaned, and its writer could not look back."""
     path = tmp_path / "t"
     t = made(path, format_name)
     kind = type(t._handle.snapshot)
-    real = FileCommitter.publish
+    monkeypatch.setattr(LanceCommitter, "publish", lambda self, a: FileCommitter(self.context.stores).publish(a))
 
-    def publish(self: FileCommitter, attempt: Attempt) -> Any:
-        outcome = real(self, attempt)
-        entropy.current().sleep(6)
+    def failing(*_: Any) -> Any:
+        raise UndecidedError("503")
 
-        def failing(*_: Any) -> Any:
-            raise UndecidedError("The outcome of the request is unknown: 503")
+    system = entropy.current()
 
-        monkeypatch.setattr(kind, "look_back", failing)
-        return outcome
+    def step_in() -> None:
+        with entropy.use(system):
+            go_past(path, format_name)
+        m.setattr(kind, "look_back", failing)
 
-    with entropy.use(entropy.SeededEntropy(1)), monkeypatch.context() as m:
-        m.setattr(kind, "look_back", kind.look_back)
-        m.setattr(FileCommitter, "publish", publish)
-        with pytest.raises(CommitUnknownError) as caught:
-            t.append(one(2))
-    assert "find_write" in str(caught.value) and ids(path) == [1, 2]
+    with monkeypatch.context() as m:
+        before_the_put(m, step_in)
+        with entropy.use(entropy.SeededEntropy(1)), pytest.raises(CommitUnknownError) as caught:
+            STEPS[step](t)
+    write_id = caught.value.advice.split("'")[1]
+    now = bh.open(str(path))
+    assert now.to_arrow()["id"].to_pylist().count(2) == 0 and "owner" not in now.properties
+    try:
+        assert now.find_write(write_id) is None
+    except CommitUnknownError as undecided:
+        assert write_id in undecided.message and (format_name, step) != ("delta", "append")
+
+
+def test_every_write_that_is_retained_is_found_below_checkpoints(tmp_path, format_name):
+    path = tmp_path / "t"
+    t = bh.create(
+        str(path),
+        one(0).schema,
+        format=format_name,
+        properties={"delta.checkpointInterval": "3"} if format_name == "delta" else None,
+    )
+    done = [t.append(one(i)) for i in range(7)]
+    done += [t.delete("id = 3"), t.set_properties({"owner": "us"}), t.optimize()]
+    done += [t.restore(version=done[2].version)] if format_name == "delta" else []
+    assert [t.find_write(d.write_id) for d in done if d.version is not None] == [
+        d.version for d in done if d.version is not None
+    ]
+
+
+def test_an_entry_that_readers_do_not_replay_is_no_earlier_success(tmp_path, monkeypatch):
+    """It lies right below the checkpoint, and could not be removed."""
+    path = tmp_path / "t"
+    t = made(path, "delta")
+    before_the_put(monkeypatch, lambda: go_past(path, "delta"))
+    monkeypatch.setattr(LocalStorage, "delete", lambda *_: None)
+    done = t.append(one(2))
+    assert (path / "_delta_log" / f"{2:020}.json").exists()
+    assert done.retries >= 1 and ids(path) == [1, 2, 100, 101]
+    assert t.find_write(done.write_id) == done.version == bh.open(str(path)).version
 
 
 def test_a_put_in_a_table_that_was_recreated_meanwhile_is_taken_back(tmp_path):
@@ -342,24 +388,35 @@ def test_a_writer_that_loses_waits_as_long_as_a_commit_takes_and_then_not_at_all
     assert waited < 3 * seconds + 0.1
 
 
-def test_a_table_that_was_created_is_said_to_exist_though_the_store_fails_after_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_new_table_that_cannot_be_opened_is_said_to_exist_if_it_was_seen(tmp_path, monkeypatch, seen):
     def failing(*_: Any, **__: Any) -> Any:
         raise StorageError("the store is gone")
 
-    real = FileCommitter.publish
+    real, look_back = FileCommitter.publish, delta_adapter.NewDelta.look_back
+
+    def looked(self: delta_adapter.NewDelta, attempt: Attempt, change: Change) -> Any:
+        with monkeypatch.context() as m:
+            if seen:
+                m.setattr(delta_adapter.DeltaFormat, "open", opens)
+            return look_back(self, attempt, change)[0], None
 
     def publish(self: FileCommitter, attempt: Attempt) -> Any:
         outcome = real(self, attempt)
-        monkeypatch.setattr(delta_adapter.NewDelta, "look_back", failing)
+        monkeypatch.setattr(delta_adapter.NewDelta, "look_back", looked)
         monkeypatch.setattr(delta_adapter.DeltaFormat, "open", failing)
         return outcome
 
-    monkeypatch.setattr(FileCommitter, "publish", publish)
-    with entropy.use(entropy.SeededEntropy(5)), pytest.raises(StorageError, match="was created"):
-        bh.create(str(tmp_path / "a"), one(0).schema)
-    monkeypatch.undo()
+    opens = delta_adapter.DeltaFormat.open
     monkeypatch.setattr(FileCommitter, "publish", publish)
     with entropy.use(entropy.SeededEntropy(5)):
-        assert bh.write(one(1), str(tmp_path / "b")).rows_added == 1
+        with pytest.raises(StorageError if seen else CommitUnknownError, match="was created" if seen else "may not"):
+            bh.create(str(tmp_path / "a"), one(0).schema)
+        monkeypatch.setattr(delta_adapter.DeltaFormat, "open", opens)
+        if seen:
+            assert bh.write(one(1), str(tmp_path / "b")).rows_added == 1
+        else:
+            with pytest.raises(CommitUnknownError):
+                bh.write(one(1), str(tmp_path / "b"))
     monkeypatch.undo()
     assert bh.open(str(tmp_path / "a")).count() == 0 and ids(tmp_path / "b") == [1]

@@ -447,7 +447,8 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         The write id is in that error's message, and in `WriteResult.write_id` of every write. Call `refresh` first:
         commits after this table's version are not seen.
 
-        Raises InvalidArgumentError, CorruptTableError, StorageError.
+        Raises InvalidArgumentError, CorruptTableError, StorageError; CommitUnknownError where the table's log does not
+        tell whether a version with this write is part of the table.
         """
         if not isinstance(write_id, str) or not write_id:
             raise InvalidArgumentError(f"{write_id!r} is not a write id", advice="pass WriteResult.write_id")

@@ -159,7 +159,7 @@ def _sizes(rows: int, adds: int, size: int, sidecars: Sequence[Sidecar]) -> dict
 def _write_hint(log: Log, document: dict[str, Any]) -> None:
     """Replaces the hint, unless it names a newer checkpoint."""
     known = log.hint()
-    if known is not None and known > document["version"]:
+    if known is not None and known.version > document["version"]:
         return
     document["checksum"] = checksum(json.dumps(document))
     log.storage.put(f"{log.key}/{HINT}", json.dumps(document).encode())

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from boathouse.delta.commits import Entry, parse_entry
 from boathouse.delta.log import Compaction, Log, Segment
+from boathouse.delta.tail import file_key
 from boathouse.errors import CorruptTableError, NotFoundError
 
 logger = logging.getLogger("boathouse")
@@ -19,7 +20,7 @@ def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:
 
 
 def read_entries(log: Log, found: Segment) -> Iterator[Entry]:
-    """The entries of a segment; a compaction that cannot be read is as if it did not exist."""
+    """The entries of a segment; a compaction that cannot be read, or contradicts itself, is as if it did not exist."""
     covered = -1
     standing = {c.first: c for c in found.compactions}
     for version, info in found.commits:
@@ -36,9 +37,17 @@ def _compacted(log: Log, compaction: Compaction) -> Entry | None:
     file, uri = compaction.file, log.uri(compaction.file.key)
     try:
         found = parse_entry(compaction.last, uri, log.storage.get(file.key), file.modified_ms)
-        for _ in found.files():
-            pass
+        _check_once(found, log.root)
     except (CorruptTableError, NotFoundError) as error:
         logger.warning("%s is ignored: %s", uri, error)
         return None
     return replace(found, first=compaction.first)
+
+
+def _check_once(compaction: Entry, root: str) -> None:
+    """Raises CorruptTableError for two actions on one file and vector: which of them is the last one is not stated."""
+    seen: set[str] = set()
+    for _, action in compaction.files():
+        if (key := file_key(action, root)) in seen:
+            raise CorruptTableError(f"the compaction has two actions on {action['path']}", where=compaction.uri)
+        seen.add(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from boathouse.delta.commit_times import file_times, in_commit_time
 from boathouse.delta.commits import ADD, Entry, parse_entry
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.entries import read_entry
-from boathouse.delta.log import Log
-from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.errors import CorruptTableError, NotFoundError
+from boathouse.delta.landed import contains
+from boathouse.delta.log import Listing, Log, segment
+from boathouse.delta.snapshot import DeltaSnapshot, load
+from boathouse.errors import CorruptTableError, NotFoundError, VersionNotFoundError
+from boathouse.table.attempt import Published, undecided
 from boathouse.table.context import TableContext
 from boathouse.table.location import Version
 from boathouse.table.snapshot import HistoryEntry
@@ -83,15 +86,43 @@ def _number(value: Any) -> Any:
 
 
 def find_write(context: TableContext, write_id: str) -> Version | None:
-    """The version whose commitInfo names the write; searches every retained entry, newest first."""
+    """The version whose commitInfo names the write, if readers see it; searches every retained entry, newest first.
+
+    Raises CommitUnknownError if the log does not tell whether that version was ever replayed.
+    """
     log = Log(context.location.uri, context.stores)
-    for version in sorted(log.listing().commits, reverse=True):
+    listing = log.listing()
+    doubtful: Version | None = None
+    for version in sorted(listing.commits, reverse=True):
         try:
-            if _info_of(log, version).info.get(WRITE_ID) == write_id:
-                return version
+            if _info_of(log, version).info.get(WRITE_ID) != write_id:
+                continue
+            landed = _replayed(context, log, listing, version)
         except (NotFoundError, CorruptTableError):
             continue
+        if landed == "won":
+            return version
+        doubtful = version if landed == "unknown" else doubtful
+    if doubtful is not None:
+        raise undecided(write_id, doubtful, log.commit_uri(doubtful))
     return None
+
+
+def _replayed(context: TableContext, log: Log, listing: Listing, version: Version) -> Published:
+    """Whether readers see an entry of ours: a later checkpoint may have been made without it.
+
+    A version that can still be opened is seen. An entry without the one before it and without a checkpoint is what a
+    put below a cleaned log leaves, but also the oldest entry of some.
+    """
+    if not listing.checkpoints or listing.checkpoints[0].version < version:
+        return "won"
+    with contextlib.suppress(CorruptTableError, VersionNotFoundError):
+        segment(listing, version, log.root)
+        return "won"
+    newest: DeltaSnapshot = load(context)
+    if newest.checkpoint is None or newest.checkpoint.version < version:
+        return "won"
+    return contains(newest, read_entry(log, version))
 
 
 @dataclass(frozen=True, slots=True)

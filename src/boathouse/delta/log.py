@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from boathouse.bits.text import json_value
 from boathouse.delta.canonical import checksum
@@ -31,6 +31,25 @@ class Checkpoint:
     version: int
     files: tuple[ObjectInfo, ...]
     uuid_named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The checkpoint that `_last_checkpoint` names: one in several parts, or the file `name` of version 2."""
+
+    version: int
+    parts: int | None = None
+    name: str | None = None
+
+    def is_of(self, checkpoint: Checkpoint) -> bool:
+        if checkpoint.version != self.version:
+            return False
+        name = checkpoint.files[0].key.rpartition("/")[2]
+        if self.name is not None:
+            return name == self.name
+        if self.parts is not None:
+            return len(checkpoint.files) == self.parts and _PART.fullmatch(name) is not None
+        return _CLASSIC.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +80,11 @@ class Listing:
         """The newest version, -1 if there is none."""
         checkpoint = self.checkpoints[0].version if self.checkpoints else -1
         return max(max(self.commits, default=-1), checkpoint)
+
+    def preferring(self, hint: Hint) -> Listing:
+        """With the checkpoint of the hint before others of its version."""
+        ordered = sorted(self.checkpoints, key=lambda c: (-c.version, not hint.is_of(c)))
+        return replace(self, checkpoints=tuple(ordered))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +140,18 @@ class Log:
         """A listing that contains the newest version; it begins at the checkpoint of the hint, if that exists."""
         hint = self.hint()
         if hint is not None:
-            listing = self.listing(hint)
+            listing = self.listing(hint.version)
             if listing.checkpoints:
-                return listing
+                return listing.preferring(hint)
         return self.listing()
 
-    def hint(self) -> int | None:
-        """The version that `_last_checkpoint` names; None if it is absent, unreadable, or its checksum is wrong."""
+    def whole(self) -> Listing:
+        """Everything that the log has."""
+        listing, hint = self.listing(), self.hint()
+        return listing if hint is None else listing.preferring(hint)
+
+    def hint(self) -> Hint | None:
+        """What `_last_checkpoint` says; None if it is absent, unreadable, or its checksum is wrong."""
         try:
             text = self.storage.get(f"{self.key}/{HINT}")
         except NotFoundError:
@@ -132,11 +161,13 @@ class Log:
             stored = document.get("checksum")
             if stored is not None and stored != checksum(text):
                 return None
-            version = document["version"]
+            version, parts, v2 = document["version"], document.get("parts"), document.get("v2Checkpoint")
         except (KeyError, AttributeError, TypeError, CorruptTableError):
             return None
-        known = isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 1 << 63
-        return version if known else None
+        if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1 << 63:
+            return None
+        name = v2.get("path") if isinstance(v2, dict) else None
+        return Hint(version, parts if isinstance(parts, int) else None, name if isinstance(name, str) else None)
 
     def exists(self) -> bool:
         """Whether there is a log with at least one commit or checkpoint."""

@@ -185,7 +185,7 @@ def load(context: TableContext, at: At = NEWEST, kind: type[S] = DeltaSnapshot) 
 
 
 def _load(log: Log, context: TableContext, at: At, kind: type[S]) -> S:
-    listing = log.listing() if at.pinned else log.newest()
+    listing = log.whole() if at.pinned else log.newest()
     if listing.newest < 0:
         raise log.absent()
     version = at.version
@@ -203,7 +203,7 @@ def load_from(log: Log, context: TableContext, listing: Listing, version: int | 
             found = segment(listing, version, log.root, frozenset(bad))
         except (CorruptTableError, VersionNotFoundError) as error:
             if listing.start:
-                listing = log.listing()
+                listing = log.whole()
                 continue
             if problem is None:
                 raise

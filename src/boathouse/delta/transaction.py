@@ -39,6 +39,7 @@ from boathouse.delta.identity import advanced, check_type_kept, kept
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log import Log
 from boathouse.delta.names import check_characters, check_names
+from boathouse.delta.readback import check_entry
 from boathouse.delta.restore import restored_metadata
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.schema_edits import commented, dropped, renamed, with_column, with_text
@@ -67,6 +68,7 @@ from boathouse.errors import (
 )
 from boathouse.table.attempt import Attempt, Follows, Winner
 from boathouse.table.change import Change, words_of
+from boathouse.table.commit import discard
 from boathouse.table.context import TableContext
 from boathouse.table.edits import (
     AddChangeFiles,
@@ -125,9 +127,17 @@ _EDITS: Final = (
 
 
 def winners(newest: DeltaSnapshot, since: TableVersion) -> Sequence[Winner] | None:
-    """The commits after `since`, oldest first; None if some are missing."""
+    """The commits after `since`, oldest first; None if some are missing.
+
+    Entries below the newest checkpoint are read only where the one of `since` is still there: beside a log that was
+    cleaned, they may be such as no reader replays.
+    """
     known = {e.version: e for e in newest.entries if e.first is None}
     log = newest.log
+    assert isinstance(since, DeltaSnapshot)
+    below = newest.checkpoint is not None and newest.checkpoint.version > since.version
+    if below and (since.commit is None or log.listing().commits.get(since.version) != since.commit):
+        return None
     found = []
     for v in range(since.version + 1, newest.version + 1):
         try:
@@ -178,7 +188,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     # Files that are added again for what is said of them are no more than before.
     counted = [u for u in updates if "add" not in u] if _dropped(change) is not None else updates
     body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
-    return Attempt(
+    attempt = Attempt(
         Log(context.location.uri, context.stores).commit_uri(number),
         body,
         Log.commit_id(number),
@@ -188,6 +198,12 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         requirements=Follows.of(newest),
         state=after(first_checksum() if newest is None else checksum_of(newest), counted),
     )
+    try:
+        check_entry(attempt, context.location.uri, newest)
+    except BoathouseError:
+        discard(context.stores, side)
+        raise
+    return attempt
 
 
 def _dropped(change: Change) -> str | None:

@@ -28,6 +28,7 @@ from boathouse.iceberg.summaries import (
 )
 from boathouse.iceberg.totals import number
 from boathouse.storage import Stores, absolute, basename, join
+from boathouse.table.attempt import undecided
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, Version
 from boathouse.table.snapshot import HistoryEntry
@@ -96,22 +97,29 @@ def _entry(document: Mapping[str, Any], where: str, commit: str | None) -> Histo
 
 
 def find_write(context: TableContext, write_id: str) -> Version | None:
-    """The version that a write created: searched in the snapshots, then in the remaining metadata files."""
+    """The version that a write created: searched in the snapshots, then in the remaining metadata files.
+
+    Raises CommitUnknownError for a file that has the name of one from which the table descends, but another time.
+    """
     head = head_metadata(context)
     for id, snapshot in head.snapshots.items():
         if (snapshot.get("summary") or {}).get(WRITE_ID) == write_id:
             return id
-    for metadata in _versions(head, context.stores):
+    for metadata, time in _versions(head, context.stores):
         if written_by(metadata.document) == write_id:
-            return metadata.current_snapshot_id or NO_SNAPSHOT
+            found = metadata.current_snapshot_id or NO_SNAPSHOT
+            if int(metadata.document["last-updated-ms"]) != time:
+                raise undecided(write_id, found, metadata.uri)
+            return found
     return None
 
 
-def _versions(head: TableMetadata, stores: Stores) -> Iterator[TableMetadata]:
-    yield head
+def _versions(head: TableMetadata, stores: Stores) -> Iterator[tuple[TableMetadata, int]]:
+    """The metadata from which the table descends, newest first, each with the time that its successor logged."""
+    yield head, int(head.document["last-updated-ms"])
     for entry in reversed(head.document.get("metadata-log") or []):
         try:
-            yield read_metadata(absolute(entry["metadata-file"]), stores)
+            yield read_metadata(absolute(entry["metadata-file"]), stores), int(entry["timestamp-ms"])
         except NotFoundError:
             continue
 

@@ -15,6 +15,7 @@ from boathouse.iceberg.manifest_writer import counts
 from boathouse.iceberg.manifests import Row, manifest_file, read_list
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.updates import AddSnapshot, MetadataUpdate
+from boathouse.table.attempt import held_back
 from boathouse.types import PartitionSpec
 
 _SAME = ("manifest_length", "partition_spec_id", "content", "sequence_number", "min_sequence_number")
@@ -25,7 +26,7 @@ def check_manifest(data: bytes, row: Row, meant: pa.Table, spec: PartitionSpec) 
     where = row["manifest_path"]
     found = Entries.read(data, manifest_file(row, where), where).files(live_only=False)
     if len(found) != meant.num_rows or any(row[name] != count for name, count in counts(meant).items()):
-        raise _held_back(f"the manifest contains {len(found)} entries instead of {meant.num_rows}", where)
+        raise held_back(f"the manifest contains {len(found)} entries instead of {meant.num_rows}", where)
     numbers = {"record_count": found.rows, "file_size_in_bytes": found.sizes}
     mine = {
         "status": longs(found.columns.longs(("status",))[0]).cast(pa.int32()),
@@ -35,9 +36,9 @@ def check_manifest(data: bytes, row: Row, meant: pa.Table, spec: PartitionSpec) 
     }
     changed = [n for n, array in mine.items() if not _equal(array, meant.column(n).combine_chunks())]
     if changed:
-        raise _held_back(f"the entries read back with another {', '.join(changed)}", where)
+        raise held_back(f"the entries read back with another {', '.join(changed)}", where)
     if len(found) and not 0 <= found.file_sequence.min() <= found.file_sequence.max() <= row["sequence_number"]:
-        raise _held_back("an entry comes from a later commit", where)
+        raise held_back("an entry comes from a later commit", where)
 
 
 def _equal(a: pa.Array, b: pa.Array) -> bool:
@@ -53,11 +54,11 @@ def check_list(data: bytes, meant: Sequence[Row], where: str) -> None:
     found = read_list(data, where)
     paths = [m.path for m in found]
     if paths != [r["manifest_path"] for r in meant] or len(set(paths)) < len(paths):
-        raise _held_back("the manifest list does not contain exactly the intended manifests", where)
+        raise held_back("the manifest list does not contain exactly the intended manifests", where)
     for mine, row in zip(found, meant):
         changed = [name for name in _SAME if mine.row[name] != row[name]]
         if changed:
-            raise _held_back(f"the row of {mine.path} reads back with another {', '.join(changed)}", where)
+            raise held_back(f"the row of {mine.path} reads back with another {', '.join(changed)}", where)
 
 
 def check_metadata(
@@ -74,17 +75,8 @@ def check_metadata(
         validate.check(found.document, uri, known)
         validate.check_settled(found.document, uri, known)
     except CorruptTableError as error:
-        raise _held_back(error.message, uri, error.advice) from None
+        raise held_back(error.message, uri, error.advice) from None
     for update in updates:
         if isinstance(update, AddSnapshot) and found.snapshots.get(update.snapshot["snapshot-id"]) != update.snapshot:
-            raise _held_back("the new snapshot reads back differently", uri)
+            raise held_back("the new snapshot reads back differently", uri)
     return found
-
-
-def _held_back(what: str, where: str, advice: str | None = None) -> CorruptTableError:
-    default = CorruptTableError.general
-    return CorruptTableError(
-        f"nothing was committed, as the table could not be read afterwards: {what}",
-        where=where,
-        advice="report this with the table's metadata" if advice in (None, default) else advice,
-    )

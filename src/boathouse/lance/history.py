@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boathouse.errors import VersionNotFoundError
+from boathouse.lance.landed import is_followed
 from boathouse.lance.manifest import ManifestFile, parse
 from boathouse.lance.messages import Transaction
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
@@ -26,6 +27,7 @@ from boathouse.lance.properties import document as document_of
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.lance.versions import VERSIONS, VersionFile, list_versions
 from boathouse.storage import join, parent
+from boathouse.table.attempt import undecided
 from boathouse.table.context import TableContext
 from boathouse.table.location import Version
 from boathouse.table.snapshot import HistoryEntry
@@ -81,13 +83,19 @@ def _parameters(transaction: Transaction) -> dict[str, Any]:
 
 
 def find_write(context: TableContext, write_id: str) -> Version | None:
-    """The version whose transaction has the write id, newest first."""
-    for file in list_versions(context):
+    """The version whose transaction has the write id, if it is part of the main line; newest first.
+
+    Raises CommitUnknownError if the retained versions do not tell.
+    """
+    listed = list_versions(context)
+    for file in listed:
         try:
             transaction = read_transaction(context, read_manifest(context, file))
         except VersionNotFoundError:  # cleaned up since the listing
             continue
         if transaction is not None and transaction.transaction_properties.get(WRITE_ID) == write_id:
+            if not is_followed(context, listed, file, transaction):
+                raise undecided(write_id, file.version, context.location.uri)
             return file.version
     return None
 

@@ -6,12 +6,14 @@ that had been cleaned up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from boathouse.lance.manifest import parse
-from boathouse.lance.messages import Manifest
+from boathouse.lance.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.refs import list_tags
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
-from boathouse.lance.versions import list_versions, recent
+from boathouse.lance.versions import VersionFile, list_versions, recent
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
 from boathouse.table.commit import FileCommitter
@@ -70,9 +72,40 @@ def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot) -> Publis
     return "won" if same and _identities(ours) <= _identities(found) else "lost"
 
 
+def is_followed(
+    context: TableContext, listed: Sequence[VersionFile], file: VersionFile, transaction: Transaction
+) -> bool:
+    """Whether a retained version, with its transaction, is certainly part of the main line.
+
+    It is while the version before it, which no tag holds, is retained: older ones are cleaned first.
+    """
+    versions = {v.version for v in listed}
+    before = file.version - 1
+    if file.version == max(versions) or before == 0:
+        return True
+    if before in versions and before not in {t.version for t in list_tags(context).values() if t.branch is None}:
+        return True
+    after = min((v for v in listed if v.version > file.version), key=lambda v: v.version)
+    kept = {found[1:] for found in _identities(read_manifest(context, after).manifest)}
+    return not kept.isdisjoint(_of(f)[1:] for f in _brought(transaction))
+
+
+def _brought(transaction: Transaction) -> Iterator[DataFragment]:
+    """The fragments that a transaction makes, or gives other deletions."""
+    for whole in (transaction.append, transaction.overwrite):
+        yield from () if whole is None else whole.fragments
+    if (deleted := transaction.delete) is not None:
+        yield from deleted.updated_fragments
+    if (updated := transaction.update) is not None:
+        yield from (*updated.updated_fragments, *updated.new_fragments)
+    if (rewritten := transaction.rewrite) is not None:
+        yield from (*rewritten.new_fragments, *(f for g in rewritten.groups for f in g.new_fragments))
+
+
 def _identities(manifest: Manifest) -> set[tuple[int, tuple[str, ...], bytes]]:
     """Fragments with their files and deletions, all of which have unique random names."""
-    return {
-        (f.id, tuple(d.path for d in f.files), b"" if f.deletion_file is None else f.deletion_file.encode())
-        for f in manifest.fragments
-    }
+    return {_of(f) for f in manifest.fragments}
+
+
+def _of(f: DataFragment) -> tuple[int, tuple[str, ...], bytes]:
+    return f.id, tuple(d.path for d in f.files), b"" if f.deletion_file is None else f.deletion_file.encode()

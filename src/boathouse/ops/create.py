@@ -104,7 +104,7 @@ def commit_new(target: Target, change: Change, done: Done | None) -> Committed:
         raise
     if isinstance(outcome, Unknown):
         raise CommitUnknownError(
-            "the table may or may not have been created: the store did not respond",
+            "the table may or may not have been created: the store did not respond, or it could not be read after it",
             where=str(change.location),
             advice="try to open it once the store responds",
         )

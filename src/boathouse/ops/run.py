@@ -16,12 +16,14 @@ from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult, joined, metrics_of, result_of
 from boathouse.ops.write import Done, LaterWork, Planned, RowWork, Start, TaskWork, Work, Write
 from boathouse.table.change import Change
-from boathouse.table.commit import SLOW_SECONDS, CommitOutcome, Committed, Conflicted, commit
+from boathouse.table.commit import CommitOutcome, Committed, Conflicted, commit
 from boathouse.table.engine import Engine
 from boathouse.table.snapshot import Snapshot
 
 log = logging.getLogger("boathouse")
 
+FRESH_SECONDS = 5.0
+"""A snapshot that was loaded no longer ago counts as the newest one in the first attempt to commit."""
 MIN_PLANS = 10
 PLANNING_SECONDS = 5 * 60
 """A write that loses is planned again for so long, and this number of times even if that takes longer: one that is
@@ -82,7 +84,7 @@ def _one_commit(
             return snapshot, replace(result, dry_run=options.dry_run, write_id=None), None
         metrics = {**planned.change.metrics, **metrics_of(write.operation, planned, done.outcomes)}
         change = replace(planned.change, metrics=metrics)
-        outcome = _commit(snapshot, change, done, entropy.current().monotonic() - loaded < SLOW_SECONDS)
+        outcome = _commit(snapshot, change, done, entropy.current().monotonic() - loaded < FRESH_SECONDS)
         if isinstance(outcome, Committed):
             result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.commit)
             seconds = entropy.current().monotonic() - started
@@ -239,7 +241,8 @@ def conflict_error(change: Change, outcome: Conflicted) -> CommitConflictError:
 def unknown_error(change: Change) -> CommitUnknownError:
     """What an undecided change says."""
     return CommitUnknownError(
-        f"{change.operation} may or may not have been committed: the store did not respond; nothing was cleaned up",
+        f"{change.operation} may or may not have been committed: the store did not respond, or the table could not be "
+        "read after it; nothing was cleaned up",
         where=str(change.location),
         advice=f"call find_write({change.write_id!r}) once the store responds again, before writing the rows again",
     )

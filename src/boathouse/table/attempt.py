@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from boathouse.errors import CommitUnknownError, CorruptTableError
 from boathouse.table.location import CommitId, Version
 from boathouse.table.version import TableVersion
 
@@ -71,6 +72,26 @@ class Follows:
 
 
 Published = Literal["won", "lost", "unknown"]
+
+
+def undecided(write_id: str, version: Version, where: str) -> CommitUnknownError:
+    """What a search for a write says of a version that may be no part of the table."""
+    return CommitUnknownError(
+        f"the write {write_id} is in version {version}, and what is left of the log does not tell whether that version "
+        "was ever part of the table: it may have been put after older versions were cleaned away",
+        where=where,
+        advice="look at the rows: read the table, and write them again only if they are not there",
+    )
+
+
+def held_back(what: str, where: str, advice: str | None = None) -> CorruptTableError:
+    """What is said of an attempt that would have left a table that cannot be read."""
+    default = CorruptTableError.general
+    return CorruptTableError(
+        f"nothing was committed, as the table could not be read afterwards: {what}",
+        where=where,
+        advice="report this with the table's metadata" if advice in (None, default) else advice,
+    )
 
 
 class Committer(Protocol):

@@ -14,6 +14,7 @@ from boathouse.bits import entropy
 from boathouse.errors import (
     AlreadyExistsError,
     BoathouseError,
+    CommitUnknownError,
     NotFoundError,
     StorageError,
     TableNotFoundError,
@@ -32,8 +33,6 @@ log = logging.getLogger("boathouse")
 MAX_TURNS = 1000
 MAX_SECONDS = 30 * 60
 READ_BACKS = 6
-SLOW_SECONDS = 5.0
-"""A put that took longer since its head was found may have succeeded below a log that was cleaned meanwhile."""
 PATIENT_TURNS = 3
 """This number of lost attempts are followed by a pause; after them a writer publishes at once, so that it is not
 starved."""
@@ -97,7 +96,7 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
             return settled
         if head is not None:
             since = latest = head
-        outcome = _attempt(target, head, change, started, turn)
+        outcome = _attempt(target, head, change, turn)
         if outcome is not None:
             return outcome
         if clock.monotonic() > deadline:
@@ -108,7 +107,7 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
     return Conflicted((Conflict("busy", version, f"other writers won {turn} times in a row"),), replan=False)
 
 
-def _attempt(target: Target, head: Snapshot | None, change: Change, started: float, turn: int) -> CommitOutcome | None:
+def _attempt(target: Target, head: Snapshot | None, change: Change, turn: int) -> CommitOutcome | None:
     """One attempt on exactly this head; None if it is certainly lost."""
     stores = target.context.stores
     follows = target if head is None else head
@@ -121,8 +120,7 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, started: flo
     attempt, published = (answer, "won") if isinstance(answer, Attempt) else (attempt, answer)
     after = None
     if published == "won":
-        slow = entropy.current().monotonic() - started > SLOW_SECONDS
-        published, after = _look_back(follows, change, attempt, slow)
+        published, after = _look_back(follows, change, attempt)
     if published == "won":
         _published(target, change, attempt, turn)
         return Committed(attempt.commit, turn, onto=head, after=after)
@@ -164,11 +162,11 @@ def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, t
     return Conflicted(verdict.conflicts, replan=isinstance(verdict, Replan))
 
 
-def _look_back(target: Target, change: Change, attempt: Attempt, slow: bool) -> tuple[Published, Snapshot | None]:
+def _look_back(target: Target, change: Change, attempt: Attempt) -> tuple[Published, Snapshot | None]:
     """Whether a version that was put is part of the table as readers see it, and the newest snapshot.
 
-    Never raises, whatever the store or the table's files do now. If the table cannot be read, a fast put counts as
-    committed, since the head that it follows was seen just before; the outcome of a slow one is unknown.
+    Never raises, whatever the store or the table's files do now. While the table cannot be read, that is unknown: the
+    put may have succeeded below a log that was cleaned meanwhile.
     """
     clock = entropy.current()
     for i in range(READ_BACKS):
@@ -193,7 +191,7 @@ def _look_back(target: Target, change: Change, attempt: Attempt, slow: bool) -> 
                 discard(target.context.stores, (attempt.uri,))
             return landed, None
         clock.sleep(clock.random() * 0.02 * 2**i)
-    return ("unknown" if slow else "won"), None
+    return "unknown", None
 
 
 def _recreated(head: Snapshot | None, change: Change) -> bool:
@@ -210,7 +208,11 @@ def _published(target: Target, change: Change, attempt: Attempt, turn: int) -> N
 
 
 def _exists(change: Change, head: Snapshot, turn: int) -> CommitOutcome:
-    if head.find_write(change.write_id) is not None:
+    try:
+        version = head.find_write(change.write_id)
+    except CommitUnknownError:
+        return Unknown(change.write_id, str(change.location))
+    if version is not None:
         ours = next((e for e in head.history() if e.write_id == change.write_id), None)
         commit = CommitId(None, "") if ours is None else CommitId(ours.version, ours.commit or "")
         return Committed(commit, turn, already=True, after=head)

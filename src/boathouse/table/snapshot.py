@@ -99,7 +99,7 @@ class Target(Protocol):
 
     def find_write(self, write_id: str) -> Version | None:
         """The version of the table once it had the commit with this write id, or None; searches everything that is
-        retained."""
+        retained. Raises CommitUnknownError if that does not tell whether the version is part of the table."""
 
     def committer(self) -> Committer:
         """`table.commit.FileCommitter(stores)` for a table in a file system."""
