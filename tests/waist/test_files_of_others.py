@@ -256,7 +256,10 @@ def in_order(table):
     return sorted(table.to_pylist(), key=lambda r: r["id"])
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+WITH_VIEWS = ("delta, deltalake merge", "delta, pyarrow files", "iceberg, pyiceberg add_files")
+
+
+@pytest.mark.parametrize("writer", [w if w in WITH_VIEWS else pytest.param(w, marks=pytest.mark.slow) for w in WRITERS])
 def test_every_operation(opened, writer):
     table, expected = opened(writer), Expected()
     assert in_order(table().to_arrow()) == [*expected.rows.values()]
@@ -277,11 +280,13 @@ def test_every_operation(opened, writer):
 def _read_by_others(table, writer):
     if writer.startswith("delta"):
         return pa.table(deltalake.DeltaTable(table.uri).to_pyarrow_table())
-    return StaticTable.from_metadata(table.detail()["metadata_file"]).scan().to_arrow()
+    return StaticTable.from_metadata(table.inspect.metadata_log_entries()["file"][-1].as_py()).scan().to_arrow()
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("writer", ["delta, deltalake merge", "delta, pyarrow files", "iceberg, pyiceberg add_files"])
+@pytest.mark.parametrize(
+    "writer", [pytest.param(w, marks=[pytest.mark.slow] * (w != WITH_VIEWS[0])) for w in WITH_VIEWS]
+)
 def test_on_spark(opened, spark, writer):
     """Where Spark's own reader reads the files, and where tasks do."""
     table, expected = opened(writer), Expected()
