@@ -50,7 +50,8 @@ def main() -> int:
         case [name] if name in PARTS:
             print(*PARTS[name])
         case _:
-            print(f"no part: {' '.join(sys.argv[1:])}; there are {', '.join(PARTS)}", file=sys.stderr)
+            known = ", ".join((*PARTS, "random", "workers", "versions"))
+            print(f"no part: {' '.join(sys.argv[1:])}; there are {known}", file=sys.stderr)
             return 2
     return 0
 

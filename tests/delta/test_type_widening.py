@@ -174,7 +174,6 @@ def test_every_pair_is_read(path, properties):
 @pytest.mark.spark
 @pytest.mark.parametrize("properties", [pytest.param({}, marks=pytest.mark.slow), MAPPED], ids=["plain", "mapped"])
 @pytest.mark.feature("typeWidening", "widen columns", format="delta")
-@pytest.mark.route("widened columns")
 def test_every_pair_is_read_on_spark(path, properties, spark):
     table = widen(narrow_table(path, properties))
     found = table.scan().to_spark(spark)

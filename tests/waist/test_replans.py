@@ -139,7 +139,6 @@ def test_overwrite_where(table, source, meanwhile):
     no_orphans(table.refresh())
 
 
-@pytest.mark.route("a merge planned again")
 def test_merge(table, source, meanwhile):
     data, read = source(25)
     calls = meanwhile(lambda other: other.update({"name": "'other'", "id": "id + 10"}, "id between 18 and 22"))

@@ -51,7 +51,6 @@ def test_the_schema_prunes_columns(spark, path):
         spark.read.format("boathouse").schema("s int").load(path).collect()
 
 
-@pytest.mark.route("filters of the data source")
 def test_filters_are_pushed_only_when_asked(spark, path):
     if not hasattr(datasource, "Filter"):
         pytest.skip("this PySpark has no filter push-down for Python sources")
