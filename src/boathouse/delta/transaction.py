@@ -66,7 +66,7 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from boathouse.table.attempt import Attempt, Follows, Winner
+from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.change import Change, words_of
 from boathouse.table.commit import discard
 from boathouse.table.context import TableContext
@@ -97,7 +97,7 @@ from boathouse.table.edits import (
 )
 from boathouse.table.features import PROVIDER
 from boathouse.table.location import At
-from boathouse.table.version import TableVersion
+from boathouse.table.version import Follows, TableVersion
 from boathouse.types import Field, PartitionField, Schema
 
 Action = dict[str, Any]

@@ -23,7 +23,7 @@ from boathouse.lance.properties import properties_of
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.lance.versions import manifest_uri
 from boathouse.storage import PutMode, join
-from boathouse.table.attempt import Attempt, Follows
+from boathouse.table.attempt import Attempt
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
 from boathouse.table.edits import (
@@ -39,6 +39,7 @@ from boathouse.table.edits import (
     SetType,
 )
 from boathouse.table.location import CommitId
+from boathouse.table.version import Follows
 
 LIBRARY = "boathouse"
 _OFFERED = (

@@ -8,7 +8,6 @@ from typing import Any, Literal, Protocol
 
 from boathouse.errors import CommitUnknownError, CorruptTableError
 from boathouse.table.location import CommitId, Version
-from boathouse.table.version import TableVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +55,6 @@ class Attempt:
         of a table that was recreated.
         """
         return uri == self.uri and size == len(self.body)
-
-
-@dataclass(frozen=True, slots=True)
-class Follows:
-    """A requirement: the head is this version of the table with this identity."""
-
-    identity: str
-    version: Version
-
-    @classmethod
-    def of(cls, head: TableVersion | None) -> tuple[Follows, ...]:
-        """None for a table that does not exist yet."""
-        return () if head is None else (cls(head.identity, head.version),)
 
 
 Published = Literal["won", "lost", "unknown"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from boathouse.table.context import TableContext
@@ -37,3 +38,16 @@ class TableVersion(Protocol):
     def partitioning(self) -> Partitioning: ...
     @property
     def properties(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """A requirement: the head is this version of the table with this identity."""
+
+    identity: str
+    version: Version
+
+    @classmethod
+    def of(cls, head: TableVersion | None) -> tuple[Follows, ...]:
+        """None for a table that does not exist yet."""
+        return () if head is None else (cls(head.identity, head.version),)
