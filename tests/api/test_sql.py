@@ -242,6 +242,28 @@ def test_merge_with_schema_evolution_and_a_version_as_source(run, delta):
     assert run(f"SELECT * FROM {delta}") == [(1, None, None), (2, None, None), (3, None, None)]
 
 
+def test_fields_of_structs_are_set_alone(run, tmp_path, format):
+    where, rows = str(tmp_path / "n"), [{"x": 1, "y": 1}, {"x": 2, "y": 2}, None]
+    bh.write(pa.table({"id": [1, 2, 3], "s": rows}), where, format=format)
+    t = f"{format}.`{where}`"
+    run(f"UPDATE {t} AS t SET t.s.x = t.id * 10, `s`.y = NULL WHERE id <> 2")
+    assert run(f"SELECT id, s.x, s.y FROM {t}") == [(1, 10, None), (2, 2, 2), (3, 30, None)]
+    run(f"""MERGE INTO {t} AS t USING (SELECT 2 AS id, 7 AS v) AS u ON t.id = u.id
+        WHEN MATCHED THEN UPDATE SET t.s.x = u.v + t.s.y WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s.y = 0""")
+    assert run(f"SELECT id, s.x, s.y FROM {t}") == [(1, 10, 0), (2, 9, 2), (3, 30, 0)]
+    for values in ("s = NULL, s.x = 1", "s.x = 1, s.x = 2", "id = 1, id = 2"):
+        with pytest.raises(errors.InvalidArgumentError):
+            run(f"UPDATE {t} SET {values}")
+
+
+def test_schema_evolution_brings_what_is_assigned(run, delta):
+    merge = (
+        f"MERGE WITH SCHEMA EVOLUTION INTO {delta} t USING (SELECT 3 AS id, 'x' AS a, 1 AS b, 2 AS c) s ON t.id = s.id"
+    )
+    run(f"{merge} WHEN MATCHED THEN UPDATE SET b = s.b + s.c WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)")
+    assert run(f"SELECT * FROM {delta} WHERE id = 3")[0][2:] == (3,)
+
+
 def test_merge_of_a_source_without_alias(spark, run, delta):
     spark.createDataFrame([(3, "z")], "id bigint, name string").createOrReplaceTempView("`up dates`")
     run(f"MERGE INTO {delta} AS t USING `up dates` ON t.id = `up dates`.id WHEN MATCHED THEN UPDATE SET name = 'hit'")

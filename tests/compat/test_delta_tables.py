@@ -191,6 +191,16 @@ def test_merge_of_a_view_and_of_columns_that_belong_to_frames(table, spark):
     spark.catalog.dropTempView("letters_of_today")
 
 
+def test_fields_of_structs(spark, tmp_path):
+    rows = spark.createDataFrame([(1, (1, 2)), (2, None)], "id int, s struct<x: int, y: int>")
+    bh.write(rows, str(tmp_path / "n"), format="delta")
+    t = DeltaTable.forPath(spark, str(tmp_path / "n"))
+    t.alias("t").update(set={"t.s.x": "id * 10"})
+    news = spark.createDataFrame([(2, 5)], "id int, v int").alias("n")
+    t.alias("t").merge(news, "t.id = n.id").whenMatchedUpdate(set={"t.s.y": "n.v", "s.x": "t.s.x + 1"}).execute()
+    assert [tuple(r) for r in t.toDF().select("id", "s.x", "s.y").orderBy("id").collect()] == [(1, 10, 2), (2, 21, 5)]
+
+
 def test_merge_with_schema_evolution(table, spark):
     source = frame(spark, [("a", 9, "new"), ("z", 8, "row")], "key string, value bigint, more string").alias("s")
     m = table.alias("t").merge(source, "t.key = s.key").whenMatchedUpdateAll().whenNotMatchedInsertAll()

@@ -18,6 +18,7 @@ PROPERTIES = {
 
 LONG_ON_SPARK = (
     "test_update.py", "test_merge.py", "test_merge_columns.py", "test_compact.py", "test_changes.py", "test_zorder.py",
+    "test_assigned_fields.py",
 )  # fmt: skip
 ALSO_ON_SPARK = {
     "test_operations.py": ("delta", "iceberg"), "test_evolve.py": ("delta",), "test_replans.py": ("delta",),

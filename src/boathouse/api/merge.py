@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from boathouse.api.arguments import errors_at, names
 from boathouse.api.conditions import Condition, condition_text, is_sql, sql_text
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.identifiers import quote
+from boathouse.expr.identifiers import dotted
+from boathouse.ops.assign import column_path
 from boathouse.ops.merge import Action, Clause, Merge, When
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.table.change import Isolation
+from boathouse.types import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +118,18 @@ def texts(values: Mapping[str, Condition]) -> dict[str, str]:
     return {name: sql_text(value) for name, value in values.items()}
 
 
-def same_keys(on: str | Sequence[str] | None, identifiers: Sequence[tuple[str, ...]]) -> str:
+def same_keys(on: str | Sequence[str] | None, schema: Schema, identifiers: Sequence[tuple[str, ...]]) -> str:
     """The condition of an upsert: equality of the columns `on`, or of those that identify a row of the table."""
     if on is None and not identifiers:
         raise InvalidArgumentError(
             "the table does not say which columns identify a row", advice='name them, for example on="id"'
         )
-    paths = identifiers if on is None else [(c,) for c in names("on", [on] if isinstance(on, str) else on)]
+    paths = (
+        identifiers
+        if on is None
+        else [column_path(c, schema) for c in names("on", [on] if isinstance(on, str) else on)]
+    )
     if not paths:
         raise InvalidArgumentError("on=[] names no column", advice="name the columns that identify a row")
-    columns = [".".join(map(quote, path)) for path in paths]
+    columns = list(map(dotted, paths))
     return " AND ".join(f"target.{c} = source.{c}" for c in columns)

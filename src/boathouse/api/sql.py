@@ -10,9 +10,8 @@ from boathouse.api.arguments import errors_at
 from boathouse.api.engines import session
 from boathouse.api.frames import counts_frame, detail_frame
 from boathouse.api.sql_insert import insert
-from boathouse.api.sql_merge import merge
+from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
-from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.qualify import requalified
 from boathouse.expr.sql_tokens import joined
@@ -86,8 +85,8 @@ def _delete(tables: Tables, s: Delete) -> Any:
 def _update(tables: Tables, s: Update) -> Any:
     table = tables.table(s.table)
     where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
-    set = {steps(_own(tables, c, s.table, s.alias)): _own(tables, v, s.table, s.alias) for c, v in s.values}
-    return counts_frame(tables.spark, table.update({".".join(c): v for c, v in set.items()}, where))
+    values = by_column((_own(tables, c, s.table, s.alias), _own(tables, v, s.table, s.alias)) for c, v in s.values)
+    return counts_frame(tables.spark, table.update(values, where))
 
 
 def _optimize(tables: Tables, s: Optimize) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from boathouse.api.frames import counts_frame
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
-from boathouse.expr.identifiers import unused
+from boathouse.errors import InvalidArgumentError
+from boathouse.expr.identifiers import dotted, unused
 from boathouse.expr.qualify import requalified
 from boathouse.expr.sql_tokens import Token, is_symbol
 from boathouse.expr.statement_tree import Merge, MergeClause, Tokens
@@ -40,11 +41,18 @@ def _values(clause: MergeClause, text: Any, target: str) -> dict[str, str] | Non
     """The values by column, without those that are DEFAULT."""
     if clause.values is None:
         return None
-    found = {}
-    for column, value in clause.values:
-        if not (len(value) == 1 and value[0].is_word("DEFAULT")):
-            path = steps(requalified(text(column), (target,), None))
-            found[".".join(path)] = text(value)
+    given = [(c, v) for c, v in clause.values if not (len(v) == 1 and v[0].is_word("DEFAULT"))]
+    return by_column((requalified(text(column), (target,), None), text(value)) for column, value in given)
+
+
+def by_column(values: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Assignments by the path of what they set. Raises InvalidArgumentError for one that is set twice."""
+    found: dict[str, str] = {}
+    for column, value in values:
+        name = dotted(steps(column))
+        if name in found:
+            raise InvalidArgumentError(f"`{column}` is set twice", advice="set it once")
+        found[name] = value
     return found
 
 

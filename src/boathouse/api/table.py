@@ -340,7 +340,8 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         """Sets columns to the values of expressions (Spark SQL text) in the rows for which `where` is true; without it
         in all.
 
-        A string constant has its own quotes: `{"city": "'Kiel'"}`. All expressions see the row as it was.
+        A string constant has its own quotes: `{"city": "'Kiel'"}`. All expressions see the row as it was. `s.x` is a
+        field of the struct `s`, whose other fields stay (null where `s` is), `` `s.x` `` a column of this name.
 
         Raises ColumnNotFoundError, ExpressionError, EvaluationError if an expression fails on a row,
         ConstraintViolationError, SchemaMismatchError for a value that does not convert, InvalidArgumentError,
@@ -360,7 +361,7 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         """Starts a merge of rows into the table; nothing happens before `execute` of what it returns.
 
         `source` is anything that `append` accepts; `on` is the condition under which rows match, in which columns are
-        named by `sides`; with `merge_schema`, columns that only the source has are added.
+        named by `sides`; with `merge_schema`, columns that only the source has and clauses assign are added.
 
         Raises InvalidArgumentError, ExpressionError.
 
@@ -409,7 +410,7 @@ class Table(Maintenance, Columns, Constraints, Features, Description):
         """
         with errors_at(self.uri):
             named = self._handle.snapshot.offers(Identifiers)
-            equal = same_keys(on, () if named is None else named.columns)
+            equal = same_keys(on, self.schema, () if named is None else named.columns)
         merge = self.merge(source, equal, merge_schema=merge_schema).when_matched_update_all()
         return merge.when_not_matched_insert_all().execute(
             message=message,

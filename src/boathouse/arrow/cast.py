@@ -13,27 +13,34 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.arithmetic import rescale
 from boathouse.arrow.conform import conform
+from boathouse.arrow.nested_cast import nested
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.seconds import from_seconds, seconds
 from boathouse.arrow.vector import Bools, build, either, floats, integers, nulls, per_distinct
 from boathouse.bits.zones import Zone
 from boathouse.errors import EvaluationError
 from boathouse.expr import text
+from boathouse.expr.coercion import is_numeric
 from boathouse.expr.simplify import cast_literal
 from boathouse.expr.tree import Literal
+from boathouse.expr.zoned import zone_for
 from boathouse.types import (
     BinaryType,
     BooleanType,
     DataType,
     DateType,
     DecimalType,
+    DurationType,
     FixedType,
     FloatType,
     IntegerType,
     NullType,
     StringType,
     TimestampType,
+    TimeType,
     UUIDType,
 )
+from boathouse.types.data_types import children
 
 __all__ = ["cast", "conform"]
 
@@ -52,6 +59,8 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zo
         return array
     if isinstance(source, NullType):
         return pa.nulls(len(array), arrow)
+    if children(to):
+        return nested(array, source, to, lambda a, s, t: cast(a, s, t, safe, zone_for(s, t, zone)))
     if isinstance(source, StringType):
         return _from_text(array, to, safe, zone)
     if source == FloatType(16):
@@ -60,6 +69,10 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zo
         array, source = _clocks(array, source, zone), replace(source, utc=False)
         if source == to:
             return array
+    if isinstance(source, TimestampType) and is_numeric(to):
+        return cast(*seconds(array, source, to), to, safe)
+    if isinstance(to, TimestampType) and is_numeric(source):
+        return from_seconds(array, source, to, safe)
     match to:
         case StringType():
             return _to_text(array, source)
@@ -78,6 +91,10 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zo
             return _to_timestamp(array, source, to, safe, zone)
         case BinaryType() if isinstance(source, FixedType | UUIDType | BinaryType):
             return array.cast(arrow)
+        case FixedType() | UUIDType() if isinstance(source, FixedType | UUIDType | BinaryType):
+            return _to_fixed(array, to, safe)
+        case TimeType() | DurationType():
+            return array.cast(arrow, safe=False)
     raise EvaluationError(f"{source} cannot be cast to {to}")
 
 
@@ -221,8 +238,8 @@ def _from_text(array: pa.Array, to: DataType, safe: bool, zone: Zone | None) -> 
         return array.cast(arrow)
     if isinstance(to, DateType):
         return per_distinct(one, array, pa.int32()).view(arrow)
-    if isinstance(to, TimestampType):
-        return per_distinct(one, array, pa.int64()).view(arrow)
+    if isinstance(to, TimestampType | TimeType):
+        return per_distinct(one, array, pa.int32() if pa.types.is_time32(arrow) else pa.int64()).view(arrow)
     return per_distinct(one, array, arrow)
 
 
@@ -246,6 +263,17 @@ def _to_text(array: pa.Array, source: DataType) -> pa.Array:
         case UUIDType():
             return per_distinct(_uuid_text, array, string)
     return array.cast(string)
+
+
+def _to_fixed(array: pa.Array, to: DataType, safe: bool) -> pa.Array:
+    arrow = to_arrow_type(to)
+    array = array.cast(pa.binary())
+    other = pc.fill_null(pc.not_equal(pc.binary_length(array), arrow.byte_width), False)
+    if pc.any(other).as_py():
+        if not safe:
+            raise EvaluationError(f"{array.filter(other)[0].as_py()!r} does not fit {to}")
+        array = pc.if_else(other, pa.scalar(None, pa.binary()), array)
+    return array.cast(arrow)
 
 
 def _in_four_digit_years(array: pa.Array, units: int) -> bool:

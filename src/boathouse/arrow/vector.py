@@ -22,6 +22,8 @@ _NUMPY = {pa.bool_(): np.bool_, pa.float16(): np.float16, pa.float32(): np.float
 def as_array(value: Value, rows: int) -> pa.Array:
     """`value` as an array of `rows`; a scalar is repeated."""
     if isinstance(value, pa.Scalar):
+        if not rows:  # Arrow repeats no list zero times
+            return pa.nulls(0, value.type)
         return pa.repeat(value, rows) if not pa.types.is_null(value.type) else pa.nulls(rows)
     return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
 

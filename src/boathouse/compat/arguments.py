@@ -10,6 +10,7 @@ from pyspark.sql import Column
 from boathouse.api.conditions import is_column, sql_text
 from boathouse.bits.names import steps
 from boathouse.errors import ArgumentTypeError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.expr.identifiers import dotted
 
 ExpressionOrColumn: TypeAlias = str | Column
 ColumnMapping: TypeAlias = dict[str, ExpressionOrColumn]
@@ -60,14 +61,15 @@ def column_names(columns: Sequence[Any], what: str) -> tuple[str, ...]:
 
 
 def unqualified(column: str, columns: Sequence[str], qualifiers: Sequence[Sequence[str]]) -> str:
-    """A column that is assigned to, without the table's name before it: `t.value`, where the table is `t`."""
-    if column in columns:
-        return column
+    """The path of what is assigned to, a column or a field, without the table's name before it: `t.value`, where the
+    table is `t`."""
     path = steps(column)
+    known = {name.lower() for name in columns}
     for qualifier in ((), *qualifiers):
         head, rest = path[: len(qualifier)], path[len(qualifier) :]
-        if len(rest) == 1 and [p.lower() for p in head] == [q.lower() for q in qualifier]:
-            return rest[0]
+        named = [p.lower() for p in head] == [q.lower() for q in qualifier]
+        if named and rest and (rest[0].lower() in known or len(rest) == 1):
+            return dotted(rest)
     return column
 
 

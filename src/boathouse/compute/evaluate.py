@@ -48,6 +48,7 @@ from boathouse.expr.tree import (
 )
 from boathouse.expr.zoned import zone_of
 from boathouse.types import DataType, FloatType, VariantType
+from boathouse.types.data_types import children
 
 
 def evaluate(expr: Expr, batch: pa.RecordBatch | pa.Table) -> pa.Array:
@@ -84,8 +85,8 @@ def fold_constants(expr: Expr) -> Expr:
 def _fold(e: Expr) -> Expr:
     if isinstance(e, Literal | Column) or e.type is None:
         return e
-    if columns(e) or isinstance(e.type, VariantType):
-        # There are no literals of variants.
+    if columns(e) or isinstance(e.type, VariantType) or children(e.type):
+        # There are no literals of variants and nested values.
         return rebuild(e, _fold)
     try:
         return literals.to_literal(as_array(_run(e, _no_columns()), 1)[0], e.type)
@@ -240,7 +241,7 @@ def _case(e: Case, batch: pa.RecordBatch) -> Value:
 
 def _choose(condition: Value, yes: Value, no: pa.Array, rows: int) -> pa.Array:
     condition = as_array(condition, rows)
-    return pc.if_else(pc.fill_null(condition, False), as_array(yes, rows), no)
+    return pc.if_else(pc.fill_null(condition, False) if condition.null_count else condition, as_array(yes, rows), no)
 
 
 def _coalesce(e: Function, batch: pa.RecordBatch) -> Value:
@@ -273,6 +274,8 @@ def _function(e: Function, batch: pa.RecordBatch) -> Value:
     if e.name == "coalesce":
         return _coalesce(e, batch)
     values = [_run(a, batch) for a in e.args]
+    if not values:  # array(), the only function that takes none
+        return pa.scalar([], to_arrow_type(_type(e)))
     if e.name in functions.ZONED:
         zoned, zone = functions.ZONED[e.name], zone_of(e)
         return _spread(lambda a: zoned(a, _type(e), zone), values, e)

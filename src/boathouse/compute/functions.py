@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow import arithmetic, kernels, numbers, times
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.selection import take
 from boathouse.arrow.vector import Value, as_array, per_distinct, per_row
 from boathouse.bits.zones import Zone
 from boathouse.compute import variants
@@ -161,6 +163,22 @@ def _size(args: list[Value], type: DataType) -> Value:
     return pc.list_value_length(array).cast(pa.int32())
 
 
+def _array(args: list[Value], type: DataType) -> Value:
+    """Lists whose elements are the rows of the arguments."""
+    arrow, rows, long = to_arrow_type(type), _rows(args), len(args)
+    elements = pa.concat_arrays([a.cast(arrow.value_type) if a.type != arrow.value_type else a for a in _arrays(args)])
+    places = (np.arange(long) * rows + np.arange(rows)[:, None]).ravel()
+    offsets = pa.array(np.arange(rows + 1) * long, pa.int32())
+    return pa.ListArray.from_arrays(offsets, take(elements, places), arrow)
+
+
+def _named_struct(args: list[Value], type: DataType) -> Value:
+    rows = _rows(args)
+    values = [as_array(a, rows) for a in args[1::2]]
+    fields = [f.with_type(v.type) for f, v in zip(to_arrow_type(type), values, strict=True)]
+    return pa.StructArray.from_arrays(values, fields=fields)
+
+
 def _pmod(args: list[Value], type: DataType) -> Value:
     left, right = _arrays(args)
     return arithmetic.pmod(left, right, type)
@@ -194,6 +212,8 @@ KERNELS: dict[str, Kernel] = {
     "startswith": _finder(pc.starts_with, str.startswith),
     "endswith": _finder(pc.ends_with, str.endswith),
     "contains": _finder(pc.match_substring, lambda w, s: s in w),
+    "array": _array,
+    "named_struct": _named_struct,
     "size": _size,
     **times.KERNELS,
     **variants.KERNELS,

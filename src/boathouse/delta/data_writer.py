@@ -82,7 +82,7 @@ class DeltaFiles:
         if context.materialized:
             stored = Schema((*stored, *(f for f in context.schema if f.name in self.names)))
         stored = Schema((*stored, *context.carried))
-        self.indices = [context.rows.names.index(f.name) for f in stored]
+        self.indices = [context.rows.index(f.name) for f in stored]
         self.codec = str(context.options.get("codec", CODEC))
         self.options = ParquetOptions(compression=self.codec)
         self._plain = Layout.of(to_parquet_schema(stored, _DIALECT))

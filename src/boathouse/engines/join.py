@@ -25,7 +25,8 @@ from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.sides import Sides
 from boathouse.expr.tree import TRUE, Comparison, Expr, Literal, all_of, columns, conjuncts
 from boathouse.table.engine import JoinType
-from boathouse.types import INT32, DataType, Field, ListType, MapType, Schema, StructType
+from boathouse.types import INT32, Field, Schema
+from boathouse.types.data_types import unlabelled
 
 LEFT_ROWS = 1 << 17
 """Rows of the left side that are looked up at once."""
@@ -52,30 +53,18 @@ def join(left: Batches, right: Batches, on: str, how: JoinType, sides: tuple[str
     return Batches(schema, matching.joined, left.once, sides=True, zone=left.zone)
 
 
-def _plain(rel: Batches, unlabelled: bool) -> Batches:
+def _plain(rel: Batches, alike: bool) -> Batches:
     """The rows in the layouts of the library's types: of some of the others, Arrow cannot take or mask rows.
 
-    `unlabelled`: nested types as Spark has them, so that CASE may choose between the values of both sides.
+    `alike`: nested types as Spark has them, so that CASE may choose between the values of both sides.
     """
     schema = from_arrow(rel.schema)
-    if unlabelled:
-        schema = Schema(tuple(Field(f.name, _unlabelled(f.type)) for f in schema.fields))
+    if alike:
+        schema = Schema(tuple(Field(f.name, unlabelled(f.type)) for f in schema.fields))
     plain = to_arrow(schema)
     if rel.schema.types != plain.types:
         return Batches(plain, lambda: (conform(batch, schema) for batch in rel.open()), rel.once, zone=rel.zone)
-    return Batches(plain, rel.open, rel.once, rel.whole, zone=rel.zone) if unlabelled else rel
-
-
-def _unlabelled(type: DataType) -> DataType:
-    """`type` without what differs between formats: names of elements, nullability, ids and comments of fields."""
-    match type:
-        case StructType(fields):
-            return StructType(tuple(Field(f.name, _unlabelled(f.type)) for f in fields))
-        case ListType(element):
-            return ListType(Field("element", _unlabelled(element.type)))
-        case MapType(key, value):
-            return MapType(Field("key", _unlabelled(key.type), False), Field("value", _unlabelled(value.type)))
-    return type
+    return Batches(plain, rel.open, rel.once, rel.whole, zone=rel.zone) if alike else rel
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,20 +16,21 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.arrow.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.arrow.rows import subtract
-from boathouse.arrow.schema import from_arrow, to_arrow_field
-from boathouse.compute.evaluate import evaluate, mask
+from boathouse.arrow.schema import from_arrow
 from boathouse.engines.join import join
 from boathouse.engines.ordered import write_ordered
+from boathouse.engines.projection import Projection
 from boathouse.engines.sources import Batches, bind_all, from_data
 from boathouse.engines.summary import summarize
 from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import Expr
+from boathouse.expr.values import stages
 from boathouse.ops.outcomes import settle
 from boathouse.ops.tasks.numbering import Lane
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES
 from boathouse.ops.tasks.sink import sink_batches
-from boathouse.table.engine import Agg, JoinType, Spread, Sql
+from boathouse.table.engine import Agg, JoinType, Spread, Sql, Value
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Field, Schema
@@ -85,12 +86,23 @@ class LocalEngine:
             return iter(read(first[0]))
         return read_ahead(read, chain(first, work), _WORKERS, bytes_ahead)
 
-    def project(self, rel: Batches, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Batches:
-        bound = bind_all(rel, [sql for _, sql in columns])
-        named = [(name, e) for (name, _), e in zip(columns, bound)]
-        keep = None if where is None else bind_all(rel, [where])[0]
-        out = _project(pa.RecordBatch.from_pylist([], rel.schema), named, None).schema
-        return Batches(out, lambda: (_project(b, named, keep) for b in rel.open()), rel.once, zone=rel.zone)
+    def project(
+        self,
+        rel: Batches,
+        columns: Sequence[tuple[str, Value]],
+        where: Value | None = None,
+        let: Sequence[tuple[str, Value]] = (),
+    ) -> Batches:
+        first: list[tuple[str, Expr]] = []
+        beside: list[Field] = []
+        for stage in stages(let):
+            found = bind_all(rel, [value for _, value in stage], beside)
+            first += [(name, e) for (name, _), e in zip(stage, found)]
+            beside += [Field(name, e.type) for (name, _), e in zip(stage, found) if e.type is not None]
+        keep = None if where is None else bind_all(rel, [where], beside)[0]
+        named = list(zip((name for name, _ in columns), bind_all(rel, [value for _, value in columns], beside)))
+        program = Projection(rel.schema, first, keep, named)
+        return Batches(program.schema, lambda: map(program.of, rel.open()), rel.once, zone=rel.zone)
 
     def join(
         self, left: Batches, right: Batches, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
@@ -173,20 +185,6 @@ class _Source:
 def read_table(engine: LocalEngine, plan: ScanPlan) -> pa.Table:
     """All rows of a plan as one table. Everything is kept anyway, so prefetching is not limited."""
     return pa.Table.from_batches(list(engine.batches(plan, bytes_ahead=sys.maxsize)), plan.read.schema)
-
-
-def _project(batch: pa.RecordBatch, columns: Sequence[tuple[str, Expr]], keep: Expr | None) -> pa.RecordBatch:
-    if keep is not None:
-        batch = batch.filter(mask(keep, batch))
-    arrays = [evaluate(e, batch) for _, e in columns]
-    fields = [_field(name, e, array.type) for (name, e), array in zip(columns, arrays, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _field(name: str, e: Expr, type: pa.DataType) -> pa.Field:
-    """A field with the marks of types that Arrow lacks."""
-    assert e.type is not None
-    return pa.field(name, type, metadata=to_arrow_field(Field(name, e.type)).metadata)
 
 
 def _collect(fn: Callable[[Any], Iterable[pa.RecordBatch]], task: Any) -> list[pa.RecordBatch]:

@@ -11,10 +11,11 @@ import pyarrow as pa
 from boathouse.arrow.schema import from_arrow
 from boathouse.bits.names import Names
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
 from boathouse.expr.sides import Sides
 from boathouse.expr.tree import Expr
+from boathouse.expr.values import Value, read
+from boathouse.types import Field, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +133,15 @@ def _rows(rows: list[Any]) -> pa.Table:
         ) from error
 
 
-def bind_all(rel: Batches, sql: Sequence[str]) -> list[Expr]:
-    """Expressions over a relation, bound to its schema; over the result of a join, sides need not be named.
+def bind_all(rel: Batches, values: Sequence[Value], let: Sequence[Field] = ()) -> list[Expr]:
+    """Values over a relation, bound to its schema and to what `let` adds to it; over the result of a join, sides need
+    not be named.
 
     Raises ExpressionError, ColumnNotFoundError, UnsupportedFunctionError.
     """
     schema = from_arrow(rel.schema)
-    parsed = [parse(text) for text in sql]
+    parsed = list(map(read, values))
     if rel.sides:
-        parsed = list(map(Sides(schema).qualified, parsed))
+        parsed = list(map(Sides(schema, [f.name for f in let]).qualified, parsed))
+    schema = Schema((*schema.fields, *let))
     return [bind(e, schema, rel.zone) for e in parsed]

@@ -15,11 +15,16 @@ from boathouse.types import (
     DataType,
     DateType,
     DecimalType,
+    DurationType,
+    FixedSizeListType,
     FixedType,
     FloatType,
     IntegerType,
+    ListType,
+    MapType,
     NullType,
     StringType,
+    StructType,
     TimestampType,
     TimeType,
     UUIDType,
@@ -150,18 +155,30 @@ def common_of(types: Iterable[DataType]) -> DataType | None:
 
 
 def can_cast(a: DataType, b: DataType) -> bool:
-    """Whether CAST(a AS b) exists: Spark's ANSI table, without intervals and nested types."""
+    """Whether CAST(a AS b) exists: Spark's ANSI table, without intervals; fields of structs are found by name."""
     if a == b or isinstance(a, NullType):
         return True
     match a, b:
         case (StringType(), _):
             return isinstance(
                 b,
-                BooleanType | IntegerType | FloatType | DecimalType | BinaryType | DateType | TimestampType | UUIDType,
+                BooleanType
+                | IntegerType
+                | FloatType
+                | DecimalType
+                | BinaryType
+                | DateType
+                | TimeType
+                | TimestampType
+                | UUIDType,
             )
         case (_, StringType()):
             scalar = BooleanType | IntegerType | FloatType | DecimalType | BinaryType | DateType | TimestampType
             return isinstance(a, scalar | UUIDType)
+        case (TimestampType(utc=True), IntegerType() | FloatType() | DecimalType()):
+            return True
+        case (IntegerType() | FloatType() | DecimalType(), TimestampType(utc=True)):
+            return True
         case (BooleanType(), _):
             return is_numeric(b)
         case (IntegerType() | FloatType() | DecimalType(), _):
@@ -170,6 +187,15 @@ def can_cast(a: DataType, b: DataType) -> bool:
             return True
         case (FixedType() | UUIDType(), BinaryType()):
             return True
-        case (TimeType(), TimeType()):
+        case (BinaryType() | FixedType() | UUIDType(), FixedType() | UUIDType()):
             return True
+        case (TimeType(), TimeType()) | (DurationType(), DurationType()):
+            return True
+        case (ListType(x) | FixedSizeListType(x, _), ListType(y) | FixedSizeListType(y, _)):
+            return can_cast(x.type, y.type)
+        case (MapType(k, v), MapType(to_k, to_v)):
+            return can_cast(k.type, to_k.type) and can_cast(v.type, to_v.type)
+        case (StructType(given), StructType(fields)):
+            known = ((f, b.places.at(f.name)) for f in given)
+            return all(len(at) == 1 and can_cast(f.type, fields[at[0]].type) for f, at in known)
     return False

@@ -14,7 +14,26 @@ from typing import Literal as OneOf
 from boathouse.errors import ExpressionError, SchemaError, UnsupportedFunctionError
 from boathouse.expr.coercion import bounded, common_of
 from boathouse.expr.tree import Expr, Literal
-from boathouse.types import BOOLEAN, DATE, DOUBLE, INT32, INT64, STRING, TIMESTAMP, VARIANT, DataType, DecimalType
+from boathouse.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    DataType,
+    DecimalType,
+    Field,
+    ListType,
+    StructType,
+)
+from boathouse.types.data_types import unlabelled
 from boathouse.types.text import parse_type
 
 Kind = OneOf[
@@ -92,6 +111,20 @@ def _extracted(args: Sequence[Expr]) -> DataType:
         raise ExpressionError(error.message, advice=error.advice) from None
 
 
+def _list(args: Sequence[Expr]) -> DataType:
+    return ListType(Field("element", _common(args)))
+
+
+def _struct(args: Sequence[Expr]) -> DataType:
+    names = [n.value for n in args[::2] if isinstance(n, Literal) and isinstance(n.value, str)]
+    types = [a.type for a in args[1::2] if a.type is not None]
+    if len(names) != len(types) or 2 * len(types) != len(args):
+        raise ExpressionError(
+            "named_struct takes pairs of a constant name and a value", advice="write named_struct('a', 1, 'b', x)"
+        )
+    return StructType(tuple(Field(str(n), unlabelled(t)) for n, t in zip(names, types, strict=True)))
+
+
 _SPECS = (
     FunctionSpec("coalesce", "condition", ("common",), _common, "first that is not null", ("nvl", "ifnull"), True),
     FunctionSpec("greatest", "condition", ("common", "common"), _common, "greatest, nulls skipped", variadic=True),
@@ -145,6 +178,9 @@ _SPECS = (
                  "start of the unit, microsecond to year", total=False),
     FunctionSpec("to_date", "time", ("date",), DATE, "CAST to DATE"),
     FunctionSpec("to_timestamp", "time", ("timestamp",), TIMESTAMP, "CAST to TIMESTAMP"),
+    FunctionSpec("array", "collection", ("common?",), _list, "a list of these elements", variadic=True),
+    FunctionSpec("named_struct", "collection", ("any", "any"), _struct,
+                 "a struct of fields, each given by its name, a constant, and its value", variadic=True),
     FunctionSpec("size", "collection", ("sized",), INT32, "number of elements; null for null",
                  ("cardinality", "array_size")),
     FunctionSpec("variant_get", "variant", ("variant", "path", "type?"), _extracted,
@@ -175,6 +211,14 @@ SPECIAL: dict[str, str] = {
 }
 
 
+CASTS: dict[str, DataType] = {
+    "boolean": BOOLEAN, "tinyint": INT8, "smallint": INT16, "int": INT32, "bigint": INT64, "float": FLOAT,
+    "double": DOUBLE, "decimal": DecimalType(10, 0), "date": DATE, "timestamp": TIMESTAMP, "binary": BINARY,
+    "string": STRING,
+}  # fmt: skip
+"""`double(x)`: CAST(x AS DOUBLE)."""
+
+
 def lookup(name: str, where: str | None = None) -> FunctionSpec:
     """The specification of `name`, ignoring case.
 
@@ -183,7 +227,7 @@ def lookup(name: str, where: str | None = None) -> FunctionSpec:
     spec = FUNCTIONS.get(name.lower())
     if spec is not None:
         return spec
-    near = difflib.get_close_matches(name.lower(), [*FUNCTIONS, *SPECIAL], 3, 0.6)
+    near = difflib.get_close_matches(name.lower(), [*FUNCTIONS, *SPECIAL, *CASTS], 3, 0.6)
     raise UnsupportedFunctionError(
         f"function `{name}` is not offered here{f': {where}' if where else ''}",
         advice=f"nearest: {', '.join(near)}" if near else "see the list of functions in the documentation",
@@ -202,5 +246,6 @@ def reference() -> str:
             result = s.result if isinstance(s.result, DataType) else "of the arguments"
             lines.append(f"| `{s.name}({args}{more})` | {result} | {s.doc}.{also} |")
         lines.append("")
-    lines += ["### Shorthands", "", *(f"- `{text}`" for text in SPECIAL.values()), ""]
+    casts = ", ".join(f"`{name}(x)`" for name in CASTS)
+    lines += ["### Shorthands", "", *(f"- `{text}`" for text in SPECIAL.values()), f"- {casts}: CAST to this type", ""]
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 _RESERVED = frozenset(
     """all and any as between both case cast date distinct div else end escape exists extract false from if ilike in
@@ -16,6 +16,11 @@ def quote(name: str) -> str:
     """`name` as an identifier: bare if it is a plain word, else in backticks."""
     plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
     return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def dotted(path: Iterable[str]) -> str:
+    """The names of a path as SQL text, `a.b`."""
+    return ".".join(map(quote, path))
 
 
 def unused(name: str, taken: Collection[str]) -> str:

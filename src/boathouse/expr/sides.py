@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from boathouse.errors import ColumnNotFoundError
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import Column, Expr, columns, rebuild
@@ -9,11 +11,12 @@ from boathouse.types import Schema, StructType
 
 
 class Sides:
-    """Qualifies names by the side that has the column. `schema` has one struct column per side."""
+    """Qualifies names by the side that has the column. `schema` has one struct column per side; names of `others` are
+    columns beside them."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, others: Iterable[str] = ()) -> None:
         self._sides = {f.name: f.type.places for f in schema.fields if isinstance(f.type, StructType)}
-        self._known = {name.lower() for name in self._sides}
+        self._known = {name.lower() for name in (*self._sides, *others)}
 
     def qualified(self, e: Expr) -> Expr:
         """`e` with every name qualified. A name that is that of a side means the side.

@@ -42,6 +42,7 @@ from boathouse.types import (
     IntegerType,
     StringType,
     TimestampType,
+    TimeType,
     UUIDType,
 )
 
@@ -289,21 +290,29 @@ def _from_text(word: str, to: DataType, zone: Zone | None) -> object:
         case IntegerType(bits, signed):
             number = text.parse_integer(word, bits if signed else bits + 1)
             return number if signed or (number is not None and number >= 0) else None
-        case FloatType(bits) if bits != 16:
-            return text.parse_float(word, bits)
+        case FloatType(bits):
+            return half(text.parse_float(word, 32)) if bits == 16 else text.parse_float(word, bits)
+        case TimeType(unit):
+            return text.parse_time(word, unit)
         case DecimalType(precision, scale):
             return text.parse_decimal(word, precision, scale)
         case DateType():
             return text.parse_date(word)
-        case TimestampType(utc, unit) if unit in ("us", "ns"):
+        case TimestampType(utc, unit):
             us = text.parse_timestamp(word, zone) if utc else text.parse_timestamp_ntz(word)
-            return us if us is None or unit == "us" else us * 1000
+            return None if us is None else us * text.UNITS_PER_SECOND[unit] // 1_000_000
         case BinaryType():
             return word.encode()
         case UUIDType():
             digits = word.replace("-", "")
             return bytes.fromhex(digits) if len(digits) == 32 and not digits.strip("0123456789abcdefABCDEF") else None
     return None
+
+
+def half(value: float | None) -> float | None:
+    """The nearest half float."""
+    with np.errstate(over="ignore"):
+        return None if value is None else float(np.float16(value))
 
 
 def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None) -> object:
@@ -314,7 +323,7 @@ def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None
             whole = int(value)
             return whole if to.low <= whole <= to.high else None
         case (IntegerType() | DecimalType() | FloatType(), FloatType(bits)) if isinstance(value, int | float | Decimal):
-            return text.to_float32(float(value)) if bits == 32 else float(value)
+            return half(float(value)) if bits == 16 else text.to_float32(float(value)) if bits == 32 else float(value)
         case (IntegerType() | DecimalType(), DecimalType(precision, scale)) if isinstance(value, int | Decimal):
             return text.fit_decimal(Decimal(value), precision, scale)
         case (DateType(), TimestampType(unit="us")) if isinstance(value, int):
@@ -326,6 +335,12 @@ def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None
             return us if -(2**63) <= us < 2**63 else None
         case (TimestampType(unit="us"), DateType()) if isinstance(value, int):
             return (value if zone is None else zone.clock(value, 1_000_000)) // text.DAY_US
+        case (TimestampType(utc=True, unit=unit), IntegerType()) if isinstance(value, int):
+            whole = value // text.UNITS_PER_SECOND[unit]
+            return whole if to.low <= whole <= to.high else None
+        case (TimestampType(utc=True, unit=unit), FloatType(32 | 64 as bits)) if isinstance(value, int):
+            seconds = value / text.UNITS_PER_SECOND[unit]
+            return text.to_float32(seconds) if bits == 32 else seconds
         case (BinaryType(), BinaryType()) | (UUIDType(), BinaryType()):
             return value
     return None

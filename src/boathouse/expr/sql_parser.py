@@ -257,7 +257,9 @@ class _Reader:
     def cast(self, node: exp.Expression, sign: str = "") -> Expr:
         to = self.type(node.args["to"])
         arg = self.number(node.this, sign) if isinstance(node.this, exp.Literal) else self.read(node.this)
-        safe = bool(node.args.get("safe"))
+        return self.cast_to(arg, to, bool(node.args.get("safe")))
+
+    def cast_to(self, arg: Expr, to: DataType, safe: bool = False) -> Expr:
         if isinstance(arg, Literal) and not safe:
             folded = cast_literal(arg, to)
             if folded is not None:
@@ -283,6 +285,8 @@ class _Reader:
     def call(self, node: exp.Expression) -> Expr:
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else node.key
         args = tuple(self.read(a) for a in node.expressions)
+        if (to := functions.CASTS.get(name)) is not None and len(args) == 1:
+            return self.cast_to(args[0], to)
         special = _SPECIAL.get(name)
         if special is None:
             return Function(functions.lookup(name, self.sql).name, args)

@@ -226,6 +226,21 @@ def format_decimal(value: Decimal, scale: int) -> str:
     return format(value.quantize(Decimal(1).scaleb(-scale), context=WIDE), "f")
 
 
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?", re.A)
+
+
+def parse_time(word: str, unit: str) -> int | None:
+    """A time of day in units since midnight: `12:30`, `12:30:00.5`; digits beyond the unit are cut."""
+    found = _TIME.fullmatch(word.strip(_SPACE))
+    if found is None:
+        return None
+    hour, minute, second = (int(found[i] or 0) for i in (1, 2, 3))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    per = UNITS_PER_SECOND[unit]
+    return (hour * 3600 + minute * 60 + second) * per + int((found[4] or "").ljust(9, "0")) * per // 1_000_000_000
+
+
 def sql_literal(value: object, type: DataType | None) -> str:
     """`value` as a Spark SQL literal that parses back to the same value and type."""
     if value is None:

@@ -12,6 +12,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
+from functools import cache
+from operator import is_
 from typing import Any
 from typing import Literal as OneOf
 
@@ -356,17 +358,28 @@ def columns(e: Expr) -> tuple[Path, ...]:
 
 
 def rebuild(e: Expr, fn: Callable[[Expr], Expr]) -> Expr:
-    """`e` with `fn` applied to each direct child."""
+    """`e` with `fn` applied to each direct child; itself if that changes none."""
     changes: dict[str, Any] = {}
-    for f in fields(e):
-        value = getattr(e, f.name)
+    for name in _names(type(e)):
+        value = getattr(e, name)
+        made: Any = value
         if isinstance(value, Expr):
-            changes[f.name] = fn(value)
-        elif f.name in ("args", "options"):
-            changes[f.name] = tuple(fn(v) for v in value)
-        elif f.name == "branches":
-            changes[f.name] = tuple((fn(c), fn(v)) for c, v in value)
+            made = fn(value)
+        elif name in ("args", "options"):
+            made = tuple(map(fn, value))
+            made = value if all(map(is_, made, value)) else made
+        elif name == "branches":
+            made = tuple((fn(c), fn(v)) for c, v in value)
+            made = value if all(a is c and b is d for (a, b), (c, d) in zip(made, value, strict=True)) else made
+        if made is not value:
+            changes[name] = made
     return replace(e, **changes) if changes else e
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a node that may have children."""
+    return () if kind in (Column, Literal) else tuple(f.name for f in fields(kind) if f.name not in ("type", "zone"))
 
 
 def conjuncts(e: Expr) -> tuple[Expr, ...]:

@@ -12,7 +12,16 @@ from dataclasses import replace
 from boathouse.bits import zones
 from boathouse.errors import ExpressionError
 from boathouse.expr.tree import Cast, Expr, Function, Literal, rebuild, walk
-from boathouse.types import DataType, DateType, StringType, TimestampType
+from boathouse.types import (
+    DataType,
+    DateType,
+    FixedSizeListType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 UTC = "UTC"
 
@@ -57,7 +66,19 @@ def cast_needs_zone(source: DataType, to: DataType, arg: Expr | None = None) -> 
             return True
         case (DateType() | StringType(), TimestampType(utc=True)):
             return True
+        case (ListType(a) | FixedSizeListType(a, _), ListType(b) | FixedSizeListType(b, _)):
+            return cast_needs_zone(a.type, b.type)
+        case (MapType(a, b), MapType(c, d)):
+            return cast_needs_zone(a.type, c.type) or cast_needs_zone(b.type, d.type)
+        case (StructType(), StructType(fields)):
+            found = ((source.places.at(f.name), f.type) for f in fields)
+            return any(at and cast_needs_zone(source.fields[at[0]].type, t) for at, t in found)
     return False
+
+
+def zone_for(source: DataType, to: DataType, zone: zones.Zone | None) -> zones.Zone | None:
+    """The zone of a cast within another: none where it needs none."""
+    return zone if cast_needs_zone(source, to) else None
 
 
 def zone_of(e: Cast | Function) -> zones.Zone | None:

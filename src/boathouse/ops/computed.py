@@ -6,13 +6,14 @@ What the user gives for a generated column is checked by the table's constraints
 from __future__ import annotations
 
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.expr.identifiers import quote
-from boathouse.ops.assign import cast
+from boathouse.expr.tree import Case, Column, Expr, Function, In, Literal
+from boathouse.expr.values import Unread, Value, nothing
+from boathouse.ops.assign import stored
 from boathouse.ops.tasks.sink import ACTION, INSERT, UPDATE
 from boathouse.ops.write import Source
 from boathouse.table.engine import Engine, Rel
-from boathouse.table.tasks import WriteContext
-from boathouse.types import Schema
+from boathouse.table.tasks import ComputedColumn, WriteContext
+from boathouse.types import STRING, Field, Schema
 
 
 def completed(engine: Engine, source: Source, context: WriteContext) -> Source:
@@ -29,15 +30,15 @@ def completed(engine: Engine, source: Source, context: WriteContext) -> Source:
             where=context.directory,
             advice="write it by bh.write(...) or append(...), or give the column values",
         )
-    given = [(f.name, quote(f.name)) for f in source.schema]
+    given: list[tuple[str, Value]] = [(f.name, Column((f.name,))) for f in source.schema]
     computed = {c.name for c in absent}
     later = computed | {c.name for c in context.identities}
     missing = [f for f in context.schema if f.name not in later and not source.schema.places.at(f.name)]
     rel = source.rel
     if missing:
-        rel = engine.project(rel, [*given, *((f.name, cast("NULL", f.type)) for f in missing)])
-    found = [(c.name, cast(c.sql, context.schema.field(c.name).type)) for c in absent]
-    rel = engine.project(rel, [*given, *((f.name, quote(f.name)) for f in missing), *found])
+        rel = engine.project(rel, [*given, *((f.name, _null(f)) for f in missing)])
+    found = [(c.name, _value(c, context.schema)) for c in absent]
+    rel = engine.project(rel, [*given, *((f.name, Column((f.name,))) for f in missing), *found])
     return Source(engine.schema(rel), rel, source.once)
 
 
@@ -47,21 +48,30 @@ def generated(context: WriteContext) -> frozenset[str]:
     return frozenset(c.name for c in context.computed if c.generated)
 
 
-def defaults(context: WriteContext) -> dict[str, str]:
+def defaults(context: WriteContext) -> dict[str, Expr]:
     """The defaults, for rows that are inserted without these columns."""
-    return {c.name: cast(c.sql, context.schema.field(c.name).type) for c in context.computed if not c.generated}
+    return {c.name: _value(c, context.schema) for c in context.computed if not c.generated}
 
 
 def recomputed(engine: Engine, rel: Rel, schema: Schema, context: WriteContext) -> Rel:
     """A row program with the generated columns that are null in its new rows; `schema` is that of its rows."""
-    values = {c.name: cast(c.sql, schema.field(c.name).type) for c in context.computed if c.generated}
+    values = {c.name: _value(c, schema) for c in context.computed if c.generated}
     if not values:
         return rel
-    new = f"{quote(ACTION)} IN ('{UPDATE}', '{INSERT}')"
-    columns = []
+    new = In(Column((ACTION,)), tuple(Literal(a, type=STRING) for a in (UPDATE, INSERT)))
+    columns: list[tuple[str, Value]] = []
     for name in engine.schema(rel).names:
-        if (value := values.get(name)) is None:
-            columns.append((name, quote(name)))
-        else:
-            columns.append((name, f"CASE WHEN {new} THEN coalesce({quote(name)}, {value}) ELSE {quote(name)} END"))
+        kept: Expr = Column((name,))
+        if (value := values.get(name)) is not None:
+            kept = stored(kept, schema.field(name))
+            kept = Case(((new, Function("coalesce", (kept, value))),), kept)
+        columns.append((name, kept))
     return engine.project(rel, columns)
+
+
+def _value(column: ComputedColumn, schema: Schema) -> Expr:
+    return stored(Unread(column.sql), schema.field(column.name))
+
+
+def _null(field: Field) -> Expr:
+    return stored(nothing(), field)

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.identifiers import quote
 from boathouse.expr.qualify import qualified
-from boathouse.expr.tree import TRUE, Expr
-from boathouse.ops.assign import assigned, cast
+from boathouse.expr.tree import TRUE, And, Column, Expr, IsNull, Literal, Not
+from boathouse.expr.values import Unread, chosen, nothing
+from boathouse.ops.assign import assigned, check_whole, stored
 from boathouse.ops.computed import defaults, generated, recomputed
-from boathouse.ops.evolve import evolution
+from boathouse.ops.evolve import brought, evolution
 from boathouse.ops.identity import advanced, check_kept, filled
 from boathouse.ops.merge_bounds import target_predicate
 from boathouse.ops.merge_columns import target_columns
+from boathouse.ops.merge_program import ACTIONS, MergeProgram, clause_column
 from boathouse.ops.row_changes import RowChanges, before, marked, target_rows
-from boathouse.ops.tasks.sink import ACTION, DELETE, INSERT, UPDATE
+from boathouse.ops.tasks.sink import ACTION, DELETE
 from boathouse.ops.write import Planned, Source, Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.engine import JoinType, Rel
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.tasks import WriteContext
-from boathouse.types import Field, Schema
+from boathouse.types import STRING, Field, Schema
 
-When = Literal["matched", "not matched", "not matched by source"]
-Action = Literal["update", "delete", "insert"]
+When = OneOf["matched", "not matched", "not matched by source"]
+Action = OneOf["update", "delete", "insert"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,8 @@ class Merge:
     """Rows are pairs by the condition `on`, whose names are qualified by `sides` (target, source).
 
     For each pair, and each row without a partner, the first clause that applies decides; rows for which none does stay
-    as they are. With `merge_schema`, columns that only the source has are added. Raises ConstraintViolationError if two
-    source rows change one row of the target, and what Update raises.
+    as they are. With `merge_schema`, columns that only the source has and clauses assign are added. Raises
+    ConstraintViolationError if two source rows change one row of the target, and what Update raises.
     """
 
     source: Source
@@ -67,16 +70,20 @@ class Merge:
 
     def plan(self, start: Start) -> WritePlan:
         snapshot, engine = start.snapshot, start.engine
-        edits = evolution(snapshot.schema, self.source.schema) if self.merge_schema else ()
+        edits = evolution(snapshot.schema, self._brought()) if self.merge_schema else ()
         source = self._source(start)
         bound: Expr = TRUE
         if not self._any("not matched by source"):
             schemas = (snapshot.schema, self.source.schema)
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
-        context = self._numbered(start.context(edits, changes=True))
-        needed = target_columns(snapshot.schema, self.sides[0], self._texts(start, context))
+        context = start.context(edits, changes=True)
+        images = [self._image(c, snapshot.schema, context.schema) for c in self.clauses]
+        context = self._numbered(context, images)
+        program = self._program(snapshot.schema, context, images)
+        needed = target_columns(snapshot.schema, self.sides[0], (self.on, *program.values))
         plan = target_rows(start, bound, "merge", self._marks, needed, context.hidden)
-        changes = RowChanges(start, plan, self._program(start, engine.scan(plan), source, context), context, "merge")
+        rel = program.rows(engine, engine.scan(plan), source)
+        changes = RowChanges(start, plan, recomputed(engine, rel, context.schema, context), context, "merge")
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             added = (*edits, *advanced(context, outcomes))
@@ -84,20 +91,31 @@ class Merge:
 
         return WritePlan((changes.rows(), changes.copies), finish)
 
-    def _numbered(self, context: WriteContext) -> WriteContext:
-        """The context with the identity columns that an insert leaves out; no update may assign one."""
-        for clause in self.clauses:
-            if clause.action == "update":
-                check_kept(context, self._given(clause, context.schema))
-        return filled(context, [self._given(c, context.schema) for c in self.clauses if c.action == "insert"])
+    def _brought(self) -> Schema:
+        """The columns and fields of the source that clauses assign to columns of their names."""
+        clauses = [c for c in self.clauses if c.action != "delete" and c.when != "not matched by source"]
+        if any(c.values is None for c in clauses):
+            return self.source.schema
+        names = {name for c in clauses for name in c.values or ()}
+        return brought(self.source.schema, {*map(steps, names), *((name,) for name in names)})
 
-    def _given(self, clause: Clause, schema: Schema) -> dict[str, str]:
-        """The columns that a clause assigns, and their values."""
-        given = dict(clause.values or {})
-        if clause.values is None and clause.action != "delete":
-            source = quote(self.sides[1])
-            given = {f.name: f"{source}.{quote(s.name)}" for f in schema if (s := _same(self.source.schema, f.name))}
-        return assigned(given, schema)
+    def _image(self, clause: Clause, table: Schema, schema: Schema) -> dict[str, Expr]:
+        """What a clause sets the columns of the new schema to."""
+        if clause.action == "delete":
+            return {}
+        if clause.values is None:
+            fields = ((f, _same(self.source.schema, f.name)) for f in schema)
+            return {f.name: stored(Column((self.sides[1], s.name)), f) for f, s in fields if s is not None}
+        if clause.action == "insert":
+            check_whole(clause.values, schema)
+        return assigned(self._one_sided(clause, clause.values, table), schema, (self.sides[0],), table)
+
+    def _numbered(self, context: WriteContext, images: Sequence[Mapping[str, Expr]]) -> WriteContext:
+        """The context with the identity columns that an insert leaves out; no update may assign one."""
+        for clause, image in zip(self.clauses, images, strict=True):
+            if clause.action == "update":
+                check_kept(context, image)
+        return filled(context, [i for c, i in zip(self.clauses, images, strict=True) if c.action == "insert"])
 
     @property
     def _marks(self) -> bool:
@@ -112,36 +130,22 @@ class Merge:
             self._pinned.append(start.engine.pin(self.source.rel))
         return self._pinned[0]
 
-    def _program(self, start: Start, target: Rel, source: Rel, context: WriteContext) -> Rel:
+    def _program(self, table: Schema, context: WriteContext, images: Sequence[dict[str, Expr]]) -> MergeProgram:
         """The rows of the sink: one for each pair, or row without a partner, to which a clause applies."""
-        engine, names, schema = start.engine, tuple(map(quote, self.sides)), context.schema
         if [(c.when, c.action, c.where) for c in self.clauses] == [("matched", "delete", None)]:
             # A row that several source rows match is deleted once.
-            rows = engine.join(target, source, self.on, "semi", self.sides)
-            nothing = dict.fromkeys(start.snapshot.schema.names, "NULL")
-            return engine.project(rows, marked(start.snapshot.schema, DELETE, context, nothing))
-        pairs = engine.join(target, source, self.on, self._join, self.sides)
-        fires, values = self._clauses(start.snapshot.schema, context)
-        columns = [(f.name, _case(fires, [v[f.name] for v in values])) for f in schema]
-        actions = [f"'{ {'update': UPDATE, 'delete': DELETE, 'insert': INSERT}[c.action] }'" for c in self.clauses]
-        marks = [(ACTION, _case(fires, actions)), (UNIT, f"{names[0]}.{UNIT}"), (POSITION, f"{names[0]}.{POSITION}")]
-        marks += [(name, f"{names[0]}.{name}") for name in context.hidden]
-        old = before(start.snapshot.schema, context, f"{names[0]}.")
-        rows = engine.project(pairs, [*columns, *marks, *old], " OR ".join(f"({f})" for f in fires))
-        return recomputed(engine, rows, schema, context)
-
-    def _clauses(self, table: Schema, context: WriteContext) -> tuple[list[str], list[dict[str, str]]]:
-        """When each clause applies, and the row that it makes."""
-        clauses = [self._one_sided(c, table) for c in self.clauses]
-        names = tuple(map(quote, self.sides))
-        return [self._fires(c, names) for c in clauses], [self._values(c, table, context) for c in clauses]
-
-    def _texts(self, start: Start, context: WriteContext) -> Iterator[str]:
-        """All expressions over the target."""
-        table = start.snapshot.schema
-        fires, values = self._clauses(table, context)
-        old = before(table, context, f"{quote(self.sides[0])}.")
-        yield from (self.on, *fires, *(text for row in values for text in row.values()), *(text for _, text in old))
+            nothing_new = dict.fromkeys(table.names, nothing())
+            return MergeProgram(self.on, self.sides, "semi", (), marked(table, DELETE, context, nothing_new))
+        target = self.sides[0]
+        rows = [self._row(c, image, table, context) for c, image in zip(self.clauses, images, strict=True)]
+        clauses = [clause_column(i) for i in range(len(rows))]
+        columns = [(f.name, chosen(clauses, [row.get(f.name) for row in rows])) for f in context.schema]
+        actions = [Literal(ACTIONS[c.action], type=STRING) for c in self.clauses]
+        places = [(name, Column((target, name))) for name in (UNIT, POSITION, *context.hidden)]
+        marks = [(ACTION, chosen(clauses, actions)), *places, *before(table, context, (target,))]
+        return MergeProgram(
+            self.on, self.sides, self._join, [self._applies(c, table) for c in self.clauses], [*columns, *marks]
+        )
 
     @property
     def _join(self) -> JoinType:
@@ -150,44 +154,40 @@ class Merge:
             return "full" if alone else "right"
         return "left" if alone else "inner"
 
-    def _one_sided(self, clause: Clause, table: Schema) -> Clause:
-        """The clause; where rows have one side only, a name that both have is that side's."""
+    def _one_sided(self, clause: Clause, texts: Mapping[str, str], table: Schema) -> dict[str, str]:
+        """The texts; where rows have one side only, a name that both have is that side's."""
         if clause.when == "matched":
-            return clause
+            return dict(texts)
         both = {name.lower() for name in table.names} & {name.lower() for name in self.source.schema.names}
         side, known = self.sides[clause.when == "not matched"], {s.lower() for s in self.sides}
-        values = clause.values and {n: qualified(sql, side, both, known) for n, sql in clause.values.items()}
-        where = clause.where and qualified(clause.where, side, both, known)
-        return replace(clause, values=values, where=where)
+        return {name: qualified(sql, side, both, known) for name, sql in texts.items()}
 
-    def _fires(self, clause: Clause, names: Sequence[str]) -> str:
+    def _applies(self, clause: Clause, table: Schema) -> Expr:
         """The condition under which a clause applies; null counts as false."""
-        target, source = f"{names[0]}.{UNIT}", names[1]  # the unit, so that no other column need be read
-        found = {
-            "matched": f"{target} IS NOT NULL AND {source} IS NOT NULL",
-            "not matched": f"{target} IS NULL",
-            "not matched by source": f"{source} IS NULL",
-        }[clause.when]
-        return found if clause.where is None else f"{found} AND ({clause.where})"
+        # The unit, so that no other column of the target need be read.
+        target, source = IsNull(Column((self.sides[0], UNIT))), IsNull(Column((self.sides[1],)))
+        found: dict[When, Expr] = {
+            "matched": And((Not(target), Not(source))),
+            "not matched": target,
+            "not matched by source": source,
+        }
+        if clause.where is None:
+            return found[clause.when]
+        return And((found[clause.when], Unread(self._one_sided(clause, {"": clause.where}, table)[""])))
 
-    def _values(self, clause: Clause, table: Schema, context: WriteContext) -> dict[str, str]:
-        """The value of every column of the new row; those of a deleted row, which are not written, are null."""
+    def _row(self, clause: Clause, image: dict[str, Expr], table: Schema, context: WriteContext) -> dict[str, Expr]:
+        """The value of every column of the new row; none of a deleted row, which is not written."""
         if clause.action == "delete":
-            return dict.fromkeys(context.schema.names, "NULL")
-        schema, follow, otherwise = context.schema, generated(context), defaults(context)
-        target, values = quote(self.sides[0]), self._given(clause, schema)
-        for f in schema:
-            if f.name not in values:
-                kept = clause.action != "insert" and f.name not in follow and _same(table, f.name)
-                left_out = otherwise.get(f.name) if clause.action == "insert" else None
-                values[f.name] = f"{target}.{quote(f.name)}" if kept else left_out or cast("NULL", f.type)
-        return values
+            return {}
+        follow, otherwise = generated(context), defaults(context) if clause.action == "insert" else {}
+        found = otherwise | image
+        for f in context.schema:
+            if f.name not in found:
+                kept = clause.action == "update" and f.name not in follow and _same(table, f.name)
+                found[f.name] = stored(Column((self.sides[0], f.name)) if kept else nothing(), f)
+        return found
 
 
 def _same(schema: Schema, name: str) -> Field | None:
     places = schema.places.at(name)
     return schema.fields[places[0]] if places else None
-
-
-def _case(conditions: Sequence[str], values: Sequence[str]) -> str:
-    return "CASE " + " ".join(f"WHEN {c} THEN {v}" for c, v in zip(conditions, values, strict=True)) + " END"

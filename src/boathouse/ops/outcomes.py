@@ -25,17 +25,27 @@ def settle(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteC
 
 def data_files(outcomes: pa.Table) -> pa.Table:
     """The OUTCOMES rows of data files."""
-    return outcomes.filter(pc.equal(outcomes.column("kind"), DATA_FILE))
+    return _of_kind(outcomes, DATA_FILE)
 
 
 def change_files(outcomes: pa.Table) -> pa.Table:
     """The OUTCOMES rows of files of changed rows."""
-    return outcomes.filter(pc.equal(outcomes.column("kind"), CHANGE_FILE))
+    return _of_kind(outcomes, CHANGE_FILE)
 
 
 def deletions(outcomes: pa.Table) -> pa.Table:
-    """The OUTCOMES rows with the deleted rows of each unit."""
-    return outcomes.filter(pc.equal(outcomes.column("kind"), DELETE_FILE))
+    """The deleted rows of each unit, `unit` and `vector`, of OUTCOMES."""
+    return _of_kind(outcomes.select(["kind", "unit", "vector"]), DELETE_FILE)
+
+
+def _of_kind(outcomes: pa.Table, kind: str) -> pa.Table:
+    """The rows of one kind; adjacent ones without a copy, since `stats` may be a struct of thousands of fields."""
+    found = pc.equal(outcomes.column("kind"), kind)
+    count = pc.sum(found).as_py() or 0
+    first = found.index(True).as_py() if count else 0
+    if count == (pc.sum(found.slice(first, count)).as_py() or 0):
+        return outcomes.slice(first, count)
+    return outcomes.filter(found)
 
 
 def total(outcomes: pa.Table | None, column: str) -> int:

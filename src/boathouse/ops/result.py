@@ -119,7 +119,7 @@ FIGURES = ("rows_added", "rows_updated", "rows_deleted", "rows_copied", "files_a
 
 def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], commit: CommitId | None) -> WriteResult:
     """The result of a change, made from the OUTCOMES of its work."""
-    added = [data_files(o) for o in outcomes]
+    added = [data_files(o.select(["kind", "size"])) for o in outcomes]
     change = planned.change
     return WriteResult(
         operation=operation,

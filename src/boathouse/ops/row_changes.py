@@ -15,20 +15,19 @@ import pyarrow.compute as pc
 
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import ConstraintViolationError, UnsupportedFeatureError
-from boathouse.expr.identifiers import quote
-from boathouse.expr.tree import TRUE, Expr
+from boathouse.expr.tree import TRUE, Column, Expr, Literal, Path
 from boathouse.ops.outcomes import change_files, data_files, deletions
 from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.tasks.sink import ACTION, BEFORE, DELETE
 from boathouse.ops.write import Planned, RowWork, Source, Start, TaskWork, spread_of
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddChangeFiles, AddFiles, Edit, RemoveFiles, SetDeletes
-from boathouse.table.engine import Rel, Sql
+from boathouse.table.engine import Rel, Value
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import ReadSpec, WriteContext
-from boathouse.types import Schema
+from boathouse.types import STRING, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +164,19 @@ def check_names(snapshot: Snapshot) -> None:
             )
 
 
-def marked(schema: Schema, action: str, context: WriteContext, values: Mapping[str, str] = {}) -> list[tuple[str, Sql]]:
+def marked(
+    schema: Schema, action: str, context: WriteContext, values: Mapping[str, Expr] = {}
+) -> list[tuple[str, Value]]:
     """The columns of a program in which the same happens to every row: the table's, and the marks of the sink."""
-    columns = [(f.name, values.get(f.name, quote(f.name))) for f in schema]
-    carried = [(name, name) for name in context.hidden if action != DELETE]
-    return [*columns, (ACTION, f"'{action}'"), (UNIT, UNIT), (POSITION, POSITION), *carried, *before(schema, context)]
+    columns = [(f.name, values[f.name] if f.name in values else Column((f.name,))) for f in schema]
+    carried = context.hidden if action != DELETE else ()
+    places = [(name, Column((name,))) for name in (UNIT, POSITION, *carried)]
+    return [*columns, (ACTION, Literal(action, type=STRING)), *places, *before(schema, context)]
 
 
-def before(schema: Schema, context: WriteContext, side: str = "") -> list[tuple[str, Sql]]:
-    """The columns of a program with the rows as they were, if the table wants change files."""
-    return [(f"{BEFORE}{f.name}", f"{side}{quote(f.name)}") for f in schema] if context.changes is not None else []
+def before(schema: Schema, context: WriteContext, row: Path = ()) -> list[tuple[str, Value]]:
+    """The columns of a program with the rows as they were, to which `row` leads, if the table wants change files."""
+    return [(f"{BEFORE}{f.name}", Column((*row, f.name))) for f in schema] if context.changes is not None else []
 
 
 def matched_twice(where: object) -> ConstraintViolationError:

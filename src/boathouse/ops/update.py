@@ -9,7 +9,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from boathouse.expr.tree import TRUE
-from boathouse.ops.assign import assigned, cast
+from boathouse.expr.values import nothing
+from boathouse.ops.assign import assigned, stored
 from boathouse.ops.computed import generated, recomputed
 from boathouse.ops.identity import check_kept
 from boathouse.ops.predicate import bound_or_none
@@ -37,7 +38,7 @@ class Update:
         context = start.context(changes=True)
         plan = target_rows(start, bound, "update", carried=context.hidden)
         where = self.where if bound is None else None
-        left = {name: cast("NULL", snapshot.schema.field(name).type) for name in generated(context)}
+        left = {name: stored(nothing(), snapshot.schema.field(name)) for name in generated(context)}
         given = assigned(self.values, snapshot.schema)
         check_kept(context, given)
         values = left | given

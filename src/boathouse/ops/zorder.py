@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
-from boathouse.expr.identifiers import quote
-from boathouse.expr.tree import Expr
+from boathouse.expr.tree import Column, Expr, Literal
 from boathouse.ops.compact import chosen_units, newest_sequence, worth_purging
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.order import KEY_BITS, SORTABLE, Path, ZOrder, part_of, z_order
@@ -28,7 +27,7 @@ from boathouse.table.features import PROVIDER, Clustering
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import WriteContext
-from boathouse.types import Schema, StructType
+from boathouse.types import STRING, Schema, StructType
 
 SAMPLES: Final = 256
 """Rows of the sample for each new file."""
@@ -59,8 +58,9 @@ class ClusterRows:
         if not units.num_rows or start.options.dry_run:
             return WritePlan((), lambda _: Planned(None), dry)
         order = _order(start, scan, columns, context)
-        names = [(f.name, quote(f.name)) for f in context.rows]
-        rel = start.engine.project(start.engine.scan(scan), [*names, (ACTION, f"'{COPY}'")])
+        names = [(f.name, Column((f.name,))) for f in context.rows]
+        action = (ACTION, Literal(COPY, type=STRING))
+        rel = start.engine.project(start.engine.scan(scan), [*names, action])
         # Rows that are copied keep the values of identity columns.
         roomy = replace(context, target_bytes=context.target_bytes * _ROOM, identities=())
         work = RowWork(Source(context.rows, rel), roomy, Spread("order", order), fixed=False)

@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.expr.values import Sql, Value
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
 
-Sql = str
+__all__ = ["Agg", "Engine", "JoinType", "Rel", "RowOrder", "Spread", "Sql", "Value"]
+
 Rel = Any
 """Opaque to operations: a DataFrame, or lazy batches."""
 JoinType = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -76,10 +78,17 @@ class Engine(Protocol):
     def scan(self, plan: ScanPlan) -> Rel:
         """Every row of the plan, or failure."""
 
-    def project(self, rel: Rel, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> Rel:
-        """Named expressions over a relation, in Spark SQL text with Spark's ANSI semantics.
+    def project(
+        self,
+        rel: Rel,
+        columns: Sequence[tuple[str, Value]],
+        where: Value | None = None,
+        let: Sequence[tuple[str, Value]] = (),
+    ) -> Rel:
+        """Named values over a relation, in Spark SQL text, or trees with such text, with Spark's ANSI semantics.
 
-        Over the result of a join, columns are named as in its condition.
+        Over the result of a join, columns are named as in its condition. `let` are values that `columns` and `where`
+        name as further columns, and those after them: each is computed once for a row, before `where`.
         """
 
     def join(self, left: Rel, right: Rel, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")) -> Rel:

@@ -144,6 +144,17 @@ def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.S
     )
 
 
+def plain_rows(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows of OUTCOMES that are no files: of columns that no row has nothing is built but their nulls, since `stats`
+    and `native` may be structs of thousands of fields."""
+    given = {name for row in rows for name in row}
+    columns = [
+        pa.array([row.get(f.name) for row in rows], f.type) if f.name in given else pa.nulls(len(rows), f.type)
+        for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 def outcome_rows(schema: pa.Schema, kind: str, format: int, spec: int, known: Mapping[str, Any]) -> pa.Table:
     """OUTCOMES rows of files of one kind: `known` are columns (arrays or lists) of equal length, the others null."""
     count = len(next(iter(known.values())))

@@ -315,6 +315,20 @@ def children(type: DataType) -> tuple[Field, ...]:
             return ()
 
 
+def unlabelled(type: DataType) -> DataType:
+    """`type` without what differs between formats: names of elements, nullability, ids and comments of fields."""
+    match type:
+        case StructType(fields):
+            return StructType(tuple(Field(f.name, unlabelled(f.type)) for f in fields))
+        case ListType(element):
+            return ListType(Field("element", unlabelled(element.type)))
+        case FixedSizeListType(element, size):
+            return FixedSizeListType(Field("item", unlabelled(element.type)), size)
+        case MapType(key, value):
+            return MapType(Field("key", unlabelled(key.type), False), Field("value", unlabelled(value.type)))
+    return type
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns of a table, in order, with the schema's own metadata. Printed it is one line a column.

@@ -20,7 +20,9 @@ from boathouse.engines.spark.schema import from_spark
 from boathouse.engines.spark.sources import to_frame
 from boathouse.engines.spark.subtract import subtract
 from boathouse.engines.spark.task_frames import run_tasks, scan_frame
-from boathouse.table.engine import Agg, JoinType, Spread, Sql
+from boathouse.engines.spark.values import named, text
+from boathouse.expr.values import stages
+from boathouse.table.engine import Agg, JoinType, Spread, Sql, Value
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
@@ -48,7 +50,7 @@ class SparkEngine:
 
     def covers(self, sql: Sequence[Sql]) -> list[Sql]:
         """Spark evaluates what it parses, with its own functions; names are resolved when the frame is created."""
-        return [text for text in sql if not self._known(text)]
+        return [one for one in sql if not self._known(one)]
 
     def _known(self, text: Sql) -> bool:
         try:
@@ -79,12 +81,20 @@ class SparkEngine:
             return native_frame(self.spark, plan)
         return scan_frame(self.spark, plan)
 
-    def project(self, rel: DataFrame, columns: Sequence[tuple[str, Sql]], where: Sql | None = None) -> DataFrame:
+    def project(
+        self,
+        rel: DataFrame,
+        columns: Sequence[tuple[str, Value]],
+        where: Value | None = None,
+        let: Sequence[tuple[str, Value]] = (),
+    ) -> DataFrame:
         rows = with_columns(rel)
+        found = [named(*column) for column in columns]
+        keep = None if where is None else text(where)
 
         def projected() -> DataFrame:
-            found = [F.expr(sql).alias(name) for name, sql in columns]
-            return (rows if where is None else rows.where(F.expr(where))).select(*found)
+            given = reduce(lambda frame, stage: frame.selectExpr("*", *(named(*v) for v in stage)), stages(let), rows)
+            return (given if keep is None else given.where(F.expr(keep))).selectExpr(*found)
 
         return resolved(projected)
 

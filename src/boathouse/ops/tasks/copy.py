@@ -22,6 +22,7 @@ from boathouse.registry import tasks
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import bundles, deletes_of
 from boathouse.table.tasks import ScanTask, WriteContext
+from boathouse.table.units import plain_rows
 
 AHEAD_BYTES: Final = 48 << 20
 """Arrow memory that is read while a row group is written."""
@@ -50,11 +51,11 @@ def copy_rows(task: CopyTask) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 writer.write(batch)
                 copied += batch.num_rows
-        metrics = pa.Table.from_pylist([{"kind": "metrics", "copied": copied}], schema)
+        metrics = plain_rows(schema, [{"kind": "metrics", "copied": copied}])
         yield from pa.concat_tables([*writer.finish(), metrics]).to_batches()
     except Exception as error:
         writer.abort()
-        failed = pa.Table.from_pylist([{"kind": "error", "error": pickle_error(error)}], schema)
+        failed = plain_rows(schema, [{"kind": "error", "error": pickle_error(error)}])
         yield from pa.concat_tables([*writer.closed(), failed]).to_batches()
 
 

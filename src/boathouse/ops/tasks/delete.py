@@ -19,7 +19,7 @@ from boathouse.registry import tasks
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import deletes_of
 from boathouse.table.tasks import ReadSpec, ScanTask, WriteContext
-from boathouse.table.units import DELETE_FILE
+from boathouse.table.units import DELETE_FILE, plain_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ def delete_rows(task: DeleteTask) -> Iterator[pa.RecordBatch]:
             if row is not None:
                 found.append(row)
         found.append({"kind": "metrics", "copied": copied})
-        yield from pa.concat_tables([*writer.finish(), *changes.finish(schema), _table(found, schema)]).to_batches()
+        yield from pa.concat_tables([*writer.finish(), *changes.finish(schema), plain_rows(schema, found)]).to_batches()
     except Exception as error:
         writer.abort()
         changes.abort()
-        failed = _table([{"kind": "error", "error": pickle_error(error)}], schema)
+        failed = plain_rows(schema, [{"kind": "error", "error": pickle_error(error)}])
         yield from pa.concat_tables([*writer.closed(), *changes.closed(schema), failed]).to_batches()
 
 
@@ -100,7 +100,3 @@ def _matches(task: DeleteTask, units: pa.Table, deletes: pa.Table) -> tuple[np.n
 
 def _read(read: ReadSpec, units: pa.Table, deletes: pa.Table) -> Iterator[pa.RecordBatch]:
     return tasks(read.format).read(ScanTask(read, units, deletes))
-
-
-def _table(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=schema)

@@ -24,7 +24,7 @@ from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.registry import tasks
 from boathouse.table.metadata_columns import POSITION, UNIT, VERSIONS_OF_ROWS
 from boathouse.table.tasks import Rule, WriteContext
-from boathouse.table.units import DELETE_FILE
+from boathouse.table.units import DELETE_FILE, plain_rows
 
 ACTION = "boathouse:action"
 INSERT, UPDATE, DELETE, COPY = "insert", "update", "delete", "copy"
@@ -113,12 +113,12 @@ def sink_batches(
             if changes.wanted:
                 _note(batch, context, changes)
         rules.check()
-        metrics = _rows([{"kind": "metrics", **counts, "numbered": numbering.used}], schema)
-        outcomes = [_rows(list(deleted.rows()), schema), *writer.finish(), *changes.finish(schema), metrics]
+        metrics = plain_rows(schema, [{"kind": "metrics", **counts, "numbered": numbering.used}])
+        outcomes = [plain_rows(schema, list(deleted.rows())), *writer.finish(), *changes.finish(schema), metrics]
     except Exception as error:
         writer.abort()
         changes.abort()
-        failed = _rows([{"kind": "error", "error": pickle_error(error)}], schema)
+        failed = plain_rows(schema, [{"kind": "error", "error": pickle_error(error)}])
         outcomes = [*writer.closed(), *changes.closed(schema), failed]
     except BaseException:  # an interrupt: the files will not be reported
         writer.abort(finished=True)
@@ -197,10 +197,6 @@ def _note(batch: pa.RecordBatch, context: WriteContext, changes: ChangeFiles) ->
         if rows.num_rows:
             plain = rows.rename_columns([n.removeprefix(BEFORE) for n in names])
             changes.write(conform(plain, context.schema), change)
-
-
-def _rows(rows: list[dict[str, object]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def pickle_error(error: BaseException) -> bytes:
