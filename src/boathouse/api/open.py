@@ -79,6 +79,7 @@ def open(
         allow_foreign_paths,
         verify,
         relocated,
+        spark,
     )
     return Table(handle, spark, named_zone)
 

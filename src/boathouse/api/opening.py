@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.detection import choose, locate
@@ -31,6 +33,7 @@ def open_handle(
     allow_foreign_paths: bool = False,
     verify: bool = True,
     relocated: Mapping[str, str] | None = None,
+    spark: Any = None,
 ) -> Handle:
     """The implementation of `boathouse.open`, which documents the arguments and errors."""
     with errors_at(path_text(uri)):
@@ -48,8 +51,16 @@ def open_handle(
             raise InvalidArgumentError(
                 f"relocated= is for Iceberg tables, and this is {chosen.name}", advice="leave it out"
             )
-        snapshot = chosen.open(TableContext(location, stores, allow_mixed_writers), at)
+        snapshot = chosen.open(TableContext(location, stores, allow_mixed_writers or session_allows(spark)), at)
     return Handle(snapshot, at.pinned or location.metadata is not None)
+
+
+def session_allows(spark: Any) -> bool:
+    """Whether the setting `spark.boathouse.allowMixedWriters` of the session, by default the active one, is true."""
+    if spark is None and "pyspark.sql" in sys.modules:
+        spark = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
+    conf = getattr(spark, "conf", None)
+    return conf is not None and str(conf.get("spark.boathouse.allowMixedWriters", "false")).strip().lower() == "true"
 
 
 def point(version: int | None, timestamp: str | dt.datetime | None, ref: str | None, zone: str) -> At:

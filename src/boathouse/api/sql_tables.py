@@ -73,7 +73,7 @@ class Tables:
         assert place is not None
         version = None if at is None else at.version
         time = None if at is None or at.timestamp is None else self.time(joined(at.timestamp))
-        return Table(open_handle(place.uri, place.format, version, time), self.spark)
+        return Table(open_handle(place.uri, place.format, version, time, spark=self.spark), self.spark)
 
     def time(self, sql: str) -> dt.datetime:
         """The value of an expression as an instant. Raises ExpressionError for null."""

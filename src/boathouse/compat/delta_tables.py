@@ -370,4 +370,4 @@ class DeltaOptimizeBuilder:
 
 
 def _opened(spark: SparkSession, path: str, options: dict[str, str] | None = None) -> Table:
-    return Table(open_handle(path, "delta", storage_options=options), spark)
+    return Table(open_handle(path, "delta", storage_options=options, spark=spark), spark)

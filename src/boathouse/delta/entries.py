@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from boathouse.delta.commits import Entry, parse_entry
 from boathouse.delta.log import Compaction, Log, Segment
@@ -12,11 +13,21 @@ from boathouse.delta.tail import file_key
 from boathouse.errors import CorruptTableError, NotFoundError
 
 logger = logging.getLogger("boathouse")
+_FIRST_BYTES: Final = 1 << 16
 
 
 def read_entry(log: Log, version: int, modified_ms: int = 0) -> Entry:
     """One commit. Raises NotFoundError, CorruptTableError."""
     return parse_entry(version, log.commit_uri(version), log.storage.get(log.commit_key(version)), modified_ms)
+
+
+def read_info(log: Log, version: int) -> Entry:
+    """An entry of which only commitInfo is certainly read: most writers write it as the first line."""
+    head = log.storage.get_range(log.commit_key(version), 0, _FIRST_BYTES)
+    first, newline, _ = head.partition(b"\n")
+    if newline and first.startswith(b'{"commitInfo"'):
+        return parse_entry(version, log.commit_uri(version), first)
+    return read_entry(log, version)
 
 
 def read_entries(log: Log, found: Segment) -> Iterator[Entry]:

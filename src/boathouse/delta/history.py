@@ -12,9 +12,9 @@ from boathouse.delta import paths
 from boathouse.delta.checkpoint import Wanted, open_checkpoint, read_files
 from boathouse.delta.commit_info import METADATA, WRITE_ID
 from boathouse.delta.commit_times import file_times, in_commit_time
-from boathouse.delta.commits import ADD, Entry, parse_entry
+from boathouse.delta.commits import ADD, Entry
 from boathouse.delta.deletion_vectors import file_uri
-from boathouse.delta.entries import read_entry
+from boathouse.delta.entries import read_entry, read_info
 from boathouse.delta.landed import contains
 from boathouse.delta.log import Listing, Log, segment
 from boathouse.delta.snapshot import DeltaSnapshot, load
@@ -24,7 +24,6 @@ from boathouse.table.context import TableContext
 from boathouse.table.location import Version
 from boathouse.table.snapshot import HistoryEntry
 
-_FIRST_BYTES: Final = 1 << 16
 _REWRITES: Final = ("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END")
 """Operations of the reference implementation that change no row."""
 
@@ -37,19 +36,10 @@ def history(snapshot: DeltaSnapshot, limit: int | None = None) -> Iterator[Histo
     versions = sorted((v for v in listing.commits if v <= snapshot.version), reverse=True)
     for version in versions if limit is None else versions[:limit]:
         try:
-            entry = _info_of(log, version)
+            entry = read_info(log, version)
         except NotFoundError:
             continue
         yield _shown(version, times[version], entry)
-
-
-def _info_of(log: Log, version: int) -> Entry:
-    """An entry of which only commitInfo is certainly read: most writers write it as the first line."""
-    head = log.storage.get_range(log.commit_key(version), 0, _FIRST_BYTES)
-    first, newline, _ = head.partition(b"\n")
-    if newline and first.startswith(b'{"commitInfo"'):
-        return parse_entry(version, log.commit_uri(version), first)
-    return read_entry(log, version)
 
 
 def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
@@ -95,7 +85,7 @@ def find_write(context: TableContext, write_id: str) -> Version | None:
     doubtful: Version | None = None
     for version in sorted(listing.commits, reverse=True):
         try:
-            if _info_of(log, version).info.get(WRITE_ID) != write_id:
+            if read_info(log, version).info.get(WRITE_ID) != write_id:
                 continue
             landed = _replayed(context, log, listing, version)
         except (NotFoundError, CorruptTableError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.bits import entropy
+from boathouse.bits.environment import switched_on
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
@@ -16,7 +16,6 @@ from boathouse.delta.column_mapping import MAX_ID, completed, enabled, mode_of
 from boathouse.delta.computed import generation, with_generation
 from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
-from boathouse.delta.durations import DAY_MS
 from boathouse.delta.features import (
     ASKED,
     FEATURES,
@@ -30,7 +29,7 @@ from boathouse.delta.features import (
 )
 from boathouse.delta.iceberg_compat import check as check_compat
 from boathouse.delta.identity import check_partitioning, declared
-from boathouse.delta.log import LOG
+from boathouse.delta.mixed_writers import check_mixed_writers
 from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
 from boathouse.delta.schema import parse_schema, schema_json, without_keys
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
@@ -38,7 +37,6 @@ from boathouse.delta.tasks import settings
 from boathouse.errors import (
     ColumnNotFoundError,
     InvalidArgumentError,
-    MixedWritersError,
     SchemaError,
     UnsafeStorageError,
     UnsupportedFeatureError,
@@ -82,7 +80,6 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     }
 }
 """Names for properties of new tables."""
-_UNSAFE_STORES: Final = ("file", "s3")
 
 
 def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None) -> tuple[Schema, PartitionSpec]:
@@ -298,7 +295,7 @@ def writable(snapshot: DeltaSnapshot, mixed_writers: bool = True) -> None:
     be written."""
     check_write(snapshot.protocol, snapshot.metadata, snapshot.location.uri)
     check_storage(snapshot.context)
-    if mixed_writers and not snapshot.context.allow_mixed_writers:
+    if mixed_writers and not (snapshot.context.allow_mixed_writers or switched_on("BOATHOUSE_ALLOW_MIXED_WRITERS")):
         check_mixed_writers(snapshot)
 
 
@@ -311,32 +308,3 @@ def check_storage(context: TableContext) -> None:
             where=context.location.uri,
             advice="read the table, or keep it on a store with conditional writes",
         )
-
-
-def check_mixed_writers(snapshot: DeltaSnapshot) -> None:
-    """Raises MixedWritersError if delta-spark wrote within the last day, or is writing, on a store where it does not
-    put-if-absent.
-
-    On local disks and on S3 it checks, then creates: our commit in between would be overwritten.
-    """
-    root = snapshot.location.uri
-    if root.split(":", 1)[0] not in _UNSAFE_STORES:
-        return
-    since = entropy.current().now_ms() - DAY_MS
-    for entry in reversed(snapshot.entries):
-        engine = str(entry.info.get("engineInfo") or "")
-        made = entry.info.get("timestamp")
-        if "delta-lake/" in engine.lower() and isinstance(made, int) and made >= since:
-            raise _mixed(f"version {entry.version} was written by {engine} within the last day", root)
-    log = snapshot.log
-    _, files = log.storage.list_dir(f"{log.key}/.tmp")
-    if any(f.modified_ms >= since for f in files):
-        raise _mixed(f"{LOG}/.tmp contains commits that another writer has started", root)
-
-
-def _mixed(seen: str, root: str) -> MixedWritersError:
-    return MixedWritersError(
-        f"{seen}: on this store that writer can overwrite our commits",
-        where=root,
-        advice="stop the other writer for good, then pass allow_mixed_writers=True",
-    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from boathouse.bits.environment import switched_on
 from boathouse.errors import ReadOnlyError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Handle:
 
 def check_read_only(where: str) -> None:
     """Raises ReadOnlyError if BOATHOUSE_READ_ONLY is set to anything but 0, false or nothing."""
-    if os.environ.get("BOATHOUSE_READ_ONLY", "").strip().lower() not in ("", "0", "false", "no"):
+    if switched_on("BOATHOUSE_READ_ONLY"):
         raise ReadOnlyError(
             "BOATHOUSE_READ_ONLY is set: every write is refused", where=where, advice="unset it to write"
         )
