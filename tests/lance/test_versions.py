@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 import pyarrow as pa
 import pytest
 
-from boathouse.errors import CorruptTableError, TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
+from boathouse.errors import (
+    CorruptTableError,
+    ReadOnlyError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
 from boathouse.lance.messages import DataFile
 from boathouse.lance.paths import file_version
 from boathouse.lance.versions import VersionFile, list_versions, manifest_name, parse_name, recent
@@ -16,6 +21,8 @@ from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 from boathouse.testing.faults import FaultyStorage
+
+lance = pytest.importorskip("lance")
 
 
 @pytest.mark.spec("L-048")
@@ -148,25 +155,62 @@ def test_versions_by_tag(kit, numbers):
     snapshot = kit.load(At(ref="releasé"))
     assert (snapshot.version, snapshot.ref) == (1, "releasé")
     assert kit.load(At(ref="main")).version == 2
-    with pytest.raises(VersionNotFoundError, match="The tags are releasé"):
+    with pytest.raises(VersionNotFoundError, match="The tags are releasé, the branches"):
         kit.load(At(ref="other"))
     with pytest.raises(VersionNotFoundError):
         kit.load(At(ref="../tags/releasé"))
     (path,) = (kit.root / "_refs/tags").iterdir()
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "branch": "dev"}))
-    with pytest.raises(UnsupportedFeatureError, match="branch `dev`"):
-        kit.load(At(ref="releasé"))
     path.write_text("{")
     with pytest.raises(CorruptTableError):
         kit.load(At(ref="releasé"))
 
 
-def test_branches_are_named_and_refused(kit, numbers):
-    kit.pylance(numbers).create_branch("dev")
-    with pytest.raises(UnsupportedFeatureError, match="branches are not read: `dev`"):
-        kit.load(At(ref="dev"))
-    assert kit.load().version == 1
+def in_order(table):
+    return sorted(table.column("a").to_pylist())
+
+
+@pytest.mark.parametrize("name", ["dev", "team/dev-1"])
+def test_branches(kit, numbers, name):
+    """They have files of their own, and name those of the main line."""
+    kit.pylance(numbers)
+    kit.dataset().delete("a = 1")
+    theirs = kit.dataset().create_branch(name)
+    lance.write_dataset(numbers.slice(0, 4), theirs, mode="append")
+    kit.pylance(numbers.slice(0, 2), mode="append")
+    table = kit.open(ref=name)
+    expected = sorted([*numbers.column("a").to_pylist(), *numbers.column("a").to_pylist()[:4]])
+    expected.remove(1)
+    assert in_order(table.to_arrow()) == expected
+    theirs.checkout_latest()
+    assert in_order(theirs.to_table()) == expected
+    assert table.scan(where="a < 2").count() == sum(a < 2 for a in expected)
+    assert [table.version, kit.open().version] == [3, 3]
+    assert in_order(kit.open(ref=name, version=2).to_arrow()) == in_order(kit.dataset(version=2).to_table())
+    theirs.delete("a = 0")
+    assert 0 in table.to_arrow().column("a").to_pylist()
+    assert in_order(table.refresh().to_arrow()) == [a for a in expected if a != 0] and table.version == 4
+    assert {(r["name"], r["type"]) for r in kit.open().inspect.refs().to_pylist()} == {
+        ("main", "BRANCH"), (name, "BRANCH"),
+    }  # fmt: skip
+    with pytest.raises(UnsupportedFeatureError, match="writing branches"):
+        table.append(numbers)
+    with pytest.raises(VersionNotFoundError, match=f"the branches {name}"):
+        kit.open(ref="other")
+
+
+def test_a_tag_on_a_branch(kit, numbers):
+    kit.pylance(numbers)
+    theirs = kit.dataset().create_branch("dev")
+    lance.write_dataset(numbers, theirs, mode="append")
+    kit.dataset().tags.create("both", ("dev", 2))
+    theirs.checkout_latest()
+    theirs.delete("a = 1")
+    table = kit.open(ref="both")
+    assert (table.version, table.scan().count()) == (2, 2 * numbers.num_rows)
+    assert table.refresh().scan().count() == 2 * numbers.num_rows
+    assert kit.open(ref="dev").version == 3
+    with pytest.raises(ReadOnlyError, match="tag"):
+        table.append(numbers)
 
 
 def test_a_folder_without_manifests_is_no_table(kit):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from boathouse.lance.refs import MAIN, list_branches, list_tags
+from boathouse.lance.refs import MAIN, list_branches, list_tags, of_branch
 from boathouse.lance.versions import list_versions
-from boathouse.storage import join
 from boathouse.table.context import TableContext
 from boathouse.table.inspection import REFS, CommonTables
-from boathouse.table.location import Location
 from boathouse.table.snapshot import Snapshot
 
 
@@ -32,8 +30,7 @@ def refs(context: TableContext) -> pa.Table:
     """The main line and the branches, each at its newest version, and the tags; `snapshot_id` is the version."""
     rows = [_branch(context, MAIN)]
     for name in sorted(list_branches(context)):
-        place = join(context.location.uri, "tree", name)
-        rows.append(_branch(replace(context, location=Location(place)), name))
+        rows.append(_branch(of_branch(context, name), name))
     for tag in sorted(list_tags(context).values(), key=lambda t: t.name):
         rows.append({"name": tag.name, "type": "TAG", "snapshot_id": tag.version})
     return pa.Table.from_pylist([r for r in rows if r["snapshot_id"] is not None], REFS)

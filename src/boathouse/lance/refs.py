@@ -1,4 +1,6 @@
-"""Tags: `_refs/tags/{name}.json`, camelCase JSON with the tag's version. Branches are detected but not read.
+"""Tags: `_refs/tags/{name}.json`, camelCase JSON with the tag's version and branch; and branches:
+`_refs/branches/{name}.json`, each a table of its own in `tree/{name}`, which names the files of the main line by a base
+path.
 
 Names are letters and digits of any script, `.`, `-` and `_`; in file names everything beyond ASCII is percent-encoded.
 """
@@ -6,16 +8,17 @@ Names are letters and digits of any script, `.`, `-` and `_`; in file names ever
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from boathouse.bits.text import json_value
-from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError, VersionNotFoundError
+from boathouse.errors import CorruptTableError, NotFoundError, VersionNotFoundError
 from boathouse.storage import join
 from boathouse.table.context import TableContext
 
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
+TREE = "tree"
 MAIN = "main"
 
 
@@ -28,8 +31,8 @@ class Tag:
     branch: str | None = None
 
 
-def read_tag(context: TableContext, name: str) -> Tag:
-    """The tag called `name`. Raises VersionNotFoundError, CorruptTableError."""
+def read_ref(context: TableContext, name: str) -> Tag | None:
+    """The tag called `name`; None if it is a branch. Raises VersionNotFoundError, CorruptTableError."""
     if not name:
         raise _absent(context, name)
     uri = join(context.location.uri, TAGS, f"{quote(name, safe='')}.json")
@@ -37,6 +40,8 @@ def read_tag(context: TableContext, name: str) -> Tag:
     try:
         data = storage.get(key)
     except NotFoundError:
+        if name in list_branches(context):
+            return None
         raise _absent(context, name) from None
     return _parse(name, data, uri)
 
@@ -71,14 +76,25 @@ def _parse(name: str, data: bytes, where: str) -> Tag:
     return Tag(name, version, branch)
 
 
+def of_branch(context: TableContext, branch: str) -> TableContext:
+    """Where a branch of the table is."""
+    place = join(context.location.uri, TREE, branch)
+    return replace(context, location=replace(context.location, uri=place))
+
+
+def of_main(context: TableContext, branch: str | None) -> TableContext:
+    """Where the table is whose `branch` (None: main line) is at this place."""
+    below = f"/{TREE}/{branch}"
+    uri = context.location.uri
+    if branch is None or not uri.endswith(below):
+        return context
+    return replace(context, location=replace(context.location, uri=uri.removesuffix(below)))
+
+
 def _absent(context: TableContext, name: str) -> Exception:
-    if name in list_branches(context):
-        return UnsupportedFeatureError(
-            f"branches are not read: `{name}` is one",
-            where=context.location.uri,
-            advice=f"open {join(context.location.uri, 'tree', name)} as a table of its own",
-        )
-    tags = ", ".join(sorted(list_tags(context)))
+    tags, branches = ", ".join(sorted(list_tags(context))), ", ".join(sorted(list_branches(context)))
     return VersionNotFoundError(
-        f"there is no tag `{name}`", where=context.location.uri, advice=f"the tags are {tags or '(none)'}"
+        f"there is no tag or branch `{name}`",
+        where=context.location.uri,
+        advice=f"the tags are {tags or '(none)'}, the branches {branches or '(none)'}",
     )

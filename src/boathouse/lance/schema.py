@@ -116,6 +116,11 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
                 f"column `{'.'.join(path)}` is a struct without fields, which Lance cannot store",
                 advice="leave it out, or give it a field",
             )
+        if isinstance(f.type, FixedSizeListType) and not f.type.size:
+            raise UnsupportedTypeError(
+                f"column `{'.'.join(path)}` is of fixed-size lists without elements, which pylance cannot read",
+                advice="leave it out",
+            )
         if _is_vector_of_structs(f.type):
             raise UnsupportedTypeError(
                 f"column `{'.'.join(path)}` is a fixed-size list of structs, which pylance cannot read",

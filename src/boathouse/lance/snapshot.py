@@ -14,7 +14,6 @@ from boathouse.errors import (
     InvalidArgumentError,
     NotFoundError,
     TableNotFoundError,
-    UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from boathouse.lance import features
@@ -24,7 +23,7 @@ from boathouse.lance.fragments import fragment_batches, fragment_counts
 from boathouse.lance.manifest import ManifestFile, parse
 from boathouse.lance.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_version
-from boathouse.lance.refs import MAIN, read_tag
+from boathouse.lance.refs import MAIN, of_branch, of_main, read_ref
 from boathouse.lance.schema import to_schema
 from boathouse.lance.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.storage import Stores, join
@@ -82,6 +81,11 @@ class LanceSnapshot:
     @property
     def token(self) -> str:
         return self.file.key
+
+    @property
+    def tagged(self) -> bool:
+        """Whether it was opened by the name of a tag, not of a branch."""
+        return self.ref is not None and self.ref != self.manifest.branch
 
     @cached_property
     def schema(self) -> Schema:
@@ -185,16 +189,9 @@ def load(context: TableContext, at: At, cls: type[S]) -> S:
     location = context.location
     if location.metadata is not None:
         raise InvalidArgumentError("a Lance table is opened by its folder", where=location.metadata)
-    version, ref = at.version, None
+    version = at.version
     if at.ref is not None and at.ref != MAIN:
-        tag = read_tag(context, at.ref)
-        if tag.branch not in (None, MAIN):
-            raise UnsupportedFeatureError(
-                f"tag `{tag.name}` refers to a version of branch `{tag.branch}`", where=location.uri
-            )
-        if at.pinned:
-            raise InvalidArgumentError("a tag refers to one version: give either a tag, or a version or time")
-        version, ref = tag.version, tag.name
+        return _at_ref(context, at, at.ref, cls)
     if version is None and at.timestamp_ms is None:
         return listed_again(lambda: _open_newest(context, cls), location.uri, VersionNotFoundError)
     kept = list_versions(context)
@@ -206,19 +203,31 @@ def load(context: TableContext, at: At, cls: type[S]) -> S:
     found = next((v for v in kept if v.version == version), None)
     if found is None:
         raise missing_version(location, version, kept)
-    return open_version(context, found, cls, ref)
+    return open_version(context, found, cls)
+
+
+def _at_ref(context: TableContext, at: At, name: str, cls: type[S]) -> S:
+    """The version of a tag, or the newest or another version of a branch."""
+    tag = read_ref(context, name)
+    if tag is None:
+        return replace(load(of_branch(context, name), replace(at, ref=None), cls), ref=name)
+    if at.pinned:
+        raise InvalidArgumentError("a tag refers to one version: give either a tag, or a version or time")
+    line = context if tag.branch in (None, MAIN) else of_branch(context, tag.branch or MAIN)
+    return replace(load(line, At(version=tag.version), cls), ref=name)
 
 
 def refreshed(snapshot: S, put: Attempt | None = None) -> S:
-    """The newest version; the snapshot itself if its manifest is certainly still the newest. Of a tag, its version.
+    """The newest version, also of a branch; the snapshot itself if its manifest is certainly still the newest. Of a
+    tag, its version.
 
     A manifest has no id of its table: a different manifest at the snapshot's version, or no version as high, shows that
     the table was recreated, and then the `identity` is another one. `put`, an attempt that was prepared on the snapshot
     and put, is not read if it is the next manifest in the listing.
     """
     context = snapshot.context
-    if snapshot.ref is not None:
-        return load(context, At(ref=snapshot.ref), type(snapshot))
+    if snapshot.tagged:
+        return load(of_main(context, snapshot.manifest.branch), At(ref=snapshot.ref), type(snapshot))
     listed = recent(context)
     if not listed:
         raise _no_table(context.location)
@@ -232,7 +241,7 @@ def refreshed(snapshot: S, put: Attempt | None = None) -> S:
     except VersionNotFoundError:  # cleaned up since the listing
         found = load(context, NEWEST, type(snapshot))
     anew = f"#{found.manifest.transaction_file}" if _recreated(snapshot, found, listed) else ""
-    return replace(found, replaced=snapshot.replaced + anew)
+    return replace(found, replaced=snapshot.replaced + anew, ref=snapshot.ref)
 
 
 def _put_on(snapshot: S, put: Attempt | None, listed: Sequence[VersionFile]) -> S | None:
@@ -290,19 +299,17 @@ def _at_time(context: TableContext, timestamp_ms: int, kept: Sequence[VersionFil
     )  # fmt: skip
 
 
-def open_version(context: TableContext, file: VersionFile, cls: type[S], ref: str | None = None) -> S:
+def open_version(context: TableContext, file: VersionFile, cls: type[S]) -> S:
     """Reads one manifest, and refuses unsupported features."""
-    return checked(context, file, read_manifest(context, file), cls, ref)
+    return checked(context, file, read_manifest(context, file), cls)
 
 
-def checked(
-    context: TableContext, file: VersionFile, document: ManifestFile, cls: type[S], ref: str | None = None
-) -> S:
+def checked(context: TableContext, file: VersionFile, document: ManifestFile, cls: type[S]) -> S:
     """The snapshot of a manifest, if this version of the library can read it."""
     where = context.location.uri
     features.check_readable(document.manifest, where)
     check(document.manifest, context.stores.resolve(where)[0].uri(file.key))
-    return cls(context, file, document, ref)
+    return cls(context, file, document)
 
 
 def read_manifest(context: TableContext, file: VersionFile) -> ManifestFile:

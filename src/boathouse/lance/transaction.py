@@ -59,11 +59,15 @@ _OFFERED = (
 def writable(snapshot: LanceSnapshot) -> None:
     """Raises if the table may not be written here. UnsupportedFeatureError, UnsafeStorageError, CorruptTableError."""
     where = snapshot.location.uri
-    if snapshot.ref is not None:
+    if snapshot.tagged:
         raise ReadOnlyError(
             f"`{snapshot.ref}` is a tag, which cannot be written to", where=where, advice="open without ref="
         )
+    if snapshot.manifest.branch:
+        raise UnsupportedFeatureError("writing branches is not offered", where=where)
     features.check_writable(snapshot.manifest, where)
+    if snapshot.manifest.base_paths:
+        raise UnsupportedFeatureError("writing clones is not offered", where=where)
     lost = dictionaries.missing(snapshot.manifest.fields, snapshot.document.values)
     if lost is not None:
         raise CorruptTableError(
@@ -83,8 +87,6 @@ def writable(snapshot: LanceSnapshot) -> None:
     storage, _ = snapshot.stores.resolve(where)
     if not storage.atomic_create:
         raise UnsafeStorageError("this store cannot create a file atomically", where=where)
-    if snapshot.manifest.branch or snapshot.manifest.base_paths:
-        raise UnsupportedFeatureError("writing branches and clones is not offered", where=where)
 
 
 def check_version(snapshot: LanceSnapshot) -> None:

@@ -10,8 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import boathouse as bh
 import lance
-from boathouse.errors import ColumnNotFoundError, CorruptTableError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import (
+    ColumnNotFoundError,
+    CorruptTableError,
+    InvalidArgumentError,
+    UnsupportedFeatureError,
+    UnsupportedTypeError,
+)
 from boathouse.lance.file.schema import Node, arrow_schema, fields_of, nodes_of
 
 
@@ -218,3 +225,42 @@ def test_wrong_size_is_refused(kit):
     for wrong in (size - 1, size + 1, 10):
         with pytest.raises(CorruptTableError):
             kit.open(path, size=wrong).read()
+
+
+EMPTY = {
+    "binary": (pa.binary(0), [b"", b"", b""]),
+    "nulls": (pa.binary(0), [b"", None, b""]),
+    "lists": (pa.list_(pa.binary(0)), [[b"", b""], [], None]),
+    "vectors": (pa.list_(pa.binary(0), 2), [[b"", b""]] * 3),
+}
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("layout", ["fullzip", "miniblock"])
+@pytest.mark.parametrize("name", EMPTY)
+def test_values_without_bytes(tmp_path, name, layout, version):
+    """Which pylance writes, and cannot read."""
+    type, values = EMPTY[name]
+    field = pa.field("c", type, metadata={"lance-encoding:structural-encoding": layout})
+    table = pa.table([[1, 2, 3], pa.array(values, type)], schema=pa.schema([("i", pa.int64()), field]))
+    lance.write_dataset(table, tmp_path / "t", data_storage_version=version)
+    assert bh.open(str(tmp_path / "t")).to_arrow().to_pylist() == table.to_pylist()
+    assert bh.open(str(tmp_path / "t")).scan(where="i = 2").to_arrow().to_pylist() == table.slice(1, 1).to_pylist()
+
+
+@pytest.mark.parametrize("inner", [pa.float32(), pa.list_(pa.int8(), 0)], ids=["flat", "nested"])
+def test_fixed_size_lists_without_items(kit, inner):
+    """In files of 2.0, which older releases of pylance have written."""
+    type = pa.list_(inner, 0)
+    for values in ([[], [], []], [[], None, []]):
+        column = pa.array(values, type)
+        table = pa.table({"c": column, "l": pa.array([values, [], None], pa.list_(type)), "i": [1, 2, 3]})
+        data, _ = kit.ours(table, version="2.0")
+        with kit.open(data) as file:
+            assert file.read().to_pylist() == table.to_pylist()
+            assert file.take(np.array([0, 2])).to_pylist() == table.take([0, 2]).to_pylist()
+
+
+def test_fixed_size_lists_without_items_are_not_written(tmp_path):
+    with pytest.raises(UnsupportedTypeError, match="without elements"):
+        bh.write(pa.table({"c": pa.array([[]], pa.list_(pa.int8(), 0))}), str(tmp_path / "t"), format="lance")

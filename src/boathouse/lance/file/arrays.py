@@ -121,13 +121,13 @@ class _Page:
         if bits == 1 and (compression is None or compression.scheme in ("", "none")):
             first = start // 8
             return Bits(unpack_bits(self.piece(flat.buffer, first, (stop + 7) // 8 - first), start % 8, stop - start))
-        if bits % 8 or not bits:
+        if bits % 8:
             raise NotRead(f"flat values of {bits} bits")
         width = bits // 8
         if compression is not None and compression.scheme not in ("", "none"):
             raw = self._inflated(flat, compression.scheme, stop * width)[start * width : stop * width]
-            return Fixed(raw.reshape(-1, width))
-        return Fixed(self.piece(flat.buffer, start * width, (stop - start) * width).reshape(-1, width))
+            return Fixed(raw.reshape(stop - start, width))
+        return Fixed(self.piece(flat.buffer, start * width, (stop - start) * width).reshape(stop - start, width))
 
     def _inflated(self, flat: m.ArrayFlat, scheme: str, wanted: int) -> Bytes:
         """The first `wanted` bytes of a compressed buffer, or more. pylance up to 0.30 writes no length before zstd."""
@@ -148,7 +148,7 @@ class _Page:
     def _vectors(self, lists: m.ArrayFixedSizeList, start: int, stop: int) -> _Values:
         dim = lists.dimension
         if not dim:
-            raise Broken("fixed-size lists of 0 items")
+            return _Values(Vectors(0, Nulls(0), rows=stop - start))
         inner = self.values(lists.items, start * dim, stop * dim)
         if inner.values is None:
             return _Values(Vectors(dim, Nulls((stop - start) * dim)))

@@ -275,6 +275,8 @@ def typed(values: Plain, kind: pa.DataType, valid: Mask | None) -> pa.Array:
 def _unflatten(values: Fixed, kind: pa.DataType) -> Plain:
     if not pa.types.is_fixed_size_list(kind):
         return values
+    if kind.list_size == 0 and values.width == 0:
+        return Vectors(0, Nulls(0), rows=len(values))
     if kind.list_size < 1 or values.width % kind.list_size:
         raise Broken(f"values of {values.width} bytes for {kind}")
     items = Fixed(np.ascontiguousarray(values.data).reshape(-1, values.width // kind.list_size))
@@ -286,7 +288,7 @@ def _check(values: Plain, kind: pa.DataType) -> None:
     if isinstance(values, Vectors):
         if not t.is_fixed_size_list(kind) or kind.list_size != values.dimension:
             raise Broken(f"lists of {values.dimension} items for {kind}")
-        if len(values.items) % values.dimension:
+        if values.dimension and len(values.items) % values.dimension:
             raise Broken(f"{len(values.items)} items for lists of {values.dimension}")
         _check(values.items, kind.value_type)
     elif isinstance(values, Nulls):

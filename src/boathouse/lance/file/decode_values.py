@@ -82,10 +82,10 @@ def _flat(flat: m.Flat, data: Segments, counts: Ints) -> Plain:
     bits = flat.bits_per_value
     if bits == 1:
         return _bits(data, counts)
-    if bits % 8 or not bits:
+    if bits % 8:
         raise NotRead(f"flat values of {bits} bits")
     width = bits // 8
-    return Fixed(data.part(0, counts * width).joined().reshape(-1, width))
+    return Fixed(data.part(0, counts * width).joined().reshape(int(counts.sum()), width))
 
 
 def _bits(data: Segments, counts: Ints) -> Bits:

@@ -18,6 +18,7 @@ from boathouse.lance.file.container import Source
 from boathouse.lance.file.decode_values import budget, codec, decompress, name_of, undo_fsst
 from boathouse.lance.file.pages import Wanted, unpack_members
 from boathouse.lance.file.plain import Bits, Bytes, Fixed, Ints, Nulls, Plain, Var, Vectors
+from boathouse.lance.file.schema import MAX_ITEMS
 from boathouse.lance.file.segments import Broken, NotRead, Segments, unsigned
 from boathouse.lance.file.shred import Levels
 
@@ -39,7 +40,7 @@ class FullZipPage:
             raise Broken(f"control words of {bits} bits")
         self._control = 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
         fixed = layout.bits_per_value
-        if fixed is not None and (fixed % 8 or not fixed):
+        if fixed is not None and fixed % 8:
             raise NotRead(f"full-zip values of {fixed} bits")
         self._value = None if fixed is None else fixed // 8
         self._length = (layout.bits_per_offset or 0) // 8
@@ -182,7 +183,7 @@ def _fixed(encoding: m.CompressiveEncoding, rows: Bytes) -> Plain:
     while inner.fixed_size_list is not None:
         lists = inner.fixed_size_list
         per_row *= lists.items_per_value
-        if lists.values is None or not 1 <= per_row <= rows.shape[1] * 8:
+        if lists.values is None or not 1 <= per_row <= (rows.shape[1] * 8 or MAX_ITEMS):
             raise Broken(f"lists of {per_row} items in {rows.shape[1]} bytes")
         valid = None
         if lists.has_validity:
@@ -203,6 +204,8 @@ def _nested(
     if bits == 1 and rows.shape[1] == -(-per_row // 8):
         unpacked = np.unpackbits(np.ascontiguousarray(rows), axis=1, bitorder="little")[:, :per_row]
         values = Bits(np.ascontiguousarray(unpacked).reshape(-1).view(np.bool_))
+    elif inner.flat is not None and not bits and not rows.shape[1]:
+        values = Fixed(np.empty((len(rows) * per_row, 0), np.uint8))
     elif inner.constant is not None and not inner.constant.value and not rows.shape[1]:
         values = Nulls(len(rows) * per_row)
     elif bits and bits % 8 == 0 and rows.shape[1] * 8 == bits * per_row:

@@ -51,14 +51,16 @@ class Var:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Rows of `dimension` items each; `valid` has one bit per item (None: all)."""
+    """Rows of `dimension` items each; `valid` has one bit per item (None: all). Where the dimension is 0, `rows` is
+    their number."""
 
     dimension: int
     items: Plain
     valid: npt.NDArray[np.bool_] | None = None
+    rows: int = 0
 
     def __len__(self) -> int:
-        return len(self.items) // self.dimension
+        return len(self.items) // self.dimension if self.dimension else self.rows
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def _vectors_of(array: pa.Array) -> Vectors:
             valid = valid | ~np.repeat(outer, dim)
         if valid.all():
             valid = None
-    return Vectors(dim, plain_of(child), valid)
+    return Vectors(dim, plain_of(child), valid, len(array))
 
 
 def _var_of(array: pa.Array) -> Var:

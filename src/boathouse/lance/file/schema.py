@@ -179,8 +179,8 @@ def _nested_type(node: Node) -> pa.DataType:
 
 def _dimension(kind: str) -> int:
     size = kind.rsplit(":", 1)[1]
-    if not (size.isascii() and size.isdigit()) or len(size) > 10 or not 1 <= int(size) <= MAX_ITEMS:
-        raise CorruptTableError(f"the type {shown(kind)} has no size between 1 and {MAX_ITEMS:,}")
+    if not (size.isascii() and size.isdigit()) or len(size) > 10 or int(size) > MAX_ITEMS:
+        raise CorruptTableError(f"the type {shown(kind)} has no size up to {MAX_ITEMS:,}")
     return int(size)
 
 
