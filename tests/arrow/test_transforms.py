@@ -1,8 +1,9 @@
 """Partition transforms: the specification's vectors, pyiceberg's own transforms, the scalar twins."""
 
 import datetime as dt
+import re
 import uuid
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -101,6 +102,21 @@ def test_truncate_integers():
     for type, least in ((INT32, -(2**31)), (INT64, -(2**63))):
         with pytest.raises(EvaluationError, match="below the range"):
             transform(pa.array([least], to_arrow_type(type)), Transform("truncate", 10), type)
+
+
+def test_truncate_decimals_at_the_end_of_their_range():
+    for precision in (1, 9, 18, 38):
+        for scale in {0, precision // 2, precision}:
+            type = DecimalType(precision, scale)
+            least = Decimal(-(10**precision - 1)).scaleb(-scale, Context(80))
+            values = pa.array([least, None, least.copy_negate(), Decimal(0).scaleb(-scale)], to_arrow_type(type))
+            assert transform(values, Transform("truncate", 1), type) == values
+            exact = 3 if precision > 1 else 9
+            assert transform(values, Transform("truncate", exact), type)[0].as_py() == least
+            with pytest.raises(
+                EvaluationError, match=rf"truncate\[8\] of -.* is below the range of {re.escape(str(type))}"
+            ):
+                transform(values, Transform("truncate", 8), type)
 
 
 @pytest.mark.spec("I-119", "I-120", "I-121")

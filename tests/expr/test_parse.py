@@ -238,3 +238,14 @@ def test_a_condition_is_boolean():
 def test_the_reference_names_every_function():
     text = functions.reference()
     assert all(f"`{s.name}(" in text for s in functions.FUNCTIONS.values())
+
+
+@pytest.mark.parametrize(
+    "type",
+    ["fixed(4)", "fixed", "foo(4)", "foo", "decimal(a,b)", "decimal(1,2,3)", "decimal(5,9)", "decimal(1.5)", "uuid",
+     "decimal(-1)", "decimal(99999999999999999999)", "time", "vector<float,3>", "struct<a:int>", "json", "int(4)"],
+)  # fmt: skip
+@pytest.mark.parametrize("function", ["CAST", "try_cast"])
+def test_casts_to_other_types_are_refused(function, type):
+    with pytest.raises(ExpressionError):
+        parse(f"{function}(s AS {type}) IS NULL")

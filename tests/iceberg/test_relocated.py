@@ -111,3 +111,31 @@ def test_paths_of_the_stores():
     assert found == ["gs://new/t/data/b", "s3://else/c"]
     same = Paths.of("s3a://b/t", "s3://b/t", "s3://b/t/metadata/v1.metadata.json")
     assert not same.moved
+
+
+def test_a_scheme_without_a_store_is_text(make, tmp_path):
+    """Metadata names a place of HDFS, from which the files were copied."""
+    _, eyes = make(DATA, partition_by=["p"])
+    shutil.move(eyes.root, tmp_path / "copy")
+    old, now = "hdfs://nn:8020/wh/db/t", str(tmp_path / "copy")
+    for path in (tmp_path / "copy" / "metadata").glob("*.json"):
+        path.write_text(path.read_text().replace(f"file://{eyes.root}", old))
+    with pytest.raises(UnsupportedFeatureError, match="hdfs"):
+        bh.open(now, relocated={str(eyes.root): now}).to_arrow()
+    for before, after in ((old, now), (f"{old}/", now), ("hdfs://nn:8020/wh", str(tmp_path))):
+        if before.endswith("wh"):
+            (tmp_path / "db").mkdir()
+            shutil.move(now, tmp_path / "db" / "t")
+            now = str(tmp_path / "db" / "t")
+        table = bh.open(now, relocated={before: after, str(eyes.root): now})
+        assert ids_of(table) == [1, 2, 3, 4] and ids_of(table, where="p = 'a'") == [1, 2]
+        assert table.inspect.metadata_log_entries().num_rows
+
+
+def test_texts_are_whole_folders():
+    paths = Paths.of("hdfs://nn/wh/t", "file:///x", "file:///x/m.json", None, (("hdfs://nn/wh", "file:///y"),))
+    assert paths.uri("hdfs://nn/wh/t/data/a b.parquet") == "file:///y/t/data/a b.parquet"
+    assert paths.uris(pa.array(["hdfs://nn/wh/t/1", "hdfs://nn/wh"])).to_pylist() == ["file:///y/t/1", "file:///y"]
+    for other in ("hdfs://nn/wh2/t", "hdfs://other/wh/t", "viewfs://nn/wh/t"):
+        with pytest.raises(UnsupportedFeatureError, match="scheme"):
+            paths.uri(other)

@@ -12,7 +12,7 @@ from typing import Any
 
 from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.detection import choose, locate
-from boathouse.errors import InvalidArgumentError, TableNotFoundError
+from boathouse.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores, absolute
 from boathouse.table.context import TableContext
@@ -45,7 +45,7 @@ def open_handle(
             chosen = choose(location, stores, format)
         except TableNotFoundError as error:
             if _DOTTED.fullmatch(path_text(uri)):
-                error.advice = "pass the path of the table, or spark= to look for this name in Spark's metastore"
+                error.advice = _advice(path_text(uri))
             raise
         if location.relocated and chosen.name != "iceberg":
             raise InvalidArgumentError(
@@ -61,6 +61,18 @@ def session_allows(spark: Any) -> bool:
         spark = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
     conf = getattr(spark, "conf", None)
     return conf is not None and str(conf.get("spark.boathouse.allowMixedWriters", "false")).strip().lower() == "true"
+
+
+def _advice(name: str) -> str:
+    """What to do with a name that is no path: it may be meant for a catalog or a metastore."""
+    words = "pass the path of the table, or spark= to look for this name in Spark's metastore"
+    first, *rest = name.split(".")
+    if len(rest) < 2:
+        return words
+    return (
+        f"{words}; for a table of an Iceberg catalog, configure the catalog {first!r} for PyIceberg "
+        "(~/.pyiceberg.yaml), or pass catalog_options="
+    )
 
 
 def point(version: int | None, timestamp: str | dt.datetime | None, ref: str | None, zone: str) -> At:
@@ -79,7 +91,15 @@ def point(version: int | None, timestamp: str | dt.datetime | None, ref: str | N
 def folders(relocated: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Pairs of canonical folders. Raises InvalidArgumentError."""
     given = texts("relocated", relocated)
-    return tuple((absolute(path_text(before)), absolute(path_text(now))) for before, now in given.items())
+    return tuple((_recorded(path_text(before)), absolute(path_text(now))) for before, now in given.items())
+
+
+def _recorded(folder: str) -> str:
+    """A folder as metadata names it: of a scheme without a store it is text."""
+    try:
+        return absolute(folder)
+    except UnsupportedFeatureError:
+        return folder.rstrip("/")
 
 
 def path_text(uri: object) -> str:

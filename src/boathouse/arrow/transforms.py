@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,13 +105,18 @@ def _truncate(array: pa.Array, width: int, source: DataType) -> pa.Array:
         _in_range(values, (out > values) | (out < low), mask, width, source)
         return build(out, mask, arrow)
     if isinstance(source, DecimalType):
-        try:
-            return per_distinct(lambda v: transforms.truncate(v, width), array, arrow)
-        except pa.ArrowInvalid as error:
-            raise EvaluationError(f"truncate[{width}] of {source}: {error}") from error
+        return per_distinct(partial(_truncated_decimal, width=width, source=source), array, arrow)
     if pa.types.is_string(array.type):
         return pc.utf8_slice_codeunits(array, 0, width)
     return pc.binary_slice(array, 0, width)
+
+
+def _truncated_decimal(value: Decimal, width: int, source: DecimalType) -> object:
+    found = transforms.truncate(value, width)
+    assert isinstance(found, Decimal)
+    if abs(transforms.unscaled(found, source.scale)) >= 10**source.precision:
+        raise EvaluationError(f"truncate[{width}] of {value} is below the range of {source}")
+    return found
 
 
 def _in_range(values: Ints, bad: Bools, mask: Bools | None, width: int, source: DataType) -> None:

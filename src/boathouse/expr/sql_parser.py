@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from boathouse.errors import ExpressionError
+from boathouse.errors import ExpressionError, SchemaError
 from boathouse.expr import functions
 from boathouse.expr.simplify import cast_literal
 from boathouse.expr.text import parse_clock
@@ -60,6 +60,8 @@ class _Narrow(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+        # Not DECIMAL: bytes of a fixed length are a type of Iceberg's.
+        KEYWORDS: ClassVar[dict[str, Any]] = {k: v for k, v in Spark.Tokenizer.KEYWORDS.items() if k != "FIXED"}
 
     class Parser(Spark.Parser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -274,13 +276,22 @@ class _Reader:
     def type(self, node: exp.Expression) -> DataType:
         name = node.this.name if hasattr(node.this, "name") else str(node.this)
         if name == "DECIMAL":
-            given = [int(p.name) for p in node.expressions]
-            return DecimalType(*(given + [10, 0][len(given) :]))
+            return self.decimal(node)
         if name not in _TYPES or (node.expressions and name not in ("TEXT", "VARCHAR")):
             raise self.refuse(f"no CAST to {self.show(node)} here")
         if node.expressions:
             raise self.refuse("CHAR(n) and VARCHAR(n) are not offered", "use STRING")
         return _TYPES[name]
+
+    def decimal(self, node: exp.Expression) -> DataType:
+        given = [str(p.name) for p in node.expressions]
+        if len(given) > 2 or not all(g.isascii() and g.isdigit() and len(g) < 4 for g in given):
+            raise self.refuse(f"{self.show(node)} is not a type", "write DECIMAL(precision, scale)")
+        precision, scale = [*map(int, given), *(10, 0)[len(given) :]]
+        try:
+            return DecimalType(precision, scale)
+        except SchemaError as error:
+            raise self.refuse(error.message) from None
 
     def call(self, node: exp.Expression) -> Expr:
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else node.key

@@ -1,13 +1,13 @@
 """The tail of an ORC file: its types with their attributes, where Iceberg keeps field ids, and its stripes.
 
 pyarrow reads ORC, but gives no attributes, and its reader trusts what a footer says. So the tail is read and checked
-here, and `Tail.clean` is another one with the same stripes: names by type number (pyarrow finds columns by dotted
+here, and `Tail.clean` gives another one with the same stripes: names by type number (pyarrow finds columns by dotted
 paths), CHAR as STRING (pyarrow reads it as bytes of a fixed length, which the values do not have), no statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -121,10 +121,10 @@ class Tail:
     footer: Footer
     content: int
 
-    @property
-    def clean(self) -> bytes:
-        """A tail that says the same of the stripes, to be put at `content`."""
-        types = [_renamed(t) for t in self.footer.types]
+    def clean(self, seconds: Collection[int] = ()) -> bytes:
+        """A tail that says the same of the stripes, to be put at `content`. Of the timestamps with the type numbers
+        `seconds`, pyarrow then reads the seconds, as they are stored."""
+        types = [_renamed(t, LONG if i in seconds else t.kind) for i, t in enumerate(self.footer.types)]
         said = self.footer
         body = Footer(
             header=said.header, content=self.content, stripes=said.stripes, types=tuple(types), rows=said.rows,
@@ -142,9 +142,9 @@ def name_of(type: int) -> str:
     return f"f{type}"
 
 
-def _renamed(found: Type) -> Type:
+def _renamed(found: Type, kind: int | None) -> Type:
     return Type(
-        kind=STRING if found.kind in (CHAR, VARCHAR) else found.kind,
+        kind=STRING if kind in (CHAR, VARCHAR) else kind,
         below=found.below,
         names=tuple(map(name_of, found.below)) if found.kind == STRUCT else (),
         precision=found.precision,
@@ -172,7 +172,7 @@ def read_tail(stream: pa.NativeFile, where: str) -> Tail:
     if need > len(last):
         last = bytes(stream.read_at(need, size - need))
     packed = last[len(last) - need : len(last) - length]
-    footer = Footer.decode(_inflated(packed, script, where), where=where)
+    footer = Footer.decode(inflated(packed, script, where), where=where)
     if footer.encryption is not None:
         raise UnsupportedFeatureError("encrypted ORC files are not offered", where=where)
     content = size - need - script.metadata
@@ -218,7 +218,8 @@ def _checked(footer: Footer, content: int, where: str) -> tuple[Stripe, ...]:
     return tuple(replace(s, unknown=b"") for s in footer.stripes if s.rows)
 
 
-def _inflated(data: bytes, script: PostScript, where: str) -> bytes:
+def inflated(data: bytes, script: PostScript, where: str) -> bytes:
+    """A part of the file, decompressed. Raises CorruptTableError, UnsupportedFeatureError."""
     if script.compression == _NONE:
         return data
     if script.compression not in (_ZLIB, _SNAPPY, _LZ4, _ZSTD):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from pyarrow.orc import ORCFile
 from boathouse.errors import CorruptTableError, MissingRequirementError, UnsupportedFeatureError
 from boathouse.iceberg import orc_footer
 from boathouse.iceberg.orc_footer import Tail, name_of
+from boathouse.iceberg.orc_times import StripePart
 from boathouse.iceberg.orc_types import Column, columns_of
 from boathouse.parquet.fields import file_fields
 from boathouse.parquet.matching import Matching
@@ -60,7 +61,7 @@ class _OrcFile:
         if not wanted:
             yield from (without_columns(stripe.rows) for stripe in self.tail.footer.stripes)
             return
-        source = _Checked(self.stream, self.tail)
+        source = _Checked(self.stream, self.tail, [c.number for c in wanted if c.far])
         with _damage(self.uri, source):
             reader = ORCFile(pa.PythonFile(source, mode="r"))
         for number, stripe in enumerate(self.tail.footer.stripes):
@@ -73,18 +74,23 @@ class _OrcFile:
                 batch = reader.read_stripe(number, [name_of(c.number) for c in wanted])
                 if batch.num_rows != stripe.rows:
                     raise pa.ArrowInvalid(f"{batch.num_rows} rows where the footer says {stripe.rows}")
+                found = [batch.column(name_of(c.number)) for c in wanted]
                 # pyarrow has other names, and numbers where Iceberg has times.
-                arrays = [batch.column(name_of(c.number)).view(c.field.type) for c in wanted]
+                arrays = [a if c.far else a.view(c.field.type) for c, a in zip(wanted, found)]
+            for i, c in enumerate(wanted):
+                if c.far:
+                    part = StripePart(self.stream, self.tail, stripe, c.number, self.uri)
+                    arrays[i] = part.timestamps(arrays[i], c.field.type)
             yield pa.Table.from_arrays(arrays, names=list(names))
 
 
 class _Checked(io.RawIOBase):
     """The file with another tail. pyarrow reports an error of the store as a text: it is kept here."""
 
-    def __init__(self, stream: pa.NativeFile, tail: Tail) -> None:
+    def __init__(self, stream: pa.NativeFile, tail: Tail, seconds: Collection[int]) -> None:
         super().__init__()
         self.failed: BaseException | None = None
-        self._stream, self._content, self._tail = stream, tail.content, tail.clean
+        self._stream, self._content, self._tail = stream, tail.content, tail.clean(seconds)
         self._at = 0
 
     def readable(self) -> bool:

@@ -25,21 +25,25 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A type in Arrow, about how many bytes a value takes at least, and why it is not read."""
+    """A type in Arrow, about how many bytes a value takes at least, why it is not read, and whether it is one of
+    timestamps that pyarrow cannot read."""
 
     arrow: pa.DataType
     width: int
     refused: str | None = None
+    far: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A top-level field, its type number, about how many bytes a value takes at least, and why it is not read."""
+    """A top-level field, its type number, about how many bytes a value takes at least, why it is not read, and whether
+    it has timestamps beyond 64 bits of nanoseconds (`orc_times`)."""
 
     field: pa.Field
     number: int
     width: int
     refused: str | None
+    far: bool
 
 
 def columns_of(footer: Footer, where: str) -> list[Column]:
@@ -56,8 +60,8 @@ class _Types:
         root = self.footer.types[0]
         found = []
         for name, number in zip(root.names, root.below):
-            made = self._made(number)
-            found.append(Column(self._named(name, number, made), number, made.width, made.refused))
+            made = self._made(number, top=True)
+            found.append(Column(self._named(name, number, made), number, made.width, made.refused, made.far))
         return found
 
     def _named(self, name: str, number: int, made: _Type, nullable: bool = True) -> pa.Field:
@@ -66,7 +70,7 @@ class _Types:
             raise CorruptTableError(f"the ORC file has the field id {id!r:.80}", where=self.where)
         return pa.field(name, made.arrow, nullable, None if id is None else {FIELD_ID: id.encode()})
 
-    def _made(self, number: int) -> _Type:
+    def _made(self, number: int, *, top: bool = False) -> _Type:
         type = self.footer.types[number]
         below = tuple(self._made(n) for n in type.below)
         refused = next((f.refused for f in below if f.refused is not None), None)
@@ -81,7 +85,7 @@ class _Types:
                 value = self._named("value", type.below[1], below[1])
                 return _Type(pa.map_(key, value), 5, refused)
             case orc.TIMESTAMP | orc.INSTANT:
-                return self._timestamp(number, type)
+                return self._timestamp(number, type, top)
         return self._leaf(type)
 
     def _leaf(self, type: Type) -> _Type:
@@ -98,14 +102,15 @@ class _Types:
             return _Type(pa.dense_union([]), 1, refused="unions are no type of Iceberg's")
         return _Type(found, 8 if found.num_buffers > 2 else max(1, found.bit_width // 8))
 
-    def _timestamp(self, number: int, type: Type) -> _Type:
+    def _timestamp(self, number: int, type: Type, top: bool) -> _Type:
         """pyarrow gives nanoseconds of 64 bits; some of its versions let others overflow."""
-        sound = type.attribute("iceberg.timestamp-unit") == "NANOS" or _within(self.footer.statistics, number)
-        return _Type(
-            pa.timestamp("ns", "UTC" if type.kind == orc.INSTANT else None),
-            8,
-            None if sound else "ORC timestamps outside the years 1677 to 2262 are not offered",
-        )
+        zone = "UTC" if type.kind == orc.INSTANT else None
+        if type.attribute("iceberg.timestamp-unit") == "NANOS" or _within(self.footer.statistics, number):
+            return _Type(pa.timestamp("ns", zone), 8)
+        if top:
+            return _Type(pa.timestamp("us", zone), 8, far=True)
+        refused = "ORC timestamps outside the years 1677 to 2262 inside of another column are not offered"
+        return _Type(pa.timestamp("ns", zone), 8, refused)
 
 
 def _within(statistics: Sequence[Statistics], number: int) -> bool:

@@ -151,17 +151,17 @@ class Paths:
         """
         recorded = recorded.rstrip("/")
         canonical = _canonical(recorded)
-        if canonical is None:
-            return cls(recorded, root, True)
-        longest = sorted(relocated, key=lambda pair: -len(pair[0]))
-        there = _relocated(canonical, longest)
+        longest = tuple(sorted(relocated, key=lambda pair: -len(pair[0])))
+        there = _relocated(canonical or recorded, longest)
         if there is not None:
-            return cls(recorded, there, True, tuple(longest))
+            return cls(recorded, there, True, longest)
+        if canonical is None:
+            return cls(recorded, root, True, longest)
         homes = [canonical] + ([h] if metadata_path and (h := _canonical(metadata_path)) else [])
         if canonical == root or any(relative(metadata_uri, home) is not None for home in homes):
-            return cls(recorded, canonical, False, tuple(longest))
+            return cls(recorded, canonical, False, longest)
         if _linked(canonical, root):
-            return cls(recorded, canonical, False, tuple(longest))
+            return cls(recorded, canonical, False, longest)
         raise UnsupportedFeatureError(
             f"the table's metadata says that it is at {recorded}, and it is at {root}",
             where=metadata_uri,
@@ -181,6 +181,9 @@ class Paths:
         if found is not None:
             return _relocated(found, self.relocated) or found
         if _URI.match(path):
+            there = _relocated(path, self.relocated)
+            if there is not None:
+                return there
             try:
                 absolute(path)
             except InvalidArgumentError as error:
@@ -223,12 +226,22 @@ class Paths:
 
 
 def _relocated(uri: str, relocated: Relocated) -> str | None:
-    """Where the first of these folders that has the URI leads it; None if none has it."""
+    """Where the first of these folders that has the URI leads it; None if none has it. URIs of a scheme without a store
+    are compared as texts."""
+    known = _canonical(uri) is not None
     for before, now in relocated:
-        below = relative(uri, before)
+        if known != (_canonical(before) is not None):
+            continue
+        below = relative(uri, before) if known else _below(uri, before)
         if below is not None:
             return join(now, below) if below else now
     return None
+
+
+def _below(text: str, folder: str) -> str | None:
+    if text.rstrip("/") == folder:
+        return ""
+    return text[len(folder) + 1 :] if text.startswith(folder + "/") else None
 
 
 def _linked(one: str, other: str) -> bool:
