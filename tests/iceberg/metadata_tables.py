@@ -1,7 +1,9 @@
 """Compares metadata tables with pyiceberg's, where the reference and pyiceberg mean the same."""
 
 import datetime as dt
+from contextlib import suppress
 
+import numpy as np
 import pyarrow as pa
 
 BY_PYICEBERG = (
@@ -61,7 +63,16 @@ def theirs_as_ours(name, row, ours):
         row["file"] = row["file"].removeprefix("file://")
     if name == "manifests" or name == "all_manifests":
         row["partition_summaries"] = row["partition_summaries"] or None
+        as_numbers(row)
     return row
+
+
+def as_numbers(row):
+    """Floats are spelled as Java does by us, and as Python does by pyiceberg, which shows them as doubles."""
+    for summary in row["partition_summaries"] or ():
+        for bound in ("lower_bound", "upper_bound"):
+            with suppress(ValueError):
+                summary[bound] = str(np.float32(summary[bound]))
 
 
 def ours_as_theirs(name, row):
@@ -69,6 +80,7 @@ def ours_as_theirs(name, row):
         row["file"] = row["file"].removeprefix("file://")
     if name == "manifests" or name == "all_manifests":
         row["partition_summaries"] = row["partition_summaries"] or None
+        as_numbers(row)
     return row
 
 

@@ -15,6 +15,7 @@ from pyiceberg.types import StringType
 
 import boathouse as bh
 from boathouse.errors import (
+    AlreadyExistsError,
     BoathouseError,
     CommitConflictError,
     CommitUnknownError,
@@ -295,3 +296,35 @@ def test_a_head_that_moved_since_it_was_loaded(ours, theirs, kind):
     seen = theirs.load_table("db.t")
     assert seen.properties.get("owner") == ("them" if kind == "properties" else None)
     assert len(seen.schema().fields) == (3 if kind == "schema" else 2)
+
+
+def test_options_that_describe_no_catalog(tmp_path):
+    """A wrong argument is no error of a store."""
+    wrong = (
+        {"type": "nope"}, {"type": "sql"}, {"type": "rest", "uri": "no scheme"}, {"warehouse": "x"},
+        {"type": "sql", "uri": "nothing://x"}, {"type": "sql", "uri": "not a uri"}, {"py-catalog-impl": "a.b.C"},
+    )  # fmt: skip
+    for options in wrong:
+        with pytest.raises(InvalidArgumentError, match="describe a catalog") as error:
+            bh.catalog("prod", **options)
+        assert "type=" in str(error.value)
+        with pytest.raises(InvalidArgumentError):
+            bh.open("prod.db.t", catalog_options=options)
+    with pytest.raises(TableNotFoundError, match="configure the catalog 'nope' for PyIceberg"):
+        bh.open("nope.db.t")
+
+
+def test_write_by_name(ours, theirs, options):
+    done = bh.write(rows(4), "prod.db.t", mode="append", catalog_options=options)
+    assert ids(ours.open("db.t")) == [1, 2, 3, 4] and done.version == ours.open("db.t").version
+    bh.write(rows(9), "prod.db.t", mode="overwrite", where="id > 8", catalog_options=options)
+    assert sorted(theirs.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 9]
+    assert bh.write(rows(7), "prod.db.t", mode="ignore", catalog_options=options).skipped
+    with pytest.raises(AlreadyExistsError):
+        bh.write(rows(7), "prod.db.t", catalog_options=options)
+    with pytest.raises(TableNotFoundError, match="in the catalog first"):
+        bh.write(rows(7), "prod.db.nothing", mode="append", catalog_options=options)
+    with pytest.raises(InvalidArgumentError, match="Iceberg"):
+        bh.write(rows(7), "prod.db.t", format="delta", mode="append", catalog_options=options)
+    with pytest.raises(InvalidArgumentError, match="not a name in a catalog"):
+        bh.write(rows(7), "t", mode="append", catalog_options=options)

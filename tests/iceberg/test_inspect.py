@@ -158,21 +158,23 @@ def test_specs_deletes_and_refs(evolved, manner):
 
 
 def test_partitions_of_several_specs_are_merged(evolved):
-    """As the reference does it: tuples that are equal in the union of all specs are one partition."""
+    """As the reference does it: tuples that are equal in the union of all specs are one partition, if the specs have as
+    many fields."""
     table = opened(evolved)
     files = table.inspect.files().to_pylist()
     times = dict(zip(*(table.inspect.snapshots()[c].to_pylist() for c in ("snapshot_id", "committed_at"))))
     added = {e["data_file"]["file_path"]: e["snapshot_id"] for e in table.inspect.entries().to_pylist()}
+    fields = {spec_id: len(spec.fields) for spec_id, spec in evolved.metadata.specs().items()}
     expected = {}
     for f in files:
-        key = tuple(f["partition"].values())
+        key = fields[f["spec_id"]], *f["partition"].values()
         e = expected.setdefault(key, [0, 0, 0, None, None])
         e[:3] = [e[0] + f["record_count"], e[1] + 1, e[2] + f["file_size_in_bytes"]]
         when = times[added[f["file_path"]]]
         if e[3] is None or when > e[3]:
             e[3:] = [when, f["spec_id"]]
     found = {
-        tuple(r["partition"].values()): [
+        (fields[r["spec_id"]], *r["partition"].values()): [
             r["record_count"], r["file_count"], r["total_data_file_size_in_bytes"], r["last_updated_at"], r["spec_id"]
         ]
         for r in table.inspect.partitions().to_pylist()
@@ -517,3 +519,47 @@ def test_null_records_in_parquet(tmp_path):
     nothing = pa.table({"file_path": pa.array([None], pa.string()), "pos": pa.array([None], pa.int64())})
     foreign.commit(foreign.parquet(nothing, (PATH_ID, POSITION_ID), 1))
     assert bh.open(str(root)).inspect.position_deletes().num_rows == 0
+
+
+def test_names_of_floats_and_paths(tmp_path):
+    """As Java spells them."""
+    path = str(tmp_path / "t")
+    values = [float("inf"), float("-inf"), float("nan"), 1e10, -0.0, 1.5]
+    bh.write(pa.table({"x": values}), path, format="iceberg", partition_by=["x"])
+    bounds = bh.open(path).inspect.manifests().to_pylist()[0]["partition_summaries"][0]
+    assert (bounds["lower_bound"], bounds["upper_bound"]) == ("-Infinity", "Infinity")
+    files = bh.open(path).inspect.files()["file_path"].to_pylist()
+    assert {f.split("/x=")[1].split("/")[0] for f in files} == {"Infinity", "-Infinity", "NaN", "1.0E10", "-0.0", "1.5"}
+
+
+def test_the_document_itself_is_named_as_its_location(tmp_path):
+    path = tmp_path / "t"
+    bh.write(pa.table({"x": [1]}), str(path), format="iceberg")
+    bh.open(str(path)).append(pa.table({"x": [2]}))
+    assert (
+        bh.open(str(path)).inspect.metadata_log_entries()["file"][-1].as_py()
+        == f"file://{path}/metadata/v2.metadata.json"
+    )
+    for document in (path / "metadata").glob("*.json"):
+        document.write_text(document.read_text().replace(f"file://{path}", str(path)))
+    log = bh.open(str(path)).inspect.metadata_log_entries()["file"].to_pylist()
+    assert log == [f"{path}/metadata/v{n}.metadata.json" for n in (1, 2)]
+
+
+def test_equal_tuples_of_specs_with_other_fields(catalog):
+    """As the reference does it: partitions of two specs are one only if the specs have as many fields."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import LongType, NestedField
+
+    schema = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", LongType()))
+    peer = catalog.create_table("db.specs", schema)
+    data = pa.table({"a": pa.array([None], pa.int64()), "b": pa.array([None], pa.int64())})
+    peer.append(data)
+    for name in "ab":
+        with peer.update_spec() as update:
+            update.add_identity(name)
+        peer.append(data)
+        peer.append(data)
+    found = opened(peer).inspect.partitions().to_pylist()
+    assert all(row["partition"] == {"a": None, "b": None} for row in found)
+    assert sorted((row["spec_id"], row["file_count"]) for row in found) == [(0, 1), (1, 2), (2, 2)]

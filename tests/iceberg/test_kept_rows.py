@@ -373,7 +373,12 @@ def test_the_advice_for_orc_can_be_followed(make):
     _, eyes = make(DATA, properties={"write.format.default": "orc"}, append=False)
     with pytest.raises(UnsupportedFeatureError, match="written as orc") as caught:
         bh.open(str(eyes.root)).append(DATA)
-    assert "with the engine that writes the table" in str(caught.value)
+    assert "set the property write.format.default to parquet" in str(caught.value).lower()
+    table = bh.open(str(eyes.root))
+    table.set_properties({"owner": "us"})
+    table.set_properties({"write.format.default": "parquet"})
+    table.append(DATA)
+    assert table.count() == DATA.num_rows
 
 
 def lost_file(eyes):

@@ -73,7 +73,7 @@ def check_replay(t, changes: pa.Table, first: int | None) -> dict[int, tuple[Cou
     """Every commit's changes lead from its parent's rows to its own, and no row is in both; returns them."""
     found = by_commit(changes.to_pylist())
     for entry in reversed(t.history()):
-        if entry.version is None or first not in (None, entry.version):
+        if entry.metadata_only or first not in (None, entry.version):
             continue
         first = None
         before = Counter()

@@ -27,7 +27,8 @@ def test_results_and_history_name_the_same_commits(tmp_path, format_name):
     first = {"delta": 0, "iceberg": 1, "lance": 1}.get(format_name)
     if first is not None:
         assert [e.commit for e in history] == [TOKENS[format_name].format(first + i) for i in range(5)]
-    assert [(e.commit, e.version, e.write_id) for e in history[1:]] == [(d.commit, d.version, d.write_id) for d in done]
+    made = [(e.commit, None if e.metadata_only else e.version, e.write_id) for e in history[1:]]
+    assert made == [(d.commit, d.version, d.write_id) for d in done]
     assert [e.message for e in history] == [None, None, "ours", None, None]
     assert history[3].metadata["job"] == "7"
     assert [t.find_write(d.write_id) is not None for d in done] == [True] * 4
@@ -43,8 +44,8 @@ def test_an_iceberg_commit_of_metadata_is_no_version(tmp_path):
     assert done.version is None and t.version == first.version
     assert repr(done).startswith("set-properties -> metadata v3") and repr(first).startswith("append -> version ")
     history = t.history()
-    assert [(e.operation, e.version is None) for e in history] == [
-        ("set-properties", True), ("append", False), ("create", True),
+    assert [(e.operation, e.metadata_only, e.version) for e in history] == [
+        ("set-properties", True, first.version), ("append", False, first.version), ("create", True, 0),
     ]  # fmt: skip
     assert all(e.engine.startswith("boathouse/") for e in history)
     assert t.find_write(done.write_id) == first.version
@@ -67,11 +68,26 @@ def test_the_history_of_metadata_survives_its_files(tmp_path):
     (path / "metadata" / "v3.metadata.json").unlink()
     found = [(e.commit, e.version, e.operation) for e in bh.open(str(path)).history()]
     assert found == [
-        ("v5.metadata.json", None, "set-properties"),
+        ("v5.metadata.json", second.version, "set-properties"),
         ("v4.metadata.json", second.version, "append"),
-        ("v3.metadata.json", None, "metadata"),
+        ("v3.metadata.json", first.version, "metadata"),
         (None, first.version, "append"),
     ]
+
+
+def test_every_entry_of_a_history_is_opened(tmp_path, format_name):
+    """Also those of commits that made no version: they are opened as the table was after them, never as it is now."""
+    path = str(tmp_path / "t")
+    t = bh.create(path, rows().schema, format=format_name)
+    counts = [0, 2, 2, 3, 0]
+    t.append(rows(1, 2))
+    t.set_properties({"owner": "us"})
+    t.append(rows(3))
+    t.delete()
+    history = t.history()[::-1]
+    assert [bh.open(path, format=format_name, version=e.version).scan().count() for e in history] == counts
+    first = bh.open(path, format=format_name, version=t.history()[-1].version)
+    assert first.scan().count() == 0 and [e.commit for e in first.history()] == [history[0].commit]
 
 
 @pytest.mark.parametrize("format", ["delta", "lance"])

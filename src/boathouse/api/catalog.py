@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, texts
-from boathouse.api.detection import locate
+from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
-from boathouse.api.opening import point
+from boathouse.api.opening import path_text, point
 from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.location import NEWEST, At
 from boathouse.table.view import View
 
 
@@ -81,13 +83,23 @@ class Catalog:
             named = time_zone(timezone)
             zone = zone_of(LOCAL, named, spark) if timestamp is not None else None
             at = point(version, timestamp, ref, zone or "UTC")
-            place, vended = table.place()
-            location = locate(place)
-            if not verify:
-                location = type(location)(location.uri, verify=False)
-            stores = Stores({**vended, **(storage_options or {})}, home=None if allow_foreign_paths else location.uri)
-            snapshot = registry.load("iceberg").open(TableContext(location, stores, catalog=table), at)
-        return Table(Handle(snapshot, at.pinned), spark, named)
+            handle = _opened(table, at, storage_options, allow_foreign_paths, verify)
+        return Table(handle, spark, named)
+
+
+def newest_in(catalog: Catalog, identifier: str, storage_options: Mapping[str, str] | None) -> Handle:
+    """The newest version of `namespace.table`, to be written. Raises what `Catalog.open` raises."""
+    return _opened(catalog._made.table(identifier), NEWEST, storage_options)
+
+
+def _opened(
+    table: Any, at: At, storage_options: Mapping[str, str] | None, foreign: bool = False, verify: bool = True
+) -> Handle:
+    place, vended = table.place()
+    location = replace(locate(place), verify=verify)
+    stores = Stores({**vended, **(storage_options or {})}, home=None if foreign else location.uri)
+    snapshot = registry.load("iceberg").open(TableContext(location, stores, catalog=table), at)
+    return Handle(snapshot, at.pinned)
 
 
 def catalog(name: str = "default", **options: str) -> Catalog:
@@ -110,7 +122,24 @@ def catalog(name: str = "default", **options: str) -> Catalog:
     return Catalog(registry.catalogs().IcebergCatalog.load(name, texts("options", options)))
 
 
-def by_name(text: str, catalog_options: Mapping[str, str] | None) -> tuple[Catalog, str] | None:
+def in_catalog(
+    uri: object, catalog_options: Mapping[str, str] | None, storage_options: Mapping[str, str] | None
+) -> tuple[Catalog, str] | None:
+    """The catalog and the name in it, unless there is a table at a path of that name. Without dots nothing is asked."""
+    text = path_text(uri)
+    if catalog_options is None and (text.count(".") < 2 or "/" in text):
+        return None
+    if catalog_options is None and formats_at(locate(text), Stores(storage_options)):
+        return None
+    found = _by_name(text, catalog_options)
+    if found is None and catalog_options is not None:
+        raise InvalidArgumentError(
+            f"{text!r} is not a name in a catalog", advice="write catalog.namespace.table, or leave out catalog_options"
+        )
+    return found
+
+
+def _by_name(text: str, catalog_options: Mapping[str, str] | None) -> tuple[Catalog, str] | None:
     """The catalog and the table that `catalog.namespace.table` names; None if no such catalog is configured."""
     first, _, rest = text.partition(".")
     if "." not in rest or any(c in text for c in "/\\: "):

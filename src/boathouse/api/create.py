@@ -31,7 +31,7 @@ def create(
     uri: str,
     schema: Any,
     format: str = "delta",
-    partition_by: str | Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = (),
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     spark: Any = None,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from boathouse.api.arguments import errors_at
-from boathouse.api.catalog import Catalog, by_name
+from boathouse.api.catalog import in_catalog
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
 from boathouse.api.metastore import named_or_path
@@ -54,7 +54,7 @@ def open(
     >>> bh.open("cities", version=0).count()
     0
     """
-    named = _in_catalog(uri, catalog_options, storage_options)
+    named = in_catalog(uri, catalog_options, storage_options)
     if named is not None:
         found, identifier = named
         if relocated is not None:
@@ -82,23 +82,6 @@ def open(
         spark,
     )
     return Table(handle, spark, named_zone)
-
-
-def _in_catalog(
-    uri: object, catalog_options: Mapping[str, str] | None, storage_options: Mapping[str, str] | None
-) -> tuple[Catalog, str] | None:
-    """The catalog and the name in it, unless there is a table at a path of that name. Without dots nothing is asked."""
-    text = path_text(uri)
-    if catalog_options is None and (text.count(".") < 2 or "/" in text):
-        return None
-    if catalog_options is None and formats_at(locate(text), Stores(storage_options)):
-        return None
-    found = by_name(text, catalog_options)
-    if found is None and catalog_options is not None:
-        raise InvalidArgumentError(
-            f"{text!r} is not a name in a catalog", advice="write catalog.namespace.table, or leave out catalog_options"
-        )
-    return found
 
 
 def detect(uri: str, storage_options: Mapping[str, str] | None = None) -> tuple[str, ...]:

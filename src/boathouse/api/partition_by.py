@@ -19,8 +19,11 @@ _NAMES = {
 FIRST_ID = 1000
 
 
-def partition_fields(by: str | Sequence[str], schema: Schema) -> tuple[PartitionField, ...]:
-    """The partition fields of `by`, with ids from 1000. Raises InvalidArgumentError, ColumnNotFoundError."""
+def partition_fields(by: str | Sequence[str] | None, schema: Schema) -> tuple[PartitionField, ...]:
+    """The partition fields of `by` (None: none), with ids from 1000. Raises InvalidArgumentError,
+    ColumnNotFoundError."""
+    if by is None:
+        return ()
     texts = names("partition_by", [by] if isinstance(by, str) else by)
     return tuple(_field(text, schema, FIRST_ID + i) for i, text in enumerate(texts))
 

@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, texts
+from boathouse.api.catalog import Catalog, in_catalog, newest_in
 from boathouse.api.detection import formats_at, locate, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
-from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError
+from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.ops import create as _create
 from boathouse.ops.append import Append
@@ -32,6 +33,7 @@ from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.engine import Engine
 from boathouse.table.format import TableFormat
+from boathouse.table.location import Location
 
 Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
 
@@ -41,7 +43,7 @@ def write(
     uri: str,
     format: str | None = None,
     mode: Mode = "error",
-    partition_by: str | Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = (),
     properties: Mapping[str, str] | None = None,
     where: str | Expr | None = None,
     merge_schema: bool = False,
@@ -57,17 +59,21 @@ def write(
     dry_run: bool = False,
     target_file_bytes: int | None = None,
     isolation: Isolation | None = None,
+    catalog_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
     """Writes data to a table, creating it if there is none (then in `format`, `delta` by default).
 
     `mode` is Spark's: error, append, overwrite, ignore. `where` with mode overwrite replaces only the rows for which it
     is true, and `partitions="dynamic"` only the partitions that the data has rows in, as in `Table.overwrite`;
     `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the session's).
-    `allow_mixed_writers` is that of `open`. `data` and the other options are those of `Table.append`.
+    `allow_mixed_writers` and `catalog_options` are those of `open`: with the latter, or with a catalog of PyIceberg's
+    configuration, `uri` may be `catalog.namespace.table` of a table that is there. `data` and the other options are
+    those of `Table.append`.
 
-    Raises AlreadyExistsError (mode error, or another partitioning than `partition_by`), SchemaMismatchError,
-    SchemaError, ConstraintViolationError, ExpressionError, InvalidArgumentError, UnsupportedTypeError,
-    UnsupportedFeatureError, CommitConflictError, CommitUnknownError, MixedWritersError, ReadOnlyError, StorageError.
+    Raises AlreadyExistsError (mode error, or another partitioning than `partition_by`), TableNotFoundError (in a
+    catalog), SchemaMismatchError, SchemaError, ConstraintViolationError, ExpressionError, InvalidArgumentError,
+    UnsupportedTypeError, UnsupportedFeatureError, CommitConflictError, CommitUnknownError, MixedWritersError,
+    ReadOnlyError, StorageError.
 
     >>> rows = pa.table({"id": [1, 2], "city": ["Kiel", "Bergen"]})
     >>> bh.write(rows, "lake/places", format="lance").rows_added
@@ -90,6 +96,7 @@ def write(
             allow_mixed_writers,
             partitions,
             WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation),
+            catalog_options,
         )
         engine = engine_for(data)
         return call.run(engine, lambda: Source.of(engine, engine.source(data)))
@@ -127,7 +134,7 @@ class WriteCall:
     uri: str
     format: str | None = None
     mode: Mode = "error"
-    partition_by: str | Sequence[str] = ()
+    partition_by: str | Sequence[str] | None = ()
     properties: Mapping[str, str] | None = None
     where: str | Expr | None = None
     merge_schema: bool = False
@@ -137,6 +144,7 @@ class WriteCall:
     allow_mixed_writers: bool = False
     partitions: Partitions | None = None
     options: WriteOptions = field(default_factory=WriteOptions)
+    catalog_options: Mapping[str, str] | None = None
 
     def rows(self, engine: Engine, source: Source) -> RowWork | None:
         """How the rows are written; None if there is nothing to write. Raises what `run` raises before it writes."""
@@ -175,6 +183,10 @@ class WriteCall:
         if partition_mode(self.partitions) is not None and self.mode != "overwrite":
             raise InvalidArgumentError("partitions= needs mode='overwrite'", advice="pass it too, or leave both out")
         time_zone(self.timezone)
+        named = in_catalog(self.uri, self.catalog_options, self.storage_options)
+        if named is not None:
+            handle = self._in_catalog(*named)
+            return self._settled(handle.location) or self._existing(handle, engine, source)
         location = locate(path_text(self.uri))
         stores = Stores(self.storage_options, home=location.uri)
         check_read_only(str(location))
@@ -183,11 +195,35 @@ class WriteCall:
                 raise not_found(location, stores)
             require_free(location, stores)
             return self._new(TableContext(location, stores), source())
+        return self._settled(location) or self._existing(self._opened(), engine, source)
+
+    def _settled(self, location: Location) -> _Skipped | None:
+        """What a table that is there means by itself. Raises AlreadyExistsError."""
         if self.mode in ("error", "errorifexists"):
             raise already_there(location)
-        if self.mode == "ignore":
-            return _Skipped(WriteResult("write", None, skipped="a table already exists"))
-        return self._existing(engine, source)
+        return _Skipped(WriteResult("write", None, skipped="a table already exists")) if self.mode == "ignore" else None
+
+    def _in_catalog(self, catalog: Catalog, identifier: str) -> Handle:
+        """A table of a catalog. Raises TableNotFoundError, InvalidArgumentError."""
+        if self.format not in (None, "iceberg"):
+            raise InvalidArgumentError(
+                f"format={self.format!r}: tables of catalogs are Iceberg's", advice="leave it out"
+            )
+        try:
+            return newest_in(catalog, identifier, self.storage_options)
+        except TableNotFoundError as error:
+            error.advice = (
+                "create it in the catalog first, with PyIceberg or an engine: tables that are there are written"
+            )
+            raise
+
+    def _opened(self) -> Handle:
+        return open_handle(
+            self.uri,
+            self.format,
+            storage_options=self.storage_options,
+            allow_mixed_writers=flag("allow_mixed_writers", self.allow_mixed_writers),
+        )
 
     def _new(self, context: TableContext, source: Source) -> _New:
         format = registry.load(self.format or "delta")
@@ -217,13 +253,7 @@ class WriteCall:
             ) from error
         return self._target(engine, lambda: new.source)
 
-    def _existing(self, engine: Engine, source: Callable[[], Source]) -> _Existing:
-        handle = open_handle(
-            self.uri,
-            self.format,
-            storage_options=self.storage_options,
-            allow_mixed_writers=flag("allow_mixed_writers", self.allow_mixed_writers),
-        )
+    def _existing(self, handle: Handle, engine: Engine, source: Callable[[], Source]) -> _Existing:
         if self.where is not None:
             handle = replace(handle, zone=zone_of(engine, time_zone(self.timezone), None))
         by = self.partition_by if self.partition_by and self.overwrite_schema else None
@@ -235,7 +265,7 @@ class WriteCall:
         return _Existing(handle, write)
 
 
-def _check_partitioning(handle: Handle, partition_by: str | Sequence[str]) -> None:
+def _check_partitioning(handle: Handle, partition_by: str | Sequence[str] | None) -> None:
     if not partition_by:
         return
     snapshot = handle.snapshot

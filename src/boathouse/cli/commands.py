@@ -96,7 +96,7 @@ def schema(
 
 
 def _number(entry: HistoryEntry) -> object:
-    return entry.commit if entry.version is None else entry.version
+    return entry.commit if entry.metadata_only else entry.version
 
 
 def history(
@@ -122,7 +122,7 @@ def history(
         return
     rows = [
         (
-            e.commit if e.version is None else e.version,
+            _number(e),
             iso(e.timestamp_ms),
             e.operation,
             e.engine,

@@ -294,13 +294,6 @@ def check_writable(found: IcebergSnapshot) -> None:
         raise UnsupportedFeatureError(f"writing with partition transform {unknown[0]} is not offered", where=where)
     if metadata.document.get("encryption-keys") or metadata.properties.get("encryption.key-id"):
         raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
-    format = metadata.properties.get("write.format.default", "parquet").lower()
-    if format != "parquet":
-        raise UnsupportedFeatureError(
-            f"the table's data files are written as {format}, which is not offered",
-            where=where,
-            advice="set the property write.format.default to parquet with the engine that writes the table",
-        )
     validate.check(metadata.document, where)
     storage, _ = found.stores.resolve(found.location.uri)
     if not managed and not storage.atomic_create:

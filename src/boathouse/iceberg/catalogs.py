@@ -38,6 +38,10 @@ _GONE: Final = (
     "NoSuchTableError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", "NoSuchViewError",
     "NoSuchPropertyException",
 )  # fmt: skip
+_OPTIONS: Final = (
+    "NoSuchPropertyException", "NoSuchModuleError", "ArgumentError", "MissingSchema", "InvalidSchema", "InvalidURL",
+)  # fmt: skip
+"""Errors of a catalog's options."""
 _NOT_ICEBERG: Final = ("NoSuchIcebergTableError", "NoSuchPropertyException")
 _REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
 """Errors of a request that changed nothing; after any other, that is unknown."""
@@ -77,7 +81,7 @@ class IcebergCatalog:
                 advice="name it in PyIceberg's configuration (~/.pyiceberg.yaml), or pass its options, such as uri=",
             )
         secrets = tuple(v for k, v in options.items() if any(s in k.lower() for s in _SECRETS))
-        with _errors(name, secrets):
+        with _errors(name, secrets), _wrong_options(name, secrets):
             return cls(name, catalogs.load_catalog(name, **options), secrets)
 
     def namespaces(self) -> list[str]:
@@ -248,6 +252,25 @@ def _parsed(adapter: Any, kind: Any, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 @contextmanager
+def _wrong_options(name: str, secrets: Sequence[str]) -> Iterator[None]:
+    """What a client says of options that describe no catalog, as InvalidArgumentError. Errors of requests are values
+    too, and of the network."""
+    try:
+        yield
+    except Exception as error:
+        kind = type(error).__name__
+        if not isinstance(error, ValueError | TypeError | KeyError) and kind not in _OPTIONS:
+            raise
+        if isinstance(error, OSError) and kind not in _OPTIONS:
+            raise
+        raise InvalidArgumentError(
+            f"these options do not describe a catalog ({scrub(f'{kind}: {error}', secrets)})",
+            where=name,
+            advice="pass type= (rest, sql, hive, glue) and what it needs, such as uri=, as PyIceberg names them",
+        ) from None
+
+
+@contextmanager
 def _errors(where: str, secrets: Sequence[str]) -> Iterator[None]:
     """A client's errors as ours, without the values of secrets."""
     try:
@@ -262,6 +285,10 @@ def _errors(where: str, secrets: Sequence[str]) -> Iterator[None]:
                 f"PyIceberg's client of this catalog needs more than is installed: {scrub(str(error), secrets)}",
                 where=where,
                 advice='pip install PyIceberg with the extra of your catalog, such as "pyiceberg[hive,glue]"',
+            ) from None
+        if isinstance(error, NotImplementedError):
+            raise UnsupportedFeatureError(
+                f"PyIceberg's client of this catalog does not offer this ({text})", where=where
             ) from None
         if kind in _NOT_ICEBERG:
             raise TableNotFoundError(

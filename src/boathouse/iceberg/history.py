@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -47,16 +47,29 @@ def _commits(snapshot: IcebergSnapshot) -> Iterator[HistoryEntry]:
     places = {uri: i for i, (uri, _) in enumerate(logged)}
     taken = set(files.values())
     others = [(i, uri, time) for i, (uri, time) in enumerate(logged) if uri not in taken]
-    if snapshot.snapshot is not None and not _is_head(snapshot):
-        others = [o for o in others if o[2] <= snapshot.timestamp_ms]
+    until = _until(snapshot)
+    if until is not None:
+        others = [o for o in others if o[2] <= until]
+    version = NO_SNAPSHOT
     for document in metadata.ancestors(snapshot.version or None):
-        uri = files.get(int(document["snapshot-id"]))
+        version = int(document["snapshot-id"])
+        uri = files.get(version)
         place = None if uri is None else places[uri]
         while others and (others[-1][2] > int(document["timestamp-ms"]) if place is None else others[-1][0] > place):
-            yield _metadata_entry(snapshot, *others.pop()[1:])
+            yield _metadata_entry(snapshot, version, *others.pop()[1:])
         yield _entry(document, snapshot.token, None if uri is None else basename(uri))
+        version = document.get("parent-snapshot-id") or NO_SNAPSHOT
     while others:
-        yield _metadata_entry(snapshot, *others.pop()[1:])
+        yield _metadata_entry(snapshot, version, *others.pop()[1:])
+
+
+def _until(snapshot: IcebergSnapshot) -> int | None:
+    """The time after which commits of metadata are not of this version; None of the newest."""
+    if snapshot.snapshot is None:
+        began = snapshot.metadata.refs.get(snapshot.ref or MAIN) is not None
+        times = [int(s["timestamp-ms"]) for s in snapshot.metadata.snapshots.values()] if began else []
+        return min(times) - 1 if times else None
+    return None if _is_head(snapshot) else snapshot.timestamp_ms
 
 
 def _is_head(snapshot: IcebergSnapshot) -> bool:
@@ -64,8 +77,9 @@ def _is_head(snapshot: IcebergSnapshot) -> bool:
     return ref is not None and int(ref["snapshot-id"]) == snapshot.version
 
 
-def _metadata_entry(snapshot: IcebergSnapshot, uri: str, time: int) -> HistoryEntry:
-    """A commit of metadata alone; its file is read, if it is still there, for what this library recorded in it."""
+def _metadata_entry(snapshot: IcebergSnapshot, version: Version, uri: str, time: int) -> HistoryEntry:
+    """A commit of metadata alone, which left `version` the current one; its file is read, if it is still there, for
+    what this library recorded in it."""
     summary: Mapping[str, Any] = {}
     try:
         here = uri == snapshot.token
@@ -74,14 +88,13 @@ def _metadata_entry(snapshot: IcebergSnapshot, uri: str, time: int) -> HistoryEn
     except (NotFoundError, CorruptTableError, UnsupportedFeatureError):
         pass
     document = {"timestamp-ms": time, "summary": {"operation": METADATA_EDIT, **summary}}
-    return _entry(document, uri, basename(uri))
+    return replace(_entry(document, uri, basename(uri)), version=version, data_change=False, metadata_only=True)
 
 
 def _entry(document: Mapping[str, Any], where: str, commit: str | None) -> HistoryEntry:
     summary = dict(document.get("summary") or {})
-    version = document.get("snapshot-id")
     return HistoryEntry(
-        version=None if version is None else int(version),
+        version=int(document.get("snapshot-id", NO_SNAPSHOT)),
         commit=commit,
         timestamp_ms=int(document["timestamp-ms"]),
         operation=str(summary.get(OPERATION) or summary.get("operation") or "unknown"),
@@ -92,7 +105,7 @@ def _entry(document: Mapping[str, Any], where: str, commit: str | None) -> Histo
         message=summary.get(MESSAGE),
         metadata=user_metadata(summary),
         parent=document.get("parent-snapshot-id"),
-        data_change=version is not None and summary.get("operation") != "replace",
+        data_change=summary.get("operation") != "replace",
     )
 
 

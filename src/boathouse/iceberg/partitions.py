@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
+from boathouse.expr.text import format_float
 from boathouse.iceberg.schemas import by_id
 from boathouse.types import (
     DATE,
@@ -22,6 +23,7 @@ from boathouse.types import (
     DecimalType,
     Field,
     FixedType,
+    FloatType,
     IntegerType,
     ListType,
     MapType,
@@ -240,6 +242,8 @@ def _plain(type: DataType, value: object) -> str:
             return text + "+00:00" if isinstance(type, TimestampType) and type.utc else text
         case Decimal():
             return format(value, "f")
+        case float() if isinstance(type, FloatType):
+            return format_float(value, type.bits)
     return str(value)
 
 

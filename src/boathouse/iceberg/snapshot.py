@@ -267,7 +267,7 @@ def _pinned(
 
 
 def _listed(metadata: TableMetadata, snapshot_id: int) -> Mapping[str, Any] | None:
-    if snapshot_id == NO_SNAPSHOT and not metadata.snapshots:
+    if snapshot_id == NO_SNAPSHOT:
         return None
     found = metadata.snapshots.get(snapshot_id)
     if found is None:

@@ -59,8 +59,18 @@ def create(context: TableContext, create: CreateTable) -> tuple[Schema, Partitio
 
 
 def write_context(target: Target, root: str, write_id: str) -> WriteContext:
-    """How data files are written: below `write.data.path`, else the `data` folder of the table at `root`."""
+    """How data files are written: below `write.data.path`, else the `data` folder of the table at `root`.
+
+    Raises UnsupportedFeatureError if the table asks for files of another format than Parquet.
+    """
     properties = target.properties
+    format = properties.get("write.format.default", "parquet").lower()
+    if format != "parquet":
+        raise UnsupportedFeatureError(
+            f"the table's data files are written as {format}, which is not offered",
+            where=str(target.context.location),
+            advice="set the property write.format.default to parquet",
+        )
     directory = absolute(properties[DATA_PATH]) if properties.get(DATA_PATH) else join(root, "data")
     options: dict[str, Any] = {"compression": _codec(properties.get("write.parquet.compression-codec", "zstd"))}
     level = properties.get("write.parquet.compression-level")

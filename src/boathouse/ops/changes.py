@@ -186,7 +186,6 @@ def reads_of(
 
 def commit_changes(end: Snapshot, entry: HistoryEntry, plans: Plans) -> CommitChanges | RecordedChanges | None:
     """The changes of one commit, for reading with the schema of `end`; None if no row changed."""
-    assert entry.version is not None
     recording = end.offers(ChangeFiles)
     if recording is not None and (recorded := recording.change_files(entry.version)) is not None:
         return RecordedChanges(entry, recorded)
@@ -202,7 +201,7 @@ def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
     """The commits from `start` on, oldest first; all of them if it is 0, the version before the first."""
     found: list[HistoryEntry] = []
     for entry in end.history():
-        if entry.version is None:  # a commit of metadata alone
+        if entry.metadata_only:
             continue
         found.append(entry)
         if entry.version == start:
@@ -218,7 +217,7 @@ def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
 
 def retained_words(entries: Sequence[HistoryEntry]) -> str:
     """Which versions these are, newest first, for messages."""
-    versions = [str(e.version) for e in reversed(entries) if e.version is not None]
+    versions = [str(e.version) for e in reversed(entries) if not e.metadata_only]
     if not versions:
         return "no version with rows is retained"
     shown = versions if len(versions) <= _SHOWN else [*versions[:2], "...", *versions[-2:]]

@@ -129,7 +129,6 @@ class TableStream:
         versions = [e.version for e in entries]
         later = versions.index(self._base.version) + 1 if self._base.version in versions else 0
         for i, entry in enumerate(entries):
-            assert entry.version is not None
             done = at.units if entry.version == at.version else 0
             yield entry.version, False, done, self._portion(entry.version, entry, i >= later)
 
@@ -153,7 +152,7 @@ class TableStream:
             return []
         found: list[HistoryEntry] = []
         for entry in newest.history():
-            if entry.version is None:  # a commit of metadata alone
+            if entry.metadata_only:
                 continue
             if found and found[-1].parent != entry.version:
                 break
@@ -185,11 +184,12 @@ class TableStream:
         for entry in newest.history():
             if beginning.timestamp_ms is not None and entry.timestamp_ms < beginning.timestamp_ms:
                 break
-            if entry.version is not None:
-                entries.append(entry)
-            if entry.version is not None and entry.version == beginning.version:
+            if entry.metadata_only:
+                continue
+            entries.append(entry)
+            if entry.version == beginning.version:
                 return Position(entry.version, 0)
-        if beginning.version is None and entries and entries[-1].version is not None:
+        if beginning.version is None and entries:
             return Position(entries[-1].version, 0)
         wanted = (
             f"version {beginning.version}, with which the stream is to start,"

@@ -159,7 +159,6 @@ class Portions:
 
     def _commit(self, entry: HistoryEntry) -> _Commit:
         """From the commit's own record where it has one; else by comparing the version with the one before."""
-        assert entry.version is not None
         version = entry.version
         known = self._layout is not None and self._layout[0] == entry.parent
         layout = self._layout[1] if self._layout is not None and known else self._plans.opened(version)
@@ -176,7 +175,6 @@ class Portions:
         return _Commit(layout, rows, found.removed, found.removed and rows.any)
 
     def _compared(self, entry: HistoryEntry) -> _Commit:
-        assert entry.version is not None
         before = None if entry.parent is None else self._plans.at(entry.parent)
         after = self._plans.at(entry.version)
         lost, gained = compare(before, after)

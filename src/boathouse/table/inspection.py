@@ -189,7 +189,7 @@ def _format_names(numbers: pa.Array) -> pa.Array:
 
 
 def _oldest_first(snapshot: Snapshot) -> list[HistoryEntry]:
-    return [e for e in snapshot.history() if e.version is not None][::-1]
+    return [e for e in snapshot.history() if not e.metadata_only][::-1]
 
 
 def _history(snapshot: Snapshot) -> pa.Table:

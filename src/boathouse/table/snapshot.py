@@ -49,14 +49,15 @@ class Capabilities:
 class HistoryEntry:
     """One commit, newest first in a history.
 
-    `version` is None for a commit that made no new version of the rows: an Iceberg commit of metadata alone. `commit`
+    `version` is that of the rows after the commit, which `open(version=...)` opens. With `metadata_only` the commit did
+    not make it: an Iceberg commit of metadata alone leaves the version that was current, 0 before the first. `commit`
     is its `CommitId.token`, None where the table no longer records it (Iceberg keeps the names of the last metadata
     files only). `parent` is the version that it followed, whether that is retained or not; None for the table's first.
     `data_change` is false if the commit is known to leave every row as it was. `native` is what the format records of
     the commit under its own names.
     """
 
-    version: Version | None
+    version: Version
     commit: str | None
     timestamp_ms: int
     operation: str
@@ -69,6 +70,7 @@ class HistoryEntry:
     parent: Version | None = None
     data_change: bool = True
     native: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    metadata_only: bool = False
 
 
 class Target(Protocol):

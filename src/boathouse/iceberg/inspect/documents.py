@@ -10,6 +10,8 @@ import pyarrow as pa
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.inspect.columns import TEXTS, TIME, required
 from boathouse.iceberg.metadata.document import TableMetadata, logged_files
+from boathouse.iceberg.paths import Paths
+from boathouse.storage import relative
 
 SNAPSHOTS: Final = pa.schema(
     [
@@ -116,11 +118,14 @@ def refs(metadata: TableMetadata) -> pa.Table:
     return pa.Table.from_pylist(rows, REFS)
 
 
-def metadata_log_entries(metadata: TableMetadata) -> pa.Table:
-    """The metadata files that the document records, and the document's own, with the snapshot that was current."""
+def metadata_log_entries(metadata: TableMetadata, paths: Paths) -> pa.Table:
+    """The metadata files that the document records, and the document's own, with the snapshot that was current. Its own
+    path is spelled as the table's location is, by which the reference found it."""
     rows = []
     log = _log(metadata)
     for file, time in logged_files(metadata):
+        below = relative(file, paths.root) if file == metadata.uri and not paths.moved else None
+        file = file if below is None else f"{metadata.location.rstrip('/')}/{below}"
         # The last entry that is old enough, as the reference looks it up; clocks may have gone back.
         latest = next((id for when, id in reversed(log) if when <= time), None)
         snapshot = {} if latest is None else metadata.snapshots.get(latest, {})

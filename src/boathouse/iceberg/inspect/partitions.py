@@ -26,23 +26,25 @@ _UNKNOWN: Final = np.iinfo(np.int64).min + 1
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Numbers of all live files, and their partition values."""
+    """Numbers of all live files, how many of the layout's fields their specs have, and their partition values."""
 
     content: Rows
     rows: Rows
     sizes: Rows
-    spec: Rows
     snapshot: Rows
+    spec: Rows
+    fields: Rows
     partition: Sequence[pa.Array]
 
 
 def partitions(listing: Listing, layout: Layout) -> pa.Table:
-    """One row for each partition of the union of all specs; one for the table if no spec has fields."""
+    """One row for each partition of the union of all specs; one for the table if no spec has fields. As in the
+    reference, equal tuples of two specs are two partitions if the specs have different numbers of these fields."""
     schema = layout.partitions
     files = _files(listing, layout)
     if not len(files.rows):
         return schema.empty_table()
-    groups = Groups.of(files.partition, len(files.rows))
+    groups = Groups.of([longs(files.fields), *files.partition], len(files.rows))
     times = _times(listing, files.snapshot)
     last = groups.greatest(times)
     data, equality = files.content == 0, files.content == EQUALITY_DELETES
@@ -63,8 +65,8 @@ def partitions(listing: Listing, layout: Layout) -> pa.Table:
     if layout.partition:
         first = longs(groups.first)
         columns["partition"] = struct([p.take(first) for p in files.partition], layout.partition_type, len(groups))
-        # As in the reference, that of the file that was added last.
-        columns["spec_id"] = _int32(files.spec[last])
+        # As in the reference, that of the file that was added last, and 0 where no snapshot says when.
+        columns["spec_id"] = _int32(np.where(known, files.spec[last], 0))
     return pa.Table.from_arrays([columns[f.name] for f in schema], schema=schema)
 
 
@@ -73,7 +75,7 @@ def _int32(numbers: Rows) -> pa.Array:
 
 
 def _files(listing: Listing, layout: Layout) -> _Files:
-    numbers: list[tuple[Rows, ...]] = [tuple(np.zeros(0, np.int64) for _ in range(5))]
+    numbers: list[tuple[Rows, ...]] = [tuple(np.zeros(0, np.int64) for _ in range(6))]
     values: list[list[pa.Array]] = [[pa.nulls(0, to_arrow_type(f.type))] for _, f in layout.partition]
     for source in listing.manifest_files:
         if source.empty:
@@ -81,12 +83,15 @@ def _files(listing: Listing, layout: Layout) -> _Files:
         spec, live = listing.spec(source), listing.live(source)
         n = len(live)
         content = live.columns.longs((FILE, "content"))[0]
-        numbers.append((content, live.rows, live.sizes, np.full(n, spec.id, np.int64), live.snapshot_id))
+        fields = len({f.id for f in spec} & {id for id, _ in layout.partition})
+        of_spec = np.full(n, spec.id, np.int64), np.full(n, fields, np.int64)
+        numbers.append((content, live.rows, live.sizes, live.snapshot_id, *of_spec))
         coded = live.partition(spec)
         for (id, f), column in zip(layout.partition, values):
             column.append(coded[id].array(f.type) if id in coded else pa.nulls(n, to_arrow_type(f.type)))
-    content, rows, sizes, specs, snapshots = (np.concatenate(column) for column in zip(*numbers))
-    return _Files(content, rows, sizes, specs, snapshots, [pa.concat_arrays(column) for column in values])
+    content, rows, sizes, snapshots, specs, fields_of = (np.concatenate(column) for column in zip(*numbers))
+    found = [pa.concat_arrays(column) for column in values]
+    return _Files(content, rows, sizes, snapshots, specs, fields_of, found)
 
 
 def _times(listing: Listing, snapshots: Rows) -> Rows:

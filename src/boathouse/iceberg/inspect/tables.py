@@ -86,7 +86,7 @@ _TABLES: Final[Mapping[str, Callable[[IcebergSnapshot], pa.Table]]] = {
     "data_files": _files(_data, all=False),
     "delete_files": _files(_deletes, all=False),
     "history": lambda s: documents.history(s.metadata),
-    "metadata_log_entries": lambda s: documents.metadata_log_entries(s.metadata),
+    "metadata_log_entries": lambda s: documents.metadata_log_entries(s.metadata, s.paths),
     "snapshots": lambda s: documents.snapshots(s.metadata),
     "refs": lambda s: documents.refs(s.metadata),
     "manifests": lambda s: manifests(s.listing),
