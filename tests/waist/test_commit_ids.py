@@ -16,7 +16,7 @@ def rows(*ids: int) -> pa.Table:
 
 
 def test_results_and_history_name_the_same_commits(tmp_path, format_name):
-    t = bh.create(str(tmp_path / "t"), rows().schema, format=format_name)
+    t = bh.create(str(tmp_path / format_name), rows().schema, format=format_name)
     done = [
         t.append(rows(1, 2)),
         t.set_properties({"owner": "us"}, message="ours"),
@@ -77,7 +77,7 @@ def test_the_history_of_metadata_survives_its_files(tmp_path):
 
 def test_every_entry_of_a_history_is_opened(tmp_path, format_name):
     """Also those of commits that made no version: they are opened as the table was after them, never as it is now."""
-    path = str(tmp_path / "t")
+    path = str(tmp_path / format_name)
     t = bh.create(path, rows().schema, format=format_name)
     counts = [0, 2, 2, 3, 0]
     t.append(rows(1, 2))
