@@ -172,6 +172,33 @@ def test_an_answer_that_cannot_be_settled_is_unknown(ours, tmp_path, monkeypatch
     assert len(sorted(p.name for p in tmp_path.rglob("*.parquet"))) == len(before) + 1, "nothing is removed"
 
 
+@pytest.mark.spec("I-256")
+@pytest.mark.parametrize("kind", ["properties", "rows"])
+def test_without_an_answer_only_another_snapshot_proves_it_lost(ours, theirs, monkeypatch, kind):
+    """After a commit of properties, the request that is still on its way may succeed: it is unknown."""
+    monkeypatch.setattr("boathouse.iceberg.catalogs._LOOKS", 2)
+
+    class Slow(Client):
+        def commit_table(self, *args):
+            if self.before:
+                self.before.pop()
+                table = theirs.load_table("db.t")
+                if kind == "rows":
+                    table.append(rows(9))
+                else:
+                    table.transaction().set_properties(owner="them").commit_transaction()
+                raise TimeoutError("late")
+            return self.client.commit_table(*args)
+
+    made = ours._made
+    t = bh.Catalog(type(made)(made.name, Slow(made.client, before=[1]), made.secrets)).open("db.t")
+    if kind == "rows":
+        assert t.append(rows(4)).retries == 1 and ids(ours.open("db.t")) == [1, 2, 3, 4, 9]
+    else:
+        with pytest.raises(CommitUnknownError):
+            t.append(rows(4))
+
+
 def test_a_refusal_is_tried_again_on_the_new_head(ours):
     t = through(ours, before=[CommitFailedException("stale"), CommitFailedException("stale")]).open("db.t")
     assert t.append(rows(4)).retries == 2

@@ -93,9 +93,10 @@ def whole(spec: PartitionSpec, rows: list[dict[str, object]], codec: str = "null
 
 
 @pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("version", [2, 3])
-def test_fastavro_reads_every_type(kind, version):
-    """As fastavro itself would write the entries, and it reads what we write."""
+@pytest.mark.parametrize(("version", "few"), [(2, 0), (3, 0), (2, 64)])
+def test_fastavro_reads_every_type(monkeypatch, kind, version, few):
+    """As fastavro itself would write the entries, and it reads what we write: by columns, and a few one by one."""
+    monkeypatch.setattr(manifest_writer, "FEW", few)
     spec, rows = typed(kind)
     data = whole(spec, rows, version=version)
     found = list(fastavro.reader(io.BytesIO(data)))
@@ -123,7 +124,8 @@ def test_fastavro_reads_every_type(kind, version):
 
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("kind", ["long", "string", "decimal", "timestamp"])
-def test_columns_of_a_manifest_are_those_it_was_written_from(kind, few):
+def test_columns_of_a_manifest_are_those_it_was_written_from(monkeypatch, kind, few):
+    monkeypatch.setattr(manifest_writer, "FEW", 0)
     spec, rows = typed(kind)
     if not few:
         rows = [entry(i, rows[i % len(rows)]["data_file"]["partition"]) for i in range(3000)]
@@ -149,7 +151,9 @@ def test_numbers_of_any_length(values):
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 2000])
-def test_blocks(size):
+@pytest.mark.parametrize("few", [0, 64])
+def test_blocks(monkeypatch, size, few):
+    monkeypatch.setattr(manifest_writer, "FEW", few)
     spec = PartitionSpec(0)
     rows = [entry(i, {}) for i in range(size)]
     data = whole(spec, rows, "deflate")

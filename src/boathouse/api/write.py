@@ -190,12 +190,14 @@ class WriteCall:
         location = locate(path_text(self.uri))
         stores = Stores(self.storage_options, home=location.uri)
         check_read_only(str(location))
-        if not formats_at(location, stores):
+        there = formats_at(location, stores)
+        if not there:
             if self.where is not None:
                 raise not_found(location, stores)
             require_free(location, stores)
             return self._new(TableContext(location, stores), source())
-        return self._settled(location) or self._existing(self._opened(), engine, source)
+        known = self.format or (there[0] if len(there) == 1 else None)
+        return self._settled(location) or self._existing(self._opened(known), engine, source)
 
     def _settled(self, location: Location) -> _Skipped | None:
         """What a table that is there means by itself. Raises AlreadyExistsError."""
@@ -217,10 +219,10 @@ class WriteCall:
             )
             raise
 
-    def _opened(self) -> Handle:
+    def _opened(self, format: str | None) -> Handle:
         return open_handle(
             self.uri,
-            self.format,
+            format,
             storage_options=self.storage_options,
             allow_mixed_writers=flag("allow_mixed_writers", self.allow_mixed_writers),
         )

@@ -214,8 +214,8 @@ class CatalogTable:
                 return "won"
             if refused:
                 return "lost"
-            if attempt.version is not None and absolute(str(found.metadata_location)) != attempt.replaces:
-                # Another version is current, and it does not follow ours: our requirements can never hold again.
+            if _overtaken(attempt, found.metadata.refs):
+                # The branch has another head, which does not follow ours: our requirements can never hold again.
                 return "lost"
         return "unknown"
 
@@ -235,6 +235,14 @@ class CatalogTable:
 def _guarded(attempt: Attempt) -> bool:
     """Whether the requirements say which snapshot the commit follows."""
     return any(r["type"] == "assert-ref-snapshot-id" for r in attempt.requirements)
+
+
+def _overtaken(attempt: Attempt, refs: Mapping[str, Any]) -> bool:
+    """Whether a branch is elsewhere than where the commit has to find it. A commit of metadata alone moves none: after
+    one, ours may still succeed."""
+    wanted = {r["ref"]: r["snapshot-id"] for r in attempt.requirements if r["type"] == "assert-ref-snapshot-id"}
+    heads = {name: refs[name].snapshot_id if name in refs else None for name in wanted}
+    return heads != wanted
 
 
 def _typed(attempt: Attempt) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

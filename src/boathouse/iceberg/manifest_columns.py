@@ -40,7 +40,8 @@ MAPS: Final = tuple(name for name, type in TYPES.items() if pa.types.is_map(type
 _PLAIN: Final = ("key_metadata", "sort_order_id", "first_row_id", "referenced_data_file", "content_offset",
                  "content_size_in_bytes")  # fmt: skip
 _LISTS: Final = ("split_offsets", "equality_ids")
-_ENTRY: Final = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+ENTRY: Final = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+"""The fields of an entry beside its data file."""
 
 
 def partition_column(field: PartitionField) -> str:
@@ -129,7 +130,7 @@ def of_entries(entries: Sequence[Entry], spec: PartitionSpec) -> pa.Table:
     files = [e["data_file"] for e in entries]
     arrays = {}
     for name, type in TYPES.items():
-        values = [e.get(name) for e in (entries if name in _ENTRY else files)]
+        values = [e.get(name) for e in (entries if name in ENTRY else files)]
         if pa.types.is_map(type):
             values = [None if v is None else list(v.items()) for v in values]
         arrays[name] = pa.array(values, type)

@@ -6,9 +6,7 @@ import gzip
 from typing import Final
 
 from boathouse.bits import entropy
-from boathouse.errors import (
-    UnsupportedFeatureError,
-)
+from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg import readback
 from boathouse.iceberg.evolve import edit_schema
 from boathouse.iceberg.metadata.document import TableMetadata, dump
@@ -47,13 +45,10 @@ from boathouse.table.edits import (
 from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 
-METADATA_PATH: Final = "write.metadata.path"
-ENTRIES_PER_MANIFEST: Final = 20_000
 OFFERED: Final = (
     AddFiles, RemoveFiles, RemoveAll, ReplaceSchema, AddColumn, RenameColumn, DropColumn, SetType, SetProperties,
     SetTransaction,
 )  # fmt: skip
-_CODECS = {"gzip": "deflate", "zstd": "zstandard", "uncompressed": "null"}
 
 
 def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
