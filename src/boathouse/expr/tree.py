@@ -360,7 +360,8 @@ def columns(e: Expr) -> tuple[Path, ...]:
 def rebuild(e: Expr, fn: Callable[[Expr], Expr]) -> Expr:
     """`e` with `fn` applied to each direct child; itself if that changes none."""
     changes: dict[str, Any] = {}
-    for name in _names(type(e)):
+    kind: Any = type(e)
+    for name in _names(kind):
         value = getattr(e, name)
         made: Any = value
         if isinstance(value, Expr):
