@@ -30,6 +30,14 @@ There are `<`, `<=`, `>`, `>=`, `+`, `-`, `*`, `/`, `&`, `|`, `~`, and the metho
 `like`; functions are for text only. `==` compares expressions as values, so use `eq` and `ne`; `and`, `or` and `not`
 raise TypeError.
 
+## Sessions without ANSI mode
+
+The meaning is the same in a Spark session whose ANSI mode is off (`spark.sql.ansi.enabled=false`), for the values of
+updates, merges and generated columns and for constraints too. A condition that Spark would take for another one (casts,
+arithmetic, `size`) is evaluated by executor tasks, which `explain()` says; operations turn the mode on while they make
+their plans. Over Spark Connect, which keeps no plan, Spark computes and holds an operation's rows before they are
+written. What is applied to a DataFrame that `t.to_spark()` returned means what the session means by it.
+
 ## Time zones
 
 A TIMESTAMP is an instant. Its date, its hour, its string, its comparison with a DATE or a TIMESTAMP_NTZ, and the

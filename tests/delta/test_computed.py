@@ -165,3 +165,18 @@ def test_rows_that_spark_writes_itself(generated, delta, spark):
     with pytest.raises(Exception, match="the table computes"):
         frame.write.format("boathouse").mode("append").save(path)
     assert list(delta.log(path)) == [0]
+
+
+@pytest.mark.spark
+def test_expressions_mean_the_same_without_ansi_mode(generated, spark):
+    path = generated()
+    table = bh.open(path, spark=spark)
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        table.append(as_source(rows(2), spark))
+        with pytest.raises(BoathouseError):
+            table.update({"x": "2000000000"}, "x = 1")  # twice that is no integer
+        assert table.update({"x": "20"}, "x = 1").rows_updated == 1
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+    assert found(path, "x", "twice") == [(0, 0), (20, 40)]

@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from boathouse.engines.spark import ansi
 from boathouse.engines.spark import sink as sinks
 from boathouse.engines.spark.errors import typed_errors
 from boathouse.engines.spark.join import join, resolved, with_columns
@@ -37,6 +38,7 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        self._given: list[DataFrame] = []
 
     @property
     def timezone(self) -> str:
@@ -62,7 +64,10 @@ class SparkEngine:
         return True
 
     def source(self, data: object) -> DataFrame:
-        return to_frame(self.spark, data)
+        frame = to_frame(self.spark, data)
+        if frame is data:
+            self._given.append(frame)
+        return frame
 
     def schema(self, rel: DataFrame) -> Schema:
         return from_spark(rel.schema)
@@ -71,6 +76,20 @@ class SparkEngine:
         """A local checkpoint: lost blocks fail the query, where a cache would silently compute other rows."""
         with typed_errors():
             return rel.localCheckpoint(eager=True)
+
+    def _meant(self, make: Callable[..., DataFrame], *rels: DataFrame) -> DataFrame:
+        """The frame that `make` makes of these, its expressions in ANSI mode; those of the user's frames keep theirs.
+
+        Without that mode, Connect, which resolves expressions when they run, runs them at once.
+        """
+        if ansi.is_on(self.spark):
+            return make(*rels)
+        connect = type(self.spark).__module__.startswith("pyspark.sql.connect")
+        if connect:
+            rels = tuple(self.pin(r) if any(r is g for g in self._given) else r for r in rels)
+        with ansi.turned_on(self.spark):
+            frame = make(*rels)
+            return self.pin(frame) if connect else frame
 
     def route(self, plan: ScanPlan) -> Route:
         """The scan strategy for this plan, and the reason."""
@@ -88,20 +107,20 @@ class SparkEngine:
         where: Value | None = None,
         let: Sequence[tuple[str, Value]] = (),
     ) -> DataFrame:
-        rows = with_columns(rel)
         found = [named(*column) for column in columns]
         keep = None if where is None else text(where)
 
-        def projected() -> DataFrame:
+        def projected(rel: DataFrame) -> DataFrame:
+            rows = with_columns(rel)
             given = reduce(lambda frame, stage: frame.selectExpr("*", *(named(*v) for v in stage)), stages(let), rows)
             return (given if keep is None else given.where(F.expr(keep))).selectExpr(*found)
 
-        return resolved(projected)
+        return self._meant(lambda rel: resolved(lambda: projected(rel)), rel)
 
     def join(
         self, left: DataFrame, right: DataFrame, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
     ) -> DataFrame:
-        return join(left, right, on, how, sides)
+        return self._meant(lambda left, right: join(left, right, on, how, sides), left, right)
 
     def union(self, rels: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.unionAll, rels)
@@ -110,8 +129,11 @@ class SparkEngine:
         return subtract(left, right, columns)
 
     def summary(self, rel: DataFrame, aggregates: Sequence[tuple[str, Agg, Sql]]) -> pa.Table:
-        rows = with_columns(rel)
-        found = resolved(lambda: rows.agg(*(_aggregate(kind, sql).alias(name) for name, kind, sql in aggregates)))
+        def aggregated(rel: DataFrame) -> DataFrame:
+            rows = with_columns(rel)
+            return resolved(lambda: rows.agg(*(_aggregate(kind, sql).alias(name) for name, kind, sql in aggregates)))
+
+        found = self._meant(aggregated, rel)
         with typed_errors():
             return found.toArrow()
 

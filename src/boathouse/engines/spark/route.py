@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
+from boathouse.engines.spark import ansi
 from boathouse.engines.spark.constants import carrier
 from boathouse.engines.spark.equality import equality_obstacle
 from boathouse.engines.spark.probe import reader_fault
@@ -55,6 +56,7 @@ def route(spark: SparkSession, plan: ScanPlan) -> Route:
     found = (
         _of_units(spark, plan.units)
         or _of_columns(plan.read, spark)
+        or _of_condition(plan.read, spark)
         or _of_vectors(plan.deletes)
         or equality_obstacle(plan)
         or _of_session(spark, plan.units)
@@ -110,6 +112,12 @@ def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
         if _collide([(c.physical or (c.name,))[0] for c in read.columns]):
             return "column names in the files that differ only in case"
     return nested_obstacle(read)
+
+
+def _of_condition(read: ReadSpec, spark: SparkSession) -> str | None:
+    if read.where is None or ansi.same_without(read.where) or ansi.is_on(spark):
+        return None
+    return f"without {ansi.SETTING} Spark takes the condition for another one"
 
 
 def _nulls_structs(spark: SparkSession) -> bool:
