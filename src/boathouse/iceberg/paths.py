@@ -60,6 +60,7 @@ def list_metadata(context: TableContext, known: str | None = None) -> MetadataFi
     storage, key = context.stores.resolve(join(context.location.uri, METADATA_FOLDER))
     file_system: dict[str, int] = {}
     catalog: dict[str, int] = {}
+    looked_at: set[str] = set()
 
     def wanted(names: Sequence[str]) -> Collection[str]:
         for name in names:
@@ -69,11 +70,15 @@ def list_metadata(context: TableContext, known: str | None = None) -> MetadataFi
                 file_system[name] = int(m[1] or m[2])
             elif m := _CATALOG.fullmatch(name):
                 catalog[name] = int(m[1])
-        looked_at = {basename(known)}.intersection(names) if known is not None else set()
-        return looked_at.union(_newest(file_system), _newest(catalog))
+        looked_at.update({basename(known)}.intersection(names) if known is not None else (), _newest(file_system))
+        looked_at.update(_newest(catalog))
+        return looked_at
 
     listed = storage.list_dir(key, wanted)[1]
     infos = {storage.uri(info.key): info for info in listed}
+    for gone in looked_at.difference(basename(uri) for uri in infos):
+        file_system.pop(gone, None)
+        catalog.pop(gone, None)
     folder = storage.uri(key)
     return MetadataFiles(
         tuple(sorted((i, f"{folder}/{name}") for name, i in file_system.items())),
