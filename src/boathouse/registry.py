@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -23,8 +23,9 @@ FORMATS: Final[dict[str, str]] = {
 """Format name -> package. The package has an `adapter` module with FORMAT, and a `tasks` module for executors.
 
 External formats are listed in BOATHOUSE_FORMATS (`name=package,...`), in the environment of executors too. A package
-may have MARK, a folder that each of its tables has, TITLE ("a Delta table"), and `is_remains(name, age_ms)`, which says
-whether a file below the mark belongs to a table.
+may have MARK, a folder that each of its tables has, TITLE ("a Delta table"), `is_remains(name, age_ms)`, which says
+whether a file below the mark belongs to a table, and `is_begun(names)`, whether files and folders (`name/`) without a
+version are those of a writer that began to create one.
 """
 
 
@@ -35,6 +36,7 @@ class Signs:
     mark: str | None
     title: str
     is_remains: Callable[[str, int], bool]
+    is_begun: Callable[[Sequence[str]], bool]
 
 
 def signs(name: str) -> Signs:
@@ -44,6 +46,7 @@ def signs(name: str) -> Signs:
         getattr(package, "MARK", None),
         getattr(package, "TITLE", f"a {name} table"),
         getattr(package, "is_remains", lambda name, age_ms: True),
+        getattr(package, "is_begun", lambda names: False),
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, StorageError, UndecidedError, UnsafeStorageError
 from boathouse.storage import LocalStorage, PutMode, Stores
+from boathouse.testing.clocks import Ahead
 from boathouse.testing.storage import StorageConformance
 
 
@@ -202,3 +203,18 @@ def test_a_put_is_forced_to_the_disk_before_it_is_named(tmp_path: Path, monkeypa
     storage.put(key, b"1", PutMode.CREATE)
     storage.put(key, b"2")
     assert calls == ["fsync", "link", "fsync", "fsync", "replace", "fsync"]
+
+
+def test_the_next_writer_removes_temporary_files_that_are_older_than_a_day(tmp_path: Path) -> None:
+    storage, folder = LocalStorage(), str(tmp_path)
+    left = tmp_path / ".boathouse-1f-00112233445566778899aabbccddeeff.tmp"
+    for other in (left, tmp_path / ".boathouse-mine", tmp_path / "x.tmp"):
+        other.write_bytes(b"half")
+    storage.put(f"{folder}/a", b"a")
+    with entropy.use(Ahead(23)):
+        storage.put(f"{folder}/b", b"b")
+        assert left.exists() and not storage.abandoned(folder)
+    with entropy.use(Ahead(25)):
+        assert [i.key for i in storage.abandoned(folder)] == [str(left)[1:]]
+        storage.put(f"{folder}/c", b"c", PutMode.CREATE)
+    assert sorted(os.listdir(tmp_path)) == [".boathouse-mine", "a", "b", "c", "x.tmp"]

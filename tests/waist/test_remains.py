@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from peers import by_peer
 
 import boathouse as bh
+from boathouse.bits import entropy
 from boathouse.errors import CorruptTableError, TableNotFoundError
+from boathouse.testing.clocks import Ahead
 
 ROWS = pa.table({"x": [1]})
 HOUR = 3600
@@ -86,3 +91,28 @@ def test_empty_folders_are_free(tmp_path):
         (tmp_path / mark).mkdir()
     bh.write(ROWS, str(tmp_path), mode="append")
     assert bh.open(str(tmp_path)).count() == 1
+
+
+KILLED = """
+import os, sys
+import pyarrow as pa
+import boathouse as bh
+from boathouse.table.commit import FileCommitter
+FileCommitter.publish = lambda self, attempt: os._exit(9)
+bh.write(pa.table({"x": [1, 2]}), sys.argv[1], sys.argv[2], mode="append", txn=("query", 0))
+"""
+
+
+@pytest.mark.parametrize("hours", [0, 30])
+@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+def test_a_writer_that_was_killed_before_its_first_commit_goes_on(tmp_path, format, hours):
+    uri = str(tmp_path / "t")
+    assert subprocess.run([sys.executable, "-c", KILLED, uri, format], check=False).returncode == 9
+    assert listed(tmp_path)
+    with entropy.use(Ahead(hours)):
+        with pytest.raises(TableNotFoundError, match=r"was to create an? [A-Z][a-z]+ table and did not end"):
+            bh.open(uri)
+        assert bh.detect(uri) == ()
+        bh.write(ROWS, uri, format=format, mode="append", txn=("query", 0))
+        assert bh.write(ROWS, uri, format=format, mode="append", txn=("query", 0)).skipped
+    assert bh.open(uri).count() == 1 == by_peer(uri, format).num_rows

@@ -452,3 +452,18 @@ def test_on_spark(delta, spark):
         result = t.vacuum()
     assert result.files_removed == 1 and len(files(t)) == 1 and result.failed == ()
     assert sorted(r.id for r in t.to_spark().select("id").collect()) == list(range(9, 25))
+
+
+def test_temporary_files_of_killed_writers_go(tmp_path, make_people):
+    t = bh.create(str(tmp_path / "t"), make_people(0, 1).schema)
+    t.append(make_people(0, 3))
+    name = ".boathouse-1f-00112233445566778899aabbccddeeff.tmp"
+    left = [tmp_path / "t" / name, tmp_path / "t" / "_delta_log" / name]
+    for path in left:
+        path.write_bytes(b"half")
+    assert t.vacuum().files_removed == 0 and all(p.exists() for p in left)
+    with entropy.use(Ahead(25)):
+        dry = t.vacuum(dry_run=True)
+        assert sorted(dry.paths) == [name, f"_delta_log/{name}"] and dry.bytes_removed == 8
+        t.vacuum()
+    assert not any(p.exists() for p in left) and t.count() == 3

@@ -105,6 +105,9 @@ def _describe(
         return "the path does not exist, or is an empty folder", "check the path, or create a table there"
     if ".hoodie" in folders:
         return "this is a Hudi table", "boathouse reads Delta, Iceberg and Lance"
+    begun = _begun(location, stores, folders, files)
+    if begun is not None:
+        return f"files of a write that was to create {begun} and did not end, or has not yet", "run the write again"
     marks = [f"{mark}/ exists but contains no version" for mark in _marks() if mark in folders]
     if marks:
         return "; ".join(marks), "the table may be incomplete, or its files were removed"
@@ -115,6 +118,21 @@ def _describe(
         return f"there are tables below it: {', '.join(below)}", "open one of them, or use `boathouse inventory`"
     advice = "check the path" + (", or search below it with `boathouse inventory`" if folders else "")
     return f"found {_some('folder', folders)}{' and ' if folders and files else ''}{_some('file', files)}", advice
+
+
+def _begun(location: Location, stores: Stores, folders: list[str], files: list[str]) -> str | None:
+    """What a writer began to create here, without coming to its first version."""
+    names = [*files, *(f"{folder}/" for folder in folders)]
+    for signs in map(registry.signs, registry.FORMATS):
+        if signs.mark is None or signs.mark not in folders:
+            continue
+        storage, key = stores.resolve(join(location.uri, signs.mark))
+        for info in storage.list(key):
+            name = info.key[len(key) + 1 :]
+            if signs.is_remains(name, entropy.current().now_ms() - info.modified_ms):
+                return None
+            names.append(f"{signs.mark}/{name}")
+    return next((s.title for s in map(registry.signs, registry.FORMATS) if s.is_begun(names)), None)
 
 
 def _marks() -> list[str]:

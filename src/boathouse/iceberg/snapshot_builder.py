@@ -102,7 +102,8 @@ class SnapshotBuilder:
                 self.put(manifest.row["manifest_path"], manifest.data)
         rows = [manifest.row for manifest in listed]
         parent = None if self.head is None else self.head.snapshot
-        uri = join(self.folder, f"snap-{self.snapshot_id}-1-{self.uuid}.avro")
+        # Others number attempts from 1: a list of no version with a 0 is known as what a killed first commit left.
+        uri = join(self.folder, f"snap-{self.snapshot_id}-{0 if self.head is None else 1}-{self.uuid}.avro")
         keys = {"snapshot-id": str(self.snapshot_id), "sequence-number": str(self.sequence)}
         keys["parent-snapshot-id"] = "null" if parent is None else str(parent["snapshot-id"])
         data = manifest_writer.write_list(rows, keys, self.codec, self.version)

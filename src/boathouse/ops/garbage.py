@@ -12,6 +12,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.errors import NotFoundError
 from boathouse.storage import ObjectInfo, Storage
+from boathouse.storage.local import LocalStorage
 from boathouse.table.features import Retention
 from boathouse.table.snapshot import Snapshot
 
@@ -58,6 +59,8 @@ def listed(snapshot: Snapshot, retention: Retention, before_ms: int) -> Garbage:
         with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="boathouse") as pool:
             for part in pool.map(found.below, inside):
                 found.add(part)
+    if isinstance(storage, LocalStorage):
+        found.files.update({i.key[len(found.root) :]: i.size for i in storage.abandoned(root)})
     searched = {"", *(folder for folder, yes in found.folders.items() if yes)}
     return Garbage(found.own(), len(searched)).without(retention.kept(before_ms))
 

@@ -6,7 +6,8 @@ name would also be put-if-absent, but would expose a half-written commit to read
 system has no hard links, CREATE is refused with UnsafeStorageError.
 
 Temporary files are named `.boathouse-*.tmp`: listings here hide them, and readers of every format skip names that
-begin with a dot. A killed process leaves its temporary files behind.
+begin with a dot. A killed process leaves its temporary files behind: after a day, the next writer to their folder
+removes them, and vacuum.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ from boathouse.errors import (
 from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Wanted, Writer, folder_prefix
 
 _TEMPORARY = re.compile(r"\.boathouse-[0-9a-f-]+\.tmp")
+ABANDONED_MS = 86_400_000
+"""The age at which a temporary file has no writer any more."""
+_SWEPT_MS = 3_600_000
+_swept: dict[str, int] = {}
+"""When this process last looked for old temporary files in a folder."""
+_FOLDERS = 10_000
 _ATTEMPTS = 8  # to create a folder that others remove
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _LOST = (errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.EINTR, errno.EHOSTDOWN, errno.ENOTCONN)
@@ -167,6 +174,18 @@ class LocalStorage:
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                     raise self._error(error, key) from error
 
+    def abandoned(self, prefix: str) -> builtins.list[ObjectInfo]:
+        """The temporary files in the folder and below that killed writers have left; listings hide them."""
+        before_ms = entropy.current().now_ms() - ABANDONED_MS
+        found = []
+        for folder, _, names in os.walk("/" + folder_prefix(prefix)):
+            for path in (os.path.join(folder, name) for name in names if _hidden(name)):
+                with suppress(FileNotFoundError):
+                    info = _info(path[1:], os.stat(path))
+                    if info.modified_ms < before_ms:
+                        found.append(info)
+        return found
+
     def _read_error(self, error: OSError, key: str) -> Exception:
         if error.errno in _ABSENT:
             return NotFoundError("The file does not exist.", where=self.uri(key))
@@ -192,6 +211,7 @@ class LocalWriter(Writer):
         try:
             if mode is PutMode.CREATE and os.path.lexists(self._target):
                 raise AlreadyExistsError("The file already exists.", where=storage.uri(key))
+            _sweep(self._folder)
             self._fd, self._temporary = _open_temporary(self._folder)
         except OSError as error:
             if isinstance(error, AlreadyExistsError):
@@ -302,6 +322,22 @@ def _read_range(fd: int, size: int, start: int, length: int) -> bytes:
         parts.append(data)
         got += len(data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _sweep(folder: str) -> None:
+    """Removes old temporary files, which nobody needs; what prevents that is no reason not to write."""
+    now = entropy.current().now_ms()
+    if abs(now - _swept.get(folder, 0)) < _SWEPT_MS:
+        return
+    if len(_swept) >= _FOLDERS:
+        _swept.clear()
+    _swept[folder] = now
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _hidden(entry.name):
+                with suppress(OSError):
+                    if entry.stat().st_mtime_ns // 1_000_000 < now - ABANDONED_MS:
+                        os.unlink(entry.path)
 
 
 def _open_temporary(folder: str) -> tuple[int, str]:
