@@ -20,7 +20,6 @@ from boathouse.api.table import Table
 from boathouse.bits import entropy
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
-from boathouse.table import commit as commit_loop
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
@@ -228,7 +227,6 @@ def test_a_put_below_a_cleaned_head_is_never_taken_for_a_commit(uri, format_name
         return attempt
 
     monkeypatch.setattr(kind, "prepare", prepare)
-    monkeypatch.setattr(commit_loop, "SLOW_SECONDS", 0.0)
     others = [r for n in range(20) for r in rows(1, n).to_pylist()]
     try:
         table.append(rows(0, 0))
