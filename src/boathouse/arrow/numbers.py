@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from boathouse.arrow.arithmetic import rescale
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import Value, build, either, floats, per_distinct
+from boathouse.bits.floats import to_float32
 from boathouse.errors import EvaluationError
-from boathouse.expr.text import WIDE, fit_decimal, to_float32
+from boathouse.expr.text import WIDE, fit_decimal
 from boathouse.types import DataType, DecimalType, FloatType, IntegerType
 
 

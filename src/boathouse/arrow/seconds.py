@@ -20,11 +20,17 @@ def seconds(array: pa.Array, source: TimestampType, to: DataType) -> tuple[pa.Ar
     per = UNITS_PER_SECOND[source.unit]
     if isinstance(to, IntegerType):
         return build(units // per, mask, pa.int64()), INT64
+    if isinstance(to, DecimalType):  # exact, where doubles have 16 digits
+        scale = len(str(per)) - 1
+        whole = build(units, mask, pa.int64()).cast(pa.decimal128(19, 0))
+        found = pa.Array.from_buffers(pa.decimal128(19, scale), len(whole), whole.buffers(), offset=whole.offset)
+        return found, DecimalType(19, scale)
     return build(units / per, mask, pa.float64()), DOUBLE
 
 
 def from_seconds(array: pa.Array, source: DataType, to: TimestampType, safe: bool) -> pa.Array:
-    """The timestamps of seconds; beyond the type they are its ends, as in Spark, and NaN and infinities fail."""
+    """The timestamps of seconds. As in Spark, whole ones and decimals beyond the type are its ends; floats beyond it,
+    NaN and infinities fail."""
     per = UNITS_PER_SECOND[to.unit]
     if isinstance(source, IntegerType) and (source.signed or source.bits < 64):
         whole, mask = integers(array)
@@ -39,12 +45,11 @@ def from_seconds(array: pa.Array, source: DataType, to: TimestampType, safe: boo
     assert isinstance(source, FloatType)
     numbers, mask = floats(array)
     numbers = numbers.astype(np.float64)
-    bad = ~np.isfinite(numbers)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cut = np.trunc(numbers * per)
+        bad = ~((cut >= -_BIGINT) & (cut < _BIGINT))
     if (bad if mask is None else bad & ~mask).any():
         if not safe:
             raise EvaluationError(f"{numbers[bad][0]} does not fit {to}")
         mask = either(mask, bad)
-    with np.errstate(over="ignore"):
-        cut = np.trunc(np.where(bad, 0, numbers) * per)
-    inside = np.clip(cut, -_BIGINT, np.nextafter(_BIGINT, 0)).astype(np.int64)
-    return build(np.where(cut >= _BIGINT, 2**63 - 1, inside), mask, to_arrow_type(to))
+    return build(np.where(bad, 0, cut).astype(np.int64), mask, to_arrow_type(to))

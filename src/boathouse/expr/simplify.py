@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from boathouse.bits.floats import to_float32
 from boathouse.bits.zones import Zone
 from boathouse.expr import text
 from boathouse.expr.tree import (
@@ -181,7 +182,7 @@ def _unwrap(left: Expr, right: Literal) -> tuple[Expr, Literal] | None:
         case (IntegerType(), IntegerType() | FloatType() | DecimalType()):
             narrow = _as_int(value, source)
         case (FloatType(32), FloatType(64)) if isinstance(value, float):
-            narrow = value if math.isnan(value) or text.to_float32(value) == value else None
+            narrow = value if math.isnan(value) or to_float32(value) == value else None
         case (DecimalType(p, s), DecimalType(q, t)) if q - t >= p - s and t >= s and isinstance(value, Decimal):
             fit = text.fit_decimal(value, p, s)
             narrow = fit if fit == value else None
@@ -323,7 +324,7 @@ def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None
             whole = int(value)
             return whole if to.low <= whole <= to.high else None
         case (IntegerType() | DecimalType() | FloatType(), FloatType(bits)) if isinstance(value, int | float | Decimal):
-            return half(float(value)) if bits == 16 else text.to_float32(float(value)) if bits == 32 else float(value)
+            return half(float(value)) if bits == 16 else to_float32(float(value)) if bits == 32 else float(value)
         case (IntegerType() | DecimalType(), DecimalType(precision, scale)) if isinstance(value, int | Decimal):
             return text.fit_decimal(Decimal(value), precision, scale)
         case (DateType(), TimestampType(unit="us")) if isinstance(value, int):
@@ -340,7 +341,7 @@ def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None
             return whole if to.low <= whole <= to.high else None
         case (TimestampType(utc=True, unit=unit), FloatType(32 | 64 as bits)) if isinstance(value, int):
             seconds = value / text.UNITS_PER_SECOND[unit]
-            return text.to_float32(seconds) if bits == 32 else seconds
+            return to_float32(seconds) if bits == 32 else seconds
         case (BinaryType(), BinaryType()) | (UUIDType(), BinaryType()):
             return value
     return None

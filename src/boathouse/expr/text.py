@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
+from boathouse.bits.floats import format_float, to_float32
 from boathouse.bits.zones import Zone, zone
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import (
@@ -145,13 +145,6 @@ def parse_float(text: str, bits: int = 64) -> float | None:
     return to_float32(value) if bits == 32 else value
 
 
-def to_float32(value: float) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
 def parse_decimal(text: str, precision: int, scale: int) -> Decimal | None:
     word = text.strip(_SPACE)
     if _NUMBER.fullmatch(word) is None:
@@ -187,38 +180,6 @@ def format_timestamp(us: int) -> str:
 
 def _year(y: int) -> str:
     return f"{y:04d}" if 0 <= y <= 9999 else f"+{y}" if y > 0 else f"-{-y:04d}"
-
-
-def format_float(value: float, bits: int = 64) -> str:
-    """Java's Double.toString (Float.toString): the shortest digits that read back as the value, `1.0E10` outside
-    [1e-3, 1e7)."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1.0, value) < 0 else "0.0"
-    if bits == 64 and 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    digits, exponent = _shortest(abs(value), bits)
-    sign = "-" if value < 0 else ""
-    if -3 <= exponent < 7:
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-        whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-        return f"{sign}{whole}.{digits[exponent + 1 :] or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-
-
-def _shortest(value: float, bits: int) -> tuple[str, int]:
-    """(significant digits, decimal exponent of the first)."""
-    text = repr(value)
-    if bits == 32:
-        text = next((t for n in range(1, 10) if to_float32(float(t := f"{value:.{n - 1}e}")) == value), text)
-    _, digits, exponent = Decimal(text).as_tuple()
-    assert isinstance(exponent, int)
-    word = "".join(map(str, digits))
-    return word.rstrip("0") or "0", exponent + len(word) - 1
 
 
 def format_decimal(value: Decimal, scale: int) -> str:

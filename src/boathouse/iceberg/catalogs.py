@@ -45,6 +45,8 @@ _OPTIONS: Final = (
 _NOT_ICEBERG: Final = ("NoSuchIcebergTableError", "NoSuchPropertyException")
 _REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
 """Errors of a request that changed nothing; after any other, that is unknown."""
+_NUMBERS: Final = ("glue.max-retries",)
+"""Options that PyIceberg hands on as they are to a library that wants numbers."""
 _SECRETS: Final = ("credential", "token", "secret", "password", "key", "uri")
 
 
@@ -82,7 +84,8 @@ class IcebergCatalog:
             )
         secrets = tuple(v for k, v in options.items() if any(s in k.lower() for s in _SECRETS))
         with _errors(name, secrets), _wrong_options(name, secrets):
-            return cls(name, catalogs.load_catalog(name, **options), secrets)
+            given = {k: int(v) if k in _NUMBERS and v.isdecimal() else v for k, v in options.items()}
+            return cls(name, catalogs.load_catalog(name, **given), secrets)
 
     def namespaces(self) -> list[str]:
         """Every namespace, nested ones too. Raises StorageError."""

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
 
+from boathouse.bits.floats import format_float
 from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
-from boathouse.expr.text import format_float
 from boathouse.iceberg.schemas import by_id
 from boathouse.types import (
     DATE,

@@ -54,8 +54,8 @@ class ParquetSource:
     def with_dictionaries(self, leaves: Iterable[int]) -> ParquetSource:
         """This file, opened so that repetitive strings among these leaf columns are read as dictionaries, which is
         faster; only top-level columns are."""
-        if self.views or self.metadata.num_rows < _WORTH_ANOTHER_READER:
-            return self  # Arrow cannot decode dictionaries of views
+        if self.metadata.num_rows < _WORTH_ANOTHER_READER:
+            return self
         names = [self.resolver.leaf_at(leaf).name for leaf in leaves if self._is_text(leaf) and self._repeats(leaf)]
         if not names:
             return self
@@ -95,7 +95,10 @@ class ParquetSource:
         """Whether it is a top-level column of strings whose name pyarrow takes for a name, not for a path."""
         found = self.resolver.leaf_at(leaf)
         repeated = self.metadata.schema.column(leaf).max_repetition_level > 0
-        return found.type in _TEXTS and len(found.path) == 1 and "." not in found.name and not repeated
+        type = found.type
+        if self.views and len(found.path) == 1:  # Arrow cannot decode dictionaries of views
+            type = self.reader.schema_arrow.types[self.schema.get_field_index(found.name)]
+        return type in _TEXTS and len(found.path) == 1 and "." not in found.name and not repeated
 
     def _repeats(self, leaf: int) -> bool:
         """Whether a string column is cheaper to read as a dictionary and to decode afterwards.

@@ -18,10 +18,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from boathouse.bits.floats import to_float32
 from boathouse.bits.zones import zone
 from boathouse.errors import EvaluationError, UnsupportedTypeError
 from boathouse.expr.simplify import cast_literal
-from boathouse.expr.text import UNITS_PER_SECOND, fit_decimal, to_float32
+from boathouse.expr.text import UNITS_PER_SECOND, fit_decimal
 from boathouse.expr.tree import Literal
 from boathouse.types import (
     STRING,

@@ -6,7 +6,8 @@ import re
 import uuid
 from typing import Any
 
-from boathouse.expr.text import format_date, format_float, format_timestamp
+from boathouse.bits.floats import format_float
+from boathouse.expr.text import format_date, format_timestamp
 from boathouse.variant.view import VariantView
 
 _SPACE = "".join(map(chr, range(33)))

@@ -148,7 +148,7 @@ def test_what_a_sink_refuses(source, format, tmp_path, monkeypatch):
     writing = Writing(monkeypatch, str(tmp_path / "target"), "", tableFormat=format)
     with pytest.raises(bh.errors.UnsupportedFeatureError, match="which streaming query they belong to"):
         writing.batch(reading.schema, 0, reading.batch())
-    with pytest.raises(bh.errors.InvalidArgumentError, match="numbered by Spark"):
+    with pytest.raises(bh.errors.InvalidArgumentError, match="is not one of a stream"):
         DefaultSource(options={"path": "x", "txnAppId": "a"}).streamWriter(reading.schema, False)
 
 
