@@ -13,6 +13,7 @@ import deltalake
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 import boathouse as bh
@@ -106,6 +107,9 @@ WRITERS = {
     "delta": by_us("delta"),
     "iceberg": by_us("iceberg"),
 }
+BY_TASKS = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 1)
+"""Before 4.1 tables with structs are not read by Spark's own reader."""
+needs_structs = pytest.mark.skipif(BY_TASKS, reason="this Spark's own reader is not given structs")
 CONDITIONS = (
     "{} > 27", "27 <= {}", "NOT ({} <= 27)", "{} = CAST('NaN' AS DOUBLE)", "{} <=> CAST('NaN' AS DOUBLE)",
     "{} BETWEEN 27 AND CAST('NaN' AS DOUBLE)", "{} IN (27, 28) OR {} > 55", "{} <> 1 AND {} <> 2", "{} = 0", "{} >= 0",
@@ -127,7 +131,7 @@ def test_conditions_early_and_late(spark, tmp_path, writer):
     opened = WRITERS[writer](tmp_path / "t", spark) or str(tmp_path / "t")
     local, table = bh.open(opened), bh.open(opened, spark=spark)
     late = table.to_spark()
-    assert any("FileScan parquet" in line for line in planned(late))
+    assert BY_TASKS or any("FileScan parquet" in line for line in planned(late))
     expected, frames = {}, {}
     for i, text in enumerate(CONDITIONS):
         for place in PLACES if i == 0 else PLACES[i % 4 : i % 4 + 1]:
@@ -148,6 +152,7 @@ def pushed(frame):
     return [line.split("PushedFilters: ")[1].split(", ReadSchema")[0] for line in planned(frame) if "Pushed" in line]
 
 
+@needs_structs
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
 def test_what_still_skips(spark, tmp_path, format):
     """Conditions on other columns and fields, and those on floats that are certain, when they are given to the scan."""
@@ -209,6 +214,7 @@ def nested(names):
     return inner, [dict.fromkeys(names, 1.0), dict.fromkeys(names, NAN), None]
 
 
+@needs_structs
 @pytest.mark.parametrize("names", [["d", "D"], [f"d{i}" for i in range(MAX_NESTED + 1)]], ids=["case", "many"])
 def test_structs_that_cannot_be_opaque_skip_nothing(engine, make_plan, names):
     inner, values = nested(names)
