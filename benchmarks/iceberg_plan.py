@@ -18,7 +18,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 import boathouse as bh
 from boathouse.api.engines import LOCAL
-from boathouse.iceberg.avro_items import maps
+from boathouse.avro.items import maps
 from boathouse.iceberg.entries import FILE
 from boathouse.iceberg.manifest_schemas import METRICS
 from boathouse.iceberg.metadata.document import TableMetadata

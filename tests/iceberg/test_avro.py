@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from boathouse.avro import container as avro
+from boathouse.avro.codec import reader, writer
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import avro
-from boathouse.iceberg.avro_codec import reader, writer
 
 PAIR = {
     "type": "record",

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from boathouse.avro import columns as avro_columns
+from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import avro, avro_columns, entries, manifests
+from boathouse.iceberg import entries, manifests
 from boathouse.iceberg.manifest_schemas import METRICS
 from boathouse.iceberg.metadata.versions import NEW
 from boathouse.iceberg.values import arrow_array, bounds_array, decode

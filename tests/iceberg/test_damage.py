@@ -18,9 +18,10 @@ import pytest
 from metadata_tables import rows
 
 import boathouse as bh
+from boathouse.avro import container as avro
 from boathouse.cli import survey
 from boathouse.errors import BoathouseError
-from boathouse.iceberg import avro, entries, manifest_reader
+from boathouse.iceberg import entries, manifest_reader
 from boathouse.table.inspection import NAMES
 
 SHORT = 12

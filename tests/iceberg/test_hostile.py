@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from boathouse.avro import container as avro
 from boathouse.errors import BoathouseError, CorruptTableError, ForeignPathError, UnsupportedFeatureError
-from boathouse.iceberg import avro, manifests
+from boathouse.iceberg import manifests
 from boathouse.iceberg.name_mapping import NameMapping
 from boathouse.iceberg.schemas import parse_schema
 from boathouse.storage import Stores

@@ -17,6 +17,10 @@ from foreign_writer import PATH_ID, POSITION_ID, Foreign, entry_schema
 from metadata_tables import AT_A_SNAPSHOT, BY_PYICEBERG, agree
 
 import boathouse as bh
+from boathouse.avro import columns as avro_columns
+from boathouse.avro import container as avro
+from boathouse.avro import items as avro_items
+from boathouse.avro.cursors import ABSENT, Buffer
 from boathouse.errors import (
     BoathouseError,
     CorruptTableError,
@@ -25,8 +29,7 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg import avro, avro_columns, avro_items, entries, manifest_reader, manifests
-from boathouse.iceberg.avro_cursors import ABSENT, Buffer
+from boathouse.iceberg import entries, manifest_reader, manifests
 from boathouse.iceberg.inspect import rows as inspect_rows
 from boathouse.iceberg.inspect.columns import BOUNDS, LONGS
 from boathouse.iceberg.row_ids import number_rows, row_ids

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
+from boathouse.avro import container as avro
 from boathouse.cli import survey
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
-from boathouse.iceberg import avro, totals
+from boathouse.iceberg import totals
 from boathouse.iceberg.manifests import read_list
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID

@@ -7,8 +7,10 @@ from unittest import mock
 import fastavro
 import pytest
 
+from boathouse.avro import columns as avro_columns
+from boathouse.avro import container as avro
+from boathouse.avro import landmarks as avro_landmarks
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import avro, avro_columns, avro_landmarks
 
 PATH = ("data_file", "file_path")
 WANTED = frozenset({

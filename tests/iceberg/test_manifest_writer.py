@@ -20,8 +20,9 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestEntryStatus, read_manifest_list
 
 import boathouse as bh
-from boathouse.iceberg import avro_writer, manifest_columns, manifest_writer, snapshot_builder
-from boathouse.iceberg.avro_codec import reader
+from boathouse.avro import writer as avro_writer
+from boathouse.avro.codec import reader
+from boathouse.iceberg import manifest_columns, manifest_writer, snapshot_builder
 from boathouse.iceberg.entries import Entries
 from boathouse.iceberg.manifest_merge import MergeRule
 from boathouse.iceberg.manifests import ADDED, DELETED, EXISTING, manifest_file, read_entries

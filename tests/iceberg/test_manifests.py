@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
+from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import avro, manifest_writer, manifests
+from boathouse.iceberg import manifest_writer, manifests
 from boathouse.iceberg.manifest_columns import of_entries
 from boathouse.iceberg.metadata.versions import NEW
 from boathouse.types import PartitionSpec

@@ -24,13 +24,13 @@ from mixed_files import (
 
 import boathouse as bh
 from boathouse.arrow.filesystem import NativeFiles
+from boathouse.avro.rows import open_avro
 from boathouse.errors import (
     BoathouseError,
     CorruptTableError,
     StorageError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg.avro_rows import open_avro
 from boathouse.iceberg.data_formats import open_file, scan_open
 from boathouse.iceberg.orc_rows import open_orc
 from boathouse.parquet.matching import Matching

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.iceberg import avro, manifest_writer, transaction
+from boathouse.iceberg import manifest_writer, transaction
 
 DATA = pa.table(
     {

@@ -9,7 +9,8 @@ import pytest
 from reference_spark import ICEBERG
 
 import boathouse as bh
-from boathouse.iceberg import avro_columns, avro_landmarks
+from boathouse.avro import columns as avro_columns
+from boathouse.avro import landmarks as avro_landmarks
 
 pytestmark = pytest.mark.slow
 RELEASE = ICEBERG

@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.avro import columns as avro_columns
+from boathouse.avro import container as avro
+from boathouse.avro.columns import Columns, at_places
+from boathouse.avro.cursors import BEYOND, DamagedError, Longs, Path, Schema, in_64_bits, present
+from boathouse.avro.few import FewColumns
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import avro, avro_columns, manifests
-from boathouse.iceberg.avro_columns import Columns, at_places
-from boathouse.iceberg.avro_cursors import BEYOND, DamagedError, Longs, Path, Schema, in_64_bits, present
-from boathouse.iceberg.avro_few import FewColumns
+from boathouse.iceberg import manifests
 from boathouse.iceberg.manifest_kinds import ENTRY, check_content, check_schema
 from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, METRICS, avro_name
 from boathouse.iceberg.manifests import ADDED, DELETED, Entry, ManifestFile

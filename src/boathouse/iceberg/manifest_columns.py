@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.avro import items as avro_items
+from boathouse.avro.columns import Columns
+from boathouse.avro.cursors import BEYOND, Path
+from boathouse.avro.few import FewColumns
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import avro_items
-from boathouse.iceberg.avro_columns import Columns
-from boathouse.iceberg.avro_cursors import BEYOND, Path
-from boathouse.iceberg.avro_few import FewColumns
 from boathouse.iceberg.entries import FILE, LiveFiles
 from boathouse.iceberg.manifests import DELETED, EXISTING, Entry
 from boathouse.iceberg.values import arrow_array, from_avro

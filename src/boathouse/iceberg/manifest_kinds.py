@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from boathouse.avro.codec import is_pair
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.avro_codec import is_pair
 
 Schema = Any
 Kinds = Mapping[str, Any]

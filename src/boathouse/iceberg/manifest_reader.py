@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from boathouse.avro.columns import Columns
+from boathouse.avro.few import FewColumns
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.iceberg import manifests
-from boathouse.iceberg.avro_columns import Columns
-from boathouse.iceberg.avro_few import FewColumns
 from boathouse.iceberg.entries import FEW, Entries, Many, Opened, decoded_together
 from boathouse.iceberg.manifests import ManifestFile
 

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.iceberg import avro, avro_writer
+from boathouse.avro import container as avro
+from boathouse.avro import writer as avro_writer
 from boathouse.iceberg.entries import FEW
 from boathouse.iceberg.manifest_columns import ENTRY, MAPS, TYPES, partition_column
 from boathouse.iceberg.manifest_schemas import avro_name

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import avro
 from boathouse.iceberg.manifest_kinds import ENTRY, LIST, check_content, check_entry, check_row, check_schema
 from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, METRICS, avro_name
 from boathouse.iceberg.values import Physical, from_avro

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.longs import longs
+from boathouse.avro.columns import Columns
+from boathouse.avro.few import FewColumns
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.avro_columns import Columns
-from boathouse.iceberg.avro_few import FewColumns
 from boathouse.iceberg.entries import FILE
 from boathouse.iceberg.manifests import DATA, DELETED, Entry, ManifestFile
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.avro.columns import Columns
+from boathouse.avro.cursors import BEYOND, Path
+from boathouse.avro.items import lists, maps
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.avro_columns import Columns
-from boathouse.iceberg.avro_cursors import BEYOND, Path
-from boathouse.iceberg.avro_items import lists, maps
 from boathouse.iceberg.entries import FILE, Entries
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import INTS, LONGS, MAPS, PARTITION, READABLE, Layout, struct

@@ -19,10 +19,9 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.arrow.vector import only_where
-from boathouse.errors import CorruptTableError
-from boathouse.iceberg import avro
-from boathouse.iceberg.avro_codec import Read, is_pair, read_long, reader, skipper
-from boathouse.iceberg.avro_cursors import (
+from boathouse.avro import container as avro
+from boathouse.avro.codec import Read, is_pair, read_long, reader, skipper
+from boathouse.avro.cursors import (
     ABSENT,
     TOGETHER,
     Blocks,
@@ -39,7 +38,8 @@ from boathouse.iceberg.avro_cursors import (
     stepper,
     varied,
 )
-from boathouse.iceberg.avro_landmarks import find
+from boathouse.avro.landmarks import find
+from boathouse.errors import CorruptTableError
 
 _STEP: Final = 50
 """A step over the next records of some blocks costs as much as walking over so many records one by one."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from boathouse.iceberg.avro_columns import Valid, numbered
-from boathouse.iceberg.avro_cursors import Longs, Path, Schema, in_64_bits, present
+from boathouse.avro.columns import Valid, numbered
+from boathouse.avro.cursors import Longs, Path, Schema, in_64_bits, present
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.iceberg.avro_codec import is_pair, read_long, skipper
+from boathouse.avro.codec import is_pair, read_long, skipper
 
 Schema = Any
 Path = tuple[str, ...]

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from boathouse.avro import columns as avro_columns
+from boathouse.avro import container as avro
+from boathouse.avro.arrays import decoded
+from boathouse.avro.codec import read_long
+from boathouse.avro.cursors import DamagedError, Schema
+from boathouse.avro.schema import least
+from boathouse.avro.types import AvroColumn, columns_of
 from boathouse.bits.inflate import Budget
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import avro, avro_columns
-from boathouse.iceberg.avro_arrays import decoded
-from boathouse.iceberg.avro_codec import read_long
-from boathouse.iceberg.avro_cursors import DamagedError, Schema
-from boathouse.iceberg.avro_schema import least
-from boathouse.iceberg.avro_types import AvroColumn, columns_of
 from boathouse.parquet.fields import file_fields
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import without_columns

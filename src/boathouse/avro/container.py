@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from boathouse.avro.codec import read_long, reader, write_long, writer
+from boathouse.avro.schema import Schema, by_ids, least
 from boathouse.bits import entropy
 from boathouse.bits.inflate import Budget
 from boathouse.bits.text import json_value, text
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.avro_codec import read_long, reader, write_long, writer
-from boathouse.iceberg.avro_schema import Schema, by_ids, least
 
 __all__ = [
     "Container", "Header", "by_ids", "container", "decoding", "header", "long_bytes", "parse", "payload", "payloads",

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from boathouse.arrow.schema import FIELD_ID
+from boathouse.avro.cursors import Path, Schema
+from boathouse.avro.schema import PRIMITIVES, by_names
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.avro_cursors import Path, Schema
-from boathouse.iceberg.avro_schema import PRIMITIVES, by_names
 
 _PLAIN: Final = {
     "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.iceberg.avro_cursors import (
+from boathouse.avro.cursors import (
     Blocks,
     Buffer,
     DamagedError,

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.longs import longs
+from boathouse.avro.codec import is_pair, read_long
+from boathouse.avro.columns import Columns, sliced
+from boathouse.avro.cursors import ABSENT, Buffer, Longs, Path, Schema, in_64_bits, present, varied
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.avro_codec import is_pair, read_long
-from boathouse.iceberg.avro_columns import Columns, sliced
-from boathouse.iceberg.avro_cursors import ABSENT, Buffer, Longs, Path, Schema, in_64_bits, present, varied
 
 _TOGETHER: Final = 4096
 """Records whose items are read together: more do not fit the processor's cache."""

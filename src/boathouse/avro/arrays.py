@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from boathouse.iceberg.avro_codec import skipper
-from boathouse.iceberg.avro_columns import at_places, sliced
-from boathouse.iceberg.avro_cursors import ABSENT, Buffer, DamagedError, Longs, Marks, over_items, stepper
-from boathouse.iceberg.avro_types import AvroType
+from boathouse.avro.codec import skipper
+from boathouse.avro.columns import at_places, sliced
+from boathouse.avro.cursors import ABSENT, Buffer, DamagedError, Longs, Marks, over_items, stepper
+from boathouse.avro.types import AvroType
 
 _FLOATS = {"float": ("<f4", 4), "double": ("<f8", 8)}
 
