@@ -32,7 +32,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.iceberg.data_formats import open_file, scan_open
-from boathouse.iceberg.orc_rows import open_orc
+from boathouse.orc.rows import open_orc
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn, output_schema
 from boathouse.storage import StorageOptions

@@ -13,7 +13,7 @@ from file_writers import edited_footer, join_orc, split_orc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.orc_rows import open_orc
+from boathouse.orc.rows import open_orc
 from boathouse.parquet.matching import Matching
 from boathouse.storage import Stores
 

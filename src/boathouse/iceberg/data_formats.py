@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from boathouse.avro.rows import open_avro
-from boathouse.iceberg.orc_rows import open_orc
+from boathouse.orc.rows import open_orc
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn, scan_source
 from boathouse.parquet.source import ParquetSource, open_source

@@ -12,10 +12,10 @@ import pyarrow as pa
 from pyarrow.orc import ORCFile
 
 from boathouse.errors import CorruptTableError, MissingRequirementError, UnsupportedFeatureError
-from boathouse.iceberg import orc_footer
-from boathouse.iceberg.orc_footer import Tail, name_of
-from boathouse.iceberg.orc_times import StripePart
-from boathouse.iceberg.orc_types import Column, columns_of
+from boathouse.orc import footer as orc_footer
+from boathouse.orc.footer import Tail, name_of
+from boathouse.orc.times import StripePart
+from boathouse.orc.types import Column, columns_of
 from boathouse.parquet.fields import file_fields
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import without_columns

@@ -16,8 +16,8 @@ import pyarrow as pa
 from boathouse.bits import zones
 from boathouse.bits.protobuf import Message, repeated, scalar
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.orc_footer import Stripe, Tail, inflated
-from boathouse.iceberg.orc_runs import unsigned
+from boathouse.orc.footer import Stripe, Tail, inflated
+from boathouse.orc.runs import unsigned
 
 Ints = npt.NDArray[np.int64]
 _EPOCH: Final = 1_420_070_400

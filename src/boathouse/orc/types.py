@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from boathouse.arrow.schema import FIELD_ID
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import orc_footer as orc
-from boathouse.iceberg.orc_footer import Footer, Statistics, Type
+from boathouse.orc import footer as orc
+from boathouse.orc.footer import Footer, Statistics, Type
 
 _PLAIN: Final = {
     orc.BOOLEAN: pa.bool_(), orc.BYTE: pa.int8(), orc.SHORT: pa.int16(), orc.INT: pa.int32(), orc.LONG: pa.int64(),
