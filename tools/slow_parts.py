@@ -12,7 +12,7 @@ import sys
 
 PARTS = {
     "delta": ("tests/delta", "tests/conformance"),
-    "iceberg": ("tests/iceberg",),
+    "iceberg": ("tests/iceberg", "tests/avro", "tests/orc"),
     "lance": ("tests/lance",),
     "interop": ("tests/interop",),
     "waist": tuple(

@@ -18,11 +18,11 @@ from boathouse.avro.types import AvroColumn, columns_of
 from boathouse.bits.inflate import Budget
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError
+from boathouse.parquet.field_source import FieldSource
 from boathouse.parquet.fields import file_fields
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import without_columns
 from boathouse.parquet.resolve import Resolver
-from boathouse.table.field_units import FieldSource
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles

@@ -10,21 +10,32 @@ import pyarrow as pa
 
 from boathouse.avro.rows import open_avro
 from boathouse.orc.rows import open_orc
+from boathouse.parquet.field_source import FieldSource, OpenSource, scan_fields
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn, scan_source
 from boathouse.parquet.source import ParquetSource, open_source
-from boathouse.table.field_units import FieldSource, OpenSource, read_field_unit, scan_fields
 from boathouse.table.parquet_units import read_parquet_unit
-from boathouse.table.reading import FileReader
+from boathouse.table.reading import FileReader, UnitRead
 from boathouse.table.units import AVRO, ORC, PARQUET
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
 
+
+def _read_unit(open: OpenSource, read: UnitRead) -> Iterator[pa.RecordBatch]:
+    """The columns of one file; `open` bound, this is a `FileReader`."""
+    source = open(read.spec.files, read.unit["path"], read.spec.matching, read.unit["size"])
+    try:
+        columns = [SourceColumn(c.name, c.type, c.physical, c.field_id, c.default, c.nullable) for c in read.columns]
+        yield from scan_fields(source, columns, row_filter=read.where, deleted=read.deleted, positions=read.positions)
+    finally:
+        source.close()
+
+
 _OPEN: Final[Mapping[int, OpenSource]] = {ORC: open_orc, AVRO: open_avro}
 READERS: Final[Mapping[int, FileReader]] = {
     PARQUET: read_parquet_unit,
-    **{format: partial(read_field_unit, open) for format, open in _OPEN.items()},
+    **{format: partial(_read_unit, open) for format, open in _OPEN.items()},
 }
 
 

@@ -16,11 +16,11 @@ from boathouse.orc import footer as orc_footer
 from boathouse.orc.footer import Tail, name_of
 from boathouse.orc.times import StripePart
 from boathouse.orc.types import Column, columns_of
+from boathouse.parquet.field_source import FieldSource
 from boathouse.parquet.fields import file_fields
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import without_columns
 from boathouse.parquet.resolve import Resolver
-from boathouse.table.field_units import FieldSource
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles

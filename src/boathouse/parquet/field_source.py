@@ -15,7 +15,6 @@ from boathouse.expr.tree import Expr
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import BATCH_ROWS, ColumnPlan, RowScan, SourceColumn, already_read
 from boathouse.parquet.resolve import Resolver
-from boathouse.table.reading import UnitRead
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles
@@ -60,13 +59,3 @@ def scan_fields(
     except BoathouseError as error:
         error.where = error.where or source.uri
         raise
-
-
-def read_field_unit(open: OpenSource, read: UnitRead) -> Iterator[pa.RecordBatch]:
-    """The columns of one file; `open` bound, this is a `FileReader`."""
-    source = open(read.spec.files, read.unit["path"], read.spec.matching, read.unit["size"])
-    try:
-        columns = [SourceColumn(c.name, c.type, c.physical, c.field_id, c.default, c.nullable) for c in read.columns]
-        yield from scan_fields(source, columns, row_filter=read.where, deleted=read.deleted, positions=read.positions)
-    finally:
-        source.close()
