@@ -24,9 +24,9 @@ from boathouse.iceberg.manifests import ADDED, DATA, DELETES, Row
 from boathouse.iceberg.metadata import draft
 from boathouse.iceberg.metadata.apply import apply
 from boathouse.iceberg.metadata.document import Json, dump
+from boathouse.iceberg.metadata.schemas import parse_schema
 from boathouse.iceberg.metadata.updates import UpgradeFormatVersion
 from boathouse.iceberg.metadata.versions import VERSIONS, FormatVersion
-from boathouse.iceberg.schemas import parse_schema
 from boathouse.types import PartitionSpec
 
 _UNPARTITIONED: Final = PartitionSpec(0, ())

@@ -10,8 +10,8 @@ import pytest
 import boathouse as bh
 from boathouse.arrow.schema import to_arrow
 from boathouse.errors import CorruptTableError, InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
-from boathouse.iceberg.name_mapping import NAME_MAPPING
-from boathouse.iceberg.validate import walk
+from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING
+from boathouse.iceberg.metadata.rules import walk
 from boathouse.table.change import Change
 from boathouse.table.edits import RenameColumn
 from boathouse.table.verdict import Rebase, Stop

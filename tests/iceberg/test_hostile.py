@@ -13,8 +13,8 @@ import boathouse as bh
 from boathouse.avro import container as avro
 from boathouse.errors import BoathouseError, CorruptTableError, ForeignPathError, UnsupportedFeatureError
 from boathouse.iceberg import manifests
-from boathouse.iceberg.name_mapping import NameMapping
-from boathouse.iceberg.schemas import parse_schema
+from boathouse.iceberg.metadata.name_mapping import NameMapping
+from boathouse.iceberg.metadata.schemas import parse_schema
 from boathouse.storage import Stores
 from boathouse.storage.uris import foreign
 

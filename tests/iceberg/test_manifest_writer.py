@@ -26,8 +26,8 @@ from boathouse.iceberg import manifest_columns, manifest_writer, snapshot_builde
 from boathouse.iceberg.entries import Entries
 from boathouse.iceberg.manifest_merge import MergeRule
 from boathouse.iceberg.manifests import ADDED, DELETED, EXISTING, manifest_file, read_entries
+from boathouse.iceberg.metadata.partitions import parse_transform
 from boathouse.iceberg.metadata.versions import VERSIONS
-from boathouse.iceberg.partitions import parse_transform
 from boathouse.iceberg.values import to_avro
 from boathouse.types import (
     BINARY,

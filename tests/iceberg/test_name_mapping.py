@@ -10,7 +10,7 @@ from mixed_files import FORMATS, evolved, opener, read
 
 import boathouse as bh
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping
+from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, NameMapping
 from boathouse.types import INT32, INT64, STRING, Field, ListType, MapType, Schema, StructType
 
 # The example of the specification's appendix.

@@ -17,7 +17,7 @@ from boathouse.expr.resolve import bind_predicate
 from boathouse.iceberg.manifest_columns import of_entries
 from boathouse.iceberg.manifest_writer import summaries
 from boathouse.iceberg.manifests import Summary
-from boathouse.iceberg.partitions import (
+from boathouse.iceberg.metadata.partitions import (
     accepts,
     bind_spec,
     human,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from boathouse.errors import CorruptTableError, SchemaError
-from boathouse.iceberg.schemas import (
+from boathouse.iceberg.metadata.schemas import (
     Ids,
     by_id,
     fresh_schema,

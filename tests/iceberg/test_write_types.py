@@ -17,7 +17,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     UnsupportedTypeError,
 )
-from boathouse.iceberg.schemas import leaves
+from boathouse.iceberg.metadata.schemas import leaves
 from boathouse.types import (
     BINARY,
     BOOLEAN,

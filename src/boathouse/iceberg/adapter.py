@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 from boathouse.errors import BoathouseError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.iceberg import snapshot
+from boathouse.iceberg.metadata.partitions import unknown_transforms
 from boathouse.iceberg.metadata.versions import NEW, WRITTEN
-from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import join
@@ -149,7 +149,7 @@ class IcebergTable(IcebergSnapshot):
 
                 found = IcebergExamination(self)
             case features.Identifiers:
-                from boathouse.iceberg.schema_rules import identifiers
+                from boathouse.iceberg.metadata.schema_rules import identifiers
 
                 columns = identifiers(self.schema)
                 found = features.Identifiers(columns) if columns else None
@@ -261,7 +261,7 @@ def write_hint(attempt: Attempt, context: TableContext) -> None:
 
 def check_writable(found: IcebergSnapshot) -> None:
     """Raises if this library may not write the table, because of its location, other writers, or its features."""
-    from boathouse.iceberg import validate
+    from boathouse.iceberg.metadata import rules as validate
 
     metadata = found.metadata
     where = metadata.uri

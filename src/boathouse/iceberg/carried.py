@@ -11,8 +11,8 @@ from typing import Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.manifests import ManifestFile, Row
+from boathouse.iceberg.metadata.partitions import unknown_transforms
 from boathouse.iceberg.metadata.versions import FormatVersion
-from boathouse.iceberg.partitions import unknown_transforms
 from boathouse.types import PartitionSpec
 
 _ZERO: Final = ("content", "sequence_number", "min_sequence_number")

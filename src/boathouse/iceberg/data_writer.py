@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from boathouse.bits import entropy
 from boathouse.errors import ConstraintViolationError
-from boathouse.iceberg.partitions import partition_path
+from boathouse.iceberg.metadata.partitions import partition_path
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.stats import schema_leaves
 from boathouse.parquet.write import Layout, ParquetOptions, ParquetWriter

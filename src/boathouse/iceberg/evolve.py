@@ -11,6 +11,11 @@ from typing import Any, Final, TypeVar
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.draft import Draft
+from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, NameMapping
+from boathouse.iceberg.metadata.partitions import bind_spec, spec_fields_json
+from boathouse.iceberg.metadata.rules import default_sort_order, highest_column_id, highest_partition_id
+from boathouse.iceberg.metadata.schema_rules import IDENTIFIERS
+from boathouse.iceberg.metadata.schemas import Ids, by_id, fresh_ids, merged_ids, schema_json, storable
 from boathouse.iceberg.metadata.updates import (
     AddSchema,
     AddSpec,
@@ -19,12 +24,7 @@ from boathouse.iceberg.metadata.updates import (
     SetDefaultSpec,
     SetProperties,
 )
-from boathouse.iceberg.name_mapping import NAME_MAPPING, NameMapping
-from boathouse.iceberg.partitions import bind_spec, spec_fields_json
-from boathouse.iceberg.schema_rules import IDENTIFIERS
-from boathouse.iceberg.schemas import Ids, by_id, fresh_ids, merged_ids, schema_json, storable
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.validate import default_sort_order, highest_column_id, highest_partition_id
 from boathouse.table.change import words_of
 from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, ReplaceSchema, SchemaEdit, SetType
 from boathouse.types import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from boathouse.iceberg import validate
+from boathouse.iceberg.metadata import rules as validate
 from boathouse.iceberg.scan import plan
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.examined import lost_files, unplanned

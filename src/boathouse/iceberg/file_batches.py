@@ -20,9 +20,9 @@ from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.iceberg.entries import Coded, Entries, LiveFiles
 from boathouse.iceberg.manifest_reader import ManifestReader
 from boathouse.iceberg.manifests import ManifestFile
+from boathouse.iceberg.metadata.schemas import field_type
 from boathouse.iceberg.paths import Paths
 from boathouse.iceberg.row_ids import row_ids
-from boathouse.iceberg.schemas import field_type
 from boathouse.iceberg.values import bounds_array
 from boathouse.table.units import (
     AVRO,

@@ -16,8 +16,8 @@ from boathouse.iceberg.entries import FEW
 from boathouse.iceberg.manifest_columns import ENTRY, MAPS, TYPES, partition_column
 from boathouse.iceberg.manifest_schemas import avro_name
 from boathouse.iceberg.manifests import ADDED, DATA, DELETED, EXISTING, Row
+from boathouse.iceberg.metadata.schemas import schema_json
 from boathouse.iceberg.metadata.versions import NEW, FormatVersion
-from boathouse.iceberg.schemas import schema_json
 from boathouse.iceberg.values import Physical, encode, physical_list, to_avro
 from boathouse.types import DataType, FloatType, PartitionField, PartitionSpec, Schema
 

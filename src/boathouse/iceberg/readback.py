@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import validate
 from boathouse.iceberg.entries import Entries
 from boathouse.iceberg.manifest_columns import partition_column
 from boathouse.iceberg.manifest_writer import counts
 from boathouse.iceberg.manifests import Row, manifest_file, read_list
+from boathouse.iceberg.metadata import rules as validate
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.updates import AddSnapshot, MetadataUpdate
 from boathouse.table.attempt import held_back

@@ -26,7 +26,7 @@ from boathouse.iceberg.manifest_columns import marked, of_live
 from boathouse.iceberg.manifest_merge import MergeRule
 from boathouse.iceberg.manifests import DATA, ManifestFile, Row
 from boathouse.iceberg.metadata.document import Json, TableMetadata
-from boathouse.iceberg.partitions import unknown_transforms
+from boathouse.iceberg.metadata.partitions import unknown_transforms
 from boathouse.iceberg.paths import METADATA_FOLDER
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.summaries import Tallies, summary

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.schemas import parse_schema
+from boathouse.iceberg.metadata.schemas import parse_schema
 from boathouse.table.view import View
 
 Json = Mapping[str, Any]

@@ -14,9 +14,9 @@ from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.manifest_columns import MAPS, TYPES, map_array, partition_column, table
 from boathouse.iceberg.manifests import ADDED, DATA
 from boathouse.iceberg.metadata.document import TableMetadata
+from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec
+from boathouse.iceberg.metadata.schemas import fresh_schema
 from boathouse.iceberg.metadata.versions import NEW, VERSIONS
-from boathouse.iceberg.partitions import FIRST_FIELD_ID, bind_spec
-from boathouse.iceberg.schemas import fresh_schema
 from boathouse.iceberg.values import (
     TRUNCATE_WIDTH,
     encode,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_field
 from boathouse.iceberg.metadata.document import TableMetadata
-from boathouse.iceberg.schemas import by_id, leaves
+from boathouse.iceberg.metadata.schemas import by_id, leaves
 from boathouse.types import DataType, Field, Schema, VariantType
 
 TIME: Final = pa.timestamp("us", "UTC")

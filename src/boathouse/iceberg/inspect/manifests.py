@@ -12,7 +12,7 @@ from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import required
 from boathouse.iceberg.inspect.documents import signed
 from boathouse.iceberg.manifests import DATA, ManifestFile, Summary
-from boathouse.iceberg.partitions import human
+from boathouse.iceberg.metadata.partitions import human
 from boathouse.iceberg.values import arrow_array, decode
 from boathouse.types import PartitionField, PartitionSpec
 

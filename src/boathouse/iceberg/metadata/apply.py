@@ -13,9 +13,9 @@ from typing import Any
 
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.metadata import updates as u
+from boathouse.iceberg.metadata.rules import highest_column_id, highest_partition_id
 from boathouse.iceberg.metadata.updates import LAST_ADDED, MAIN, MetadataUpdate
 from boathouse.iceberg.metadata.versions import NEXT_ROW_ID, version_of_format
-from boathouse.iceberg.validate import highest_column_id, highest_partition_id
 
 Json = dict[str, Any]
 

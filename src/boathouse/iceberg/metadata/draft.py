@@ -10,11 +10,11 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.iceberg.metadata import updates as u
 from boathouse.iceberg.metadata.apply import apply_all
 from boathouse.iceberg.metadata.document import Json, TableMetadata
+from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, spec_fields_json
+from boathouse.iceberg.metadata.rules import sortable
+from boathouse.iceberg.metadata.schemas import schema_json
 from boathouse.iceberg.metadata.updates import MAIN, MetadataUpdate
 from boathouse.iceberg.metadata.versions import NEW, FormatVersion
-from boathouse.iceberg.partitions import FIRST_FIELD_ID, spec_fields_json
-from boathouse.iceberg.schemas import schema_json
-from boathouse.iceberg.validate import sortable
 from boathouse.table.edits import CreateTable, SetProperties
 from boathouse.types import PartitionSpec, Schema
 

@@ -13,7 +13,7 @@ from urllib.parse import quote_plus
 
 from boathouse.bits.floats import format_float
 from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
-from boathouse.iceberg.schemas import by_id
+from boathouse.iceberg.metadata.schemas import by_id
 from boathouse.types import (
     DATE,
     STRING,

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.partitions import FIRST_FIELD_ID, accepts, parse_transform
-from boathouse.iceberg.schemas import parse_type
+from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, accepts, parse_transform
+from boathouse.iceberg.metadata.schemas import parse_type
 from boathouse.table.findings import Finding
 
 Json = Mapping[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.single_values import INITIAL, WRITE, default_of
+from boathouse.iceberg.metadata.single_values import INITIAL, WRITE, default_of
 from boathouse.types import (
     DataType,
     Field,
