@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import boathouse as bh
-from boathouse.iceberg import manifest_writer
-from boathouse.iceberg.manifest_columns import of_entries
+from boathouse.iceberg.manifests import writer as manifest_writer
+from boathouse.iceberg.manifests.columns import of_entries
 from boathouse.iceberg.metadata.document import TableMetadata, dump
 from boathouse.iceberg.metadata.draft import add_snapshot, begun, finished
 

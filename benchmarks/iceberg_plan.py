@@ -19,8 +19,8 @@ from pyiceberg.table.metadata import TableMetadataUtil
 import boathouse as bh
 from boathouse.api.engines import LOCAL
 from boathouse.avro.items import maps
-from boathouse.iceberg.entries import FILE
-from boathouse.iceberg.manifest_schemas import METRICS
+from boathouse.iceberg.manifests.entries import FILE
+from boathouse.iceberg.manifests.schemas import METRICS
 from boathouse.iceberg.metadata.document import TableMetadata
 
 MANIFESTS = 8

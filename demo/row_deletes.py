@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 from boathouse.bits import entropy
 from boathouse.bits.checksum import crc32_bytes
 from boathouse.bits.roaring import Bitmap, serialize64
-from boathouse.iceberg import carried, manifest_writer, manifests
 from boathouse.iceberg.deletion_vectors import MAGIC
-from boathouse.iceberg.manifest_columns import TYPES, of_entries
-from boathouse.iceberg.manifests import ADDED, DATA, DELETES, Row
+from boathouse.iceberg.manifests import carried
+from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests import writer as manifest_writer
+from boathouse.iceberg.manifests.columns import TYPES, of_entries
+from boathouse.iceberg.manifests.records import ADDED, DATA, DELETES, Row
 from boathouse.iceberg.metadata import draft
 from boathouse.iceberg.metadata.apply import apply
 from boathouse.iceberg.metadata.document import Json, dump

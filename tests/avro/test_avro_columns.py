@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from boathouse.avro import columns as avro_columns
 from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import entries, manifests
-from boathouse.iceberg.manifest_schemas import METRICS
+from boathouse.iceberg.manifests import entries
+from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests.schemas import METRICS
+from boathouse.iceberg.manifests.values import arrow_array, bounds_array, decode
 from boathouse.iceberg.metadata.versions import NEW
-from boathouse.iceberg.values import arrow_array, bounds_array, decode
 from boathouse.types import (
     DATE,
     INT32,

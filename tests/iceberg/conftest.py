@@ -112,8 +112,9 @@ def position_deletes():
     another engine would add it, in a new snapshot."""
     import pyarrow.parquet as pq
 
-    from boathouse.iceberg import manifest_writer, manifests
-    from boathouse.iceberg.manifest_columns import of_entries
+    from boathouse.iceberg.manifests import records as manifests
+    from boathouse.iceberg.manifests import writer as manifest_writer
+    from boathouse.iceberg.manifests.columns import of_entries
     from boathouse.iceberg.metadata.document import TableMetadata, dump
     from boathouse.iceberg.metadata.draft import add_snapshot, begun, finished
 

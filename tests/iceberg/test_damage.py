@@ -21,7 +21,8 @@ import boathouse as bh
 from boathouse.avro import container as avro
 from boathouse.cli import survey
 from boathouse.errors import BoathouseError
-from boathouse.iceberg import entries, manifest_reader
+from boathouse.iceberg.manifests import entries
+from boathouse.iceberg.manifests import reader as manifest_reader
 from boathouse.table.inspection import NAMES
 
 SHORT = 12

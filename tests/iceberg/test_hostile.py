@@ -12,7 +12,7 @@ import pytest
 import boathouse as bh
 from boathouse.avro import container as avro
 from boathouse.errors import BoathouseError, CorruptTableError, ForeignPathError, UnsupportedFeatureError
-from boathouse.iceberg import manifests
+from boathouse.iceberg.manifests import records as manifests
 from boathouse.iceberg.metadata.name_mapping import NameMapping
 from boathouse.iceberg.metadata.schemas import parse_schema
 from boathouse.storage import Stores

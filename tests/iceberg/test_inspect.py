@@ -29,10 +29,12 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg import entries, manifest_reader, manifests
 from boathouse.iceberg.inspect import rows as inspect_rows
 from boathouse.iceberg.inspect.columns import BOUNDS, LONGS
-from boathouse.iceberg.row_ids import number_rows, row_ids
+from boathouse.iceberg.manifests import entries
+from boathouse.iceberg.manifests import reader as manifest_reader
+from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests.row_ids import number_rows, row_ids
 from boathouse.table.inspection import NAMES
 
 pytest.importorskip("pyiceberg")

@@ -22,13 +22,15 @@ from pyiceberg.manifest import ManifestEntryStatus, read_manifest_list
 import boathouse as bh
 from boathouse.avro import writer as avro_writer
 from boathouse.avro.codec import reader
-from boathouse.iceberg import manifest_columns, manifest_writer, snapshot_builder
-from boathouse.iceberg.entries import Entries
-from boathouse.iceberg.manifest_merge import MergeRule
-from boathouse.iceberg.manifests import ADDED, DELETED, EXISTING, manifest_file, read_entries
+from boathouse.iceberg import snapshot_builder
+from boathouse.iceberg.manifests import columns as manifest_columns
+from boathouse.iceberg.manifests import writer as manifest_writer
+from boathouse.iceberg.manifests.entries import Entries
+from boathouse.iceberg.manifests.merge import MergeRule
+from boathouse.iceberg.manifests.records import ADDED, DELETED, EXISTING, manifest_file, read_entries
+from boathouse.iceberg.manifests.values import to_avro
 from boathouse.iceberg.metadata.partitions import parse_transform
 from boathouse.iceberg.metadata.versions import VERSIONS
-from boathouse.iceberg.values import to_avro
 from boathouse.types import (
     BINARY,
     BOOLEAN,

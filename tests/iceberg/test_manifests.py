@@ -15,8 +15,9 @@ import pytest
 import boathouse as bh
 from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import manifest_writer, manifests
-from boathouse.iceberg.manifest_columns import of_entries
+from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests import writer as manifest_writer
+from boathouse.iceberg.manifests.columns import of_entries
 from boathouse.iceberg.metadata.versions import NEW
 from boathouse.types import PartitionSpec
 

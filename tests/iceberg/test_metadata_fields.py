@@ -17,8 +17,8 @@ from foreign_writer import Foreign, optional, required
 
 import boathouse as bh
 from boathouse.errors import AmbiguousFormatError, CorruptTableError, MixedWritersError, UnsupportedFeatureError
-from boathouse.iceberg.live_once import repeated
-from boathouse.iceberg.manifests import manifest_file, read_entries, read_list
+from boathouse.iceberg.manifests.live_once import repeated
+from boathouse.iceberg.manifests.records import manifest_file, read_entries, read_list
 
 DATA = pa.table({"id": list(range(6)), "p": ["a", "b"] * 3})
 IDS = (1, 2)

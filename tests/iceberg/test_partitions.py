@@ -14,9 +14,11 @@ from boathouse.arrow.transforms import hash_array, transform
 from boathouse.errors import BoathouseError, UnsupportedTypeError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.iceberg.manifest_columns import of_entries
-from boathouse.iceberg.manifest_writer import summaries
-from boathouse.iceberg.manifests import Summary
+from boathouse.iceberg.manifests.columns import of_entries
+from boathouse.iceberg.manifests.pruning import PartitionPruner
+from boathouse.iceberg.manifests.records import Summary
+from boathouse.iceberg.manifests.values import encode, physical_list, to_avro
+from boathouse.iceberg.manifests.writer import summaries
 from boathouse.iceberg.metadata.partitions import (
     accepts,
     bind_spec,
@@ -26,8 +28,6 @@ from boathouse.iceberg.metadata.partitions import (
     partition_path,
     spec_fields_json,
 )
-from boathouse.iceberg.pruning import PartitionPruner
-from boathouse.iceberg.values import encode, physical_list, to_avro
 from boathouse.types import (
     BINARY,
     BOOLEAN,

@@ -11,7 +11,8 @@ from boathouse import registry
 from boathouse.api.table import Table
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.iceberg import files, manifest_reader
+from boathouse.iceberg import files
+from boathouse.iceberg.manifests import reader as manifest_reader
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

@@ -12,7 +12,8 @@ import pytest
 import boathouse as bh
 from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.iceberg import manifest_writer, transaction
+from boathouse.iceberg import transaction
+from boathouse.iceberg.manifests import writer as manifest_writer
 
 DATA = pa.table(
     {

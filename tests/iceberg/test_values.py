@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boathouse.iceberg.values import (
+from boathouse.iceberg.manifests.values import (
     arrow_array,
     decode,
     encode,

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.iceberg.file_batches import FileRequest, read_files
 from boathouse.iceberg.files import UNITS_A_MANIFEST, Listing
+from boathouse.iceberg.manifests.batches import FileRequest, read_files
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.features import CommitFiles
 from boathouse.table.location import Version

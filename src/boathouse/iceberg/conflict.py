@@ -11,13 +11,13 @@ from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
 from boathouse.iceberg.evolve import promotes
 from boathouse.iceberg.files import Listing, new_files
-from boathouse.iceberg.manifests import DATA
+from boathouse.iceberg.manifests.records import DATA
+from boathouse.iceberg.manifests.totals import number
 from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshots
 from boathouse.iceberg.metadata.draft import written_by
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID
-from boathouse.iceberg.totals import number
 from boathouse.storage import basename
 from boathouse.table.attempt import Winner
 from boathouse.table.change import Change

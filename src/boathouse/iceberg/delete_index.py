@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.values import Physical, physical_list
+from boathouse.iceberg.manifests.values import Physical, physical_list
 from boathouse.types import Partitioning, PartitionSpec
 
 Key = Physical | tuple[str]

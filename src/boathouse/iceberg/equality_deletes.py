@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.delete_index import Place, Units
-from boathouse.iceberg.file_batches import FORMATS
-from boathouse.iceberg.manifests import map_of
+from boathouse.iceberg.manifests.batches import FORMATS
+from boathouse.iceberg.manifests.records import map_of
+from boathouse.iceberg.manifests.values import arrow_array, decode
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.values import arrow_array, decode
 from boathouse.types import (
     BinaryType,
     DateType,

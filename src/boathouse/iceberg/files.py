@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg import file_batches, manifest_reader, manifests, totals
-from boathouse.iceberg.entries import LiveFiles
-from boathouse.iceberg.file_batches import FileRequest, ManifestTask
-from boathouse.iceberg.manifest_reader import TOGETHER, ManifestReader
-from boathouse.iceberg.manifest_schemas import METRICS
-from boathouse.iceberg.manifests import DATA, Entry, ManifestFile
+from boathouse.iceberg.manifests import batches as file_batches
+from boathouse.iceberg.manifests import reader as manifest_reader
+from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests import totals
+from boathouse.iceberg.manifests.batches import FileRequest, ManifestTask
+from boathouse.iceberg.manifests.entries import LiveFiles
+from boathouse.iceberg.manifests.reader import TOGETHER, ManifestReader
+from boathouse.iceberg.manifests.records import DATA, Entry, ManifestFile
+from boathouse.iceberg.manifests.schemas import METRICS
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.paths import Paths
 from boathouse.storage import Stores

@@ -10,6 +10,7 @@ from typing import Any
 from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
 from boathouse.iceberg.conflict import METADATA_EDIT
 from boathouse.iceberg.files import Listing
+from boathouse.iceberg.manifests.totals import number
 from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshots, logged_files
 from boathouse.iceberg.metadata.draft import summary_of, written_by
 from boathouse.iceberg.metadata.updates import MAIN
@@ -26,7 +27,6 @@ from boathouse.iceberg.summaries import (
     own_json,
     user_metadata,
 )
-from boathouse.iceberg.totals import number
 from boathouse.storage import Stores, absolute, basename, join
 from boathouse.table.attempt import undecided
 from boathouse.table.context import TableContext

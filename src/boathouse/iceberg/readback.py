@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.entries import Entries
-from boathouse.iceberg.manifest_columns import partition_column
-from boathouse.iceberg.manifest_writer import counts
-from boathouse.iceberg.manifests import Row, manifest_file, read_list
+from boathouse.iceberg.manifests.columns import partition_column
+from boathouse.iceberg.manifests.entries import Entries
+from boathouse.iceberg.manifests.records import Row, manifest_file, read_list
+from boathouse.iceberg.manifests.writer import counts
 from boathouse.iceberg.metadata import rules as validate
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.updates import AddSnapshot, MetadataUpdate

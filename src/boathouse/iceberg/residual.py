@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.expr.tree import Expr, all_of, conjuncts
-from boathouse.iceberg.file_batches import combinations
-from boathouse.iceberg.pruning import PartitionPruner
-from boathouse.iceberg.values import physical_list
+from boathouse.iceberg.manifests.batches import combinations
+from boathouse.iceberg.manifests.pruning import PartitionPruner
+from boathouse.iceberg.manifests.values import physical_list
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 

@@ -20,11 +20,13 @@ import pyarrow.compute as pc
 from boathouse.arrow.longs import longs
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, BoathouseError, CorruptTableError, InvalidArgumentError
-from boathouse.iceberg import carried, manifest_writer, readback
+from boathouse.iceberg import readback
 from boathouse.iceberg.files import Listing
-from boathouse.iceberg.manifest_columns import marked, of_live
-from boathouse.iceberg.manifest_merge import MergeRule
-from boathouse.iceberg.manifests import DATA, ManifestFile, Row
+from boathouse.iceberg.manifests import carried
+from boathouse.iceberg.manifests import writer as manifest_writer
+from boathouse.iceberg.manifests.columns import marked, of_live
+from boathouse.iceberg.manifests.merge import MergeRule
+from boathouse.iceberg.manifests.records import DATA, ManifestFile, Row
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.partitions import unknown_transforms
 from boathouse.iceberg.paths import METADATA_FOLDER

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.iceberg.manifest_columns import tuples
-from boathouse.iceberg.manifests import EQUALITY_DELETES
-from boathouse.iceberg.totals import number
+from boathouse.iceberg.manifests.columns import tuples
+from boathouse.iceberg.manifests.records import EQUALITY_DELETES
+from boathouse.iceberg.manifests.totals import number
 from boathouse.table.change import Change
 from boathouse.types import PartitionSpec
 

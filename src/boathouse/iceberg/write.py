@@ -11,13 +11,9 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.iceberg.manifest_columns import MAPS, TYPES, map_array, partition_column, table
-from boathouse.iceberg.manifests import ADDED, DATA
-from boathouse.iceberg.metadata.document import TableMetadata
-from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec
-from boathouse.iceberg.metadata.schemas import fresh_schema
-from boathouse.iceberg.metadata.versions import NEW, VERSIONS
-from boathouse.iceberg.values import (
+from boathouse.iceberg.manifests.columns import MAPS, TYPES, map_array, partition_column, table
+from boathouse.iceberg.manifests.records import ADDED, DATA
+from boathouse.iceberg.manifests.values import (
     TRUNCATE_WIDTH,
     encode,
     encode_numbers,
@@ -25,6 +21,10 @@ from boathouse.iceberg.values import (
     physical_list,
     truncated,
 )
+from boathouse.iceberg.metadata.document import TableMetadata
+from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec
+from boathouse.iceberg.metadata.schemas import fresh_schema
+from boathouse.iceberg.metadata.versions import NEW, VERSIONS
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext

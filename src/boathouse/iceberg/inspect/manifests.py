@@ -11,9 +11,9 @@ from boathouse.errors import CorruptTableError
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import required
 from boathouse.iceberg.inspect.documents import signed
-from boathouse.iceberg.manifests import DATA, ManifestFile, Summary
+from boathouse.iceberg.manifests.records import DATA, ManifestFile, Summary
+from boathouse.iceberg.manifests.values import arrow_array, decode
 from boathouse.iceberg.metadata.partitions import human
-from boathouse.iceberg.values import arrow_array, decode
 from boathouse.types import PartitionField, PartitionSpec
 
 _SUMMARY: Final = pa.struct(

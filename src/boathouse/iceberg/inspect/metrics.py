@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.iceberg.inspect.columns import MAPS, Leaf, leaf_type
-from boathouse.iceberg.values import bounds_array, number_array, number_kind
+from boathouse.iceberg.manifests.values import bounds_array, number_array, number_kind
 from boathouse.types import DataType
 
 Rows = npt.NDArray[np.int64]

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.iceberg.entries import FILE
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import TIME, Layout, struct
 from boathouse.iceberg.inspect.documents import signed
-from boathouse.iceberg.manifests import EQUALITY_DELETES
+from boathouse.iceberg.manifests.entries import FILE
+from boathouse.iceberg.manifests.records import EQUALITY_DELETES
 from boathouse.table.groups import Groups
 
 Rows = npt.NDArray[np.int64]

@@ -18,10 +18,10 @@ from boathouse.iceberg.data_formats import open_file, scan_open
 from boathouse.iceberg.deletion_vectors import Vector
 from boathouse.iceberg.equality_deletes import delete_format
 from boathouse.iceberg.inspect.columns import PARTITION, Layout, required, struct
-from boathouse.iceberg.manifests import EQUALITY_DELETES, partition_values
+from boathouse.iceberg.manifests.records import EQUALITY_DELETES, partition_values
+from boathouse.iceberg.manifests.values import arrow_array
 from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.values import arrow_array
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn
 from boathouse.types import INT64, STRING, StructType

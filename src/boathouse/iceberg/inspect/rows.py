@@ -17,13 +17,13 @@ from boathouse.avro.columns import Columns
 from boathouse.avro.cursors import BEYOND, Path
 from boathouse.avro.items import lists, maps
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.entries import FILE, Entries
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import INTS, LONGS, MAPS, PARTITION, READABLE, Layout, struct
 from boathouse.iceberg.inspect.metrics import readable
-from boathouse.iceberg.manifests import Entry, ManifestFile, partition_values
-from boathouse.iceberg.row_ids import number_rows, row_ids
-from boathouse.iceberg.values import arrow_array
+from boathouse.iceberg.manifests.entries import FILE, Entries
+from boathouse.iceberg.manifests.records import Entry, ManifestFile, partition_values
+from boathouse.iceberg.manifests.row_ids import number_rows, row_ids
+from boathouse.iceberg.manifests.values import arrow_array
 from boathouse.types import PartitionSpec
 
 _BATCH: Final = 4096

@@ -15,7 +15,7 @@ from boathouse.iceberg.inspect.manifests import all_manifests, manifests
 from boathouse.iceberg.inspect.partitions import partitions
 from boathouse.iceberg.inspect.position_deletes import position_deletes
 from boathouse.iceberg.inspect.rows import Read
-from boathouse.iceberg.manifests import DATA, ManifestFile
+from boathouse.iceberg.manifests.records import DATA, ManifestFile
 from boathouse.iceberg.snapshot import IcebergSnapshot
 
 

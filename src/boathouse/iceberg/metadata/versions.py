@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.iceberg.manifest_schemas import manifest, manifest_list
+from boathouse.iceberg.manifests.schemas import manifest, manifest_list
 from boathouse.types import PartitionSpec
 
 Json = dict[str, Any]

@@ -19,9 +19,9 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.transforms import transform
 from boathouse.compute.prune import Pruner
 from boathouse.expr.tree import Column, Comparison, Expr, In, Literal, columns, conjuncts
-from boathouse.iceberg.manifests import Summary
+from boathouse.iceberg.manifests.records import Summary
+from boathouse.iceberg.manifests.values import Physical, arrow_array, decode, physical_list, raised, unscaled
 from boathouse.iceberg.metadata.schemas import by_id, field_type
-from boathouse.iceberg.values import Physical, arrow_array, decode, physical_list, raised, unscaled
 from boathouse.table.units import column_stats_type
 from boathouse.types import (
     DataType,

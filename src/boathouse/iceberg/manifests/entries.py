@@ -17,11 +17,11 @@ from boathouse.avro.columns import Columns, at_places
 from boathouse.avro.cursors import BEYOND, DamagedError, Longs, Path, Schema, in_64_bits, present
 from boathouse.avro.few import FewColumns
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg import manifests
-from boathouse.iceberg.manifest_kinds import ENTRY, check_content, check_schema
-from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, METRICS, avro_name
-from boathouse.iceberg.manifests import ADDED, DELETED, Entry, ManifestFile
-from boathouse.iceberg.values import Physical, arrow_array, from_avro
+from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests.kinds import ENTRY, check_content, check_schema
+from boathouse.iceberg.manifests.records import ADDED, DELETED, Entry, ManifestFile
+from boathouse.iceberg.manifests.schemas import ENTRY_NAMES, METRICS, avro_name
+from boathouse.iceberg.manifests.values import Physical, arrow_array, from_avro
 from boathouse.types import DataType, PartitionField, PartitionSpec
 
 FILE: Final = "data_file"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
-from boathouse.iceberg.values import decimal_size
+from boathouse.iceberg.manifests.values import decimal_size
 from boathouse.types import (
     BinaryType,
     BooleanType,

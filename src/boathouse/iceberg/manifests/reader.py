@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from boathouse.avro.columns import Columns
 from boathouse.avro.few import FewColumns
 from boathouse.errors import MissingFileError, NotFoundError
-from boathouse.iceberg import manifests
-from boathouse.iceberg.entries import FEW, Entries, Many, Opened, decoded_together
-from boathouse.iceberg.manifests import ManifestFile
+from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests.entries import FEW, Entries, Many, Opened, decoded_together
+from boathouse.iceberg.manifests.records import ManifestFile
 
 if TYPE_CHECKING:
     from boathouse.arrow.filesystem import DataFiles

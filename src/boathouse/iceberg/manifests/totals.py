@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.manifests import ADVICE, DATA, ManifestFile
+from boathouse.iceberg.manifests.records import ADVICE, DATA, ManifestFile
 from boathouse.iceberg.metadata.document import TableMetadata
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}")

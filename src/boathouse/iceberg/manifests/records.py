@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.manifest_kinds import ENTRY, LIST, check_content, check_entry, check_row, check_schema
-from boathouse.iceberg.manifest_schemas import ENTRY_NAMES, LIST_NAMES, METRICS, avro_name
-from boathouse.iceberg.values import Physical, from_avro
+from boathouse.iceberg.manifests.kinds import ENTRY, LIST, check_content, check_entry, check_row, check_schema
+from boathouse.iceberg.manifests.schemas import ENTRY_NAMES, LIST_NAMES, METRICS, avro_name
+from boathouse.iceberg.manifests.values import Physical, from_avro
 from boathouse.types import PartitionField, PartitionSpec
 
 EXISTING: Final = 0

@@ -13,8 +13,8 @@ from boathouse.arrow.longs import longs
 from boathouse.avro.columns import Columns
 from boathouse.avro.few import FewColumns
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.entries import FILE
-from boathouse.iceberg.manifests import DATA, DELETED, Entry, ManifestFile
+from boathouse.iceberg.manifests.entries import FILE
+from boathouse.iceberg.manifests.records import DATA, DELETED, Entry, ManifestFile
 
 _MOST = 1 << 62
 

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import BoathouseError, CorruptTableError
-from boathouse.iceberg.entries import Coded, Entries, LiveFiles
-from boathouse.iceberg.manifest_reader import ManifestReader
-from boathouse.iceberg.manifests import ManifestFile
+from boathouse.iceberg.manifests.entries import Coded, Entries, LiveFiles
+from boathouse.iceberg.manifests.reader import ManifestReader
+from boathouse.iceberg.manifests.records import ManifestFile
+from boathouse.iceberg.manifests.row_ids import row_ids
+from boathouse.iceberg.manifests.values import bounds_array
 from boathouse.iceberg.metadata.schemas import field_type
 from boathouse.iceberg.paths import Paths
-from boathouse.iceberg.row_ids import row_ids
-from boathouse.iceberg.values import bounds_array
 from boathouse.table.units import (
     AVRO,
     LANCE,
@@ -39,7 +39,7 @@ from boathouse.types import BinaryType, DataType, Field, FloatType, Partitioning
 
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
-    from boathouse.iceberg.pruning import Tests
+    from boathouse.iceberg.manifests.pruning import Tests
 
 NATIVE: Final = pa.struct(
     [
@@ -86,7 +86,7 @@ class FileRequest:
         """The tests of `where`. They are loaded with the first predicate, and with them what evaluates expressions."""
         if self.where is None:
             return None
-        from boathouse.iceberg.pruning import Tests  # noqa: PLC0415
+        from boathouse.iceberg.manifests.pruning import Tests  # noqa: PLC0415
 
         return Tests(self.where, self.schema)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.manifests import ManifestFile, Row
+from boathouse.iceberg.manifests.records import ManifestFile, Row
 from boathouse.iceberg.metadata.partitions import unknown_transforms
 from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.types import PartitionSpec

@@ -21,9 +21,9 @@ from boathouse.avro.columns import Columns
 from boathouse.avro.cursors import BEYOND, Path
 from boathouse.avro.few import FewColumns
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.entries import FILE, LiveFiles
-from boathouse.iceberg.manifests import DELETED, EXISTING, Entry
-from boathouse.iceberg.values import arrow_array, from_avro
+from boathouse.iceberg.manifests.entries import FILE, LiveFiles
+from boathouse.iceberg.manifests.records import DELETED, EXISTING, Entry
+from boathouse.iceberg.manifests.values import arrow_array, from_avro
 from boathouse.types import PartitionField, PartitionSpec
 
 _NUMBER, _ID, _TEXT, _BYTES = pa.int64(), pa.int32(), pa.string(), pa.binary()

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from boathouse.avro import container as avro
 from boathouse.avro import writer as avro_writer
-from boathouse.iceberg.entries import FEW
-from boathouse.iceberg.manifest_columns import ENTRY, MAPS, TYPES, partition_column
-from boathouse.iceberg.manifest_schemas import avro_name
-from boathouse.iceberg.manifests import ADDED, DATA, DELETED, EXISTING, Row
+from boathouse.iceberg.manifests.columns import ENTRY, MAPS, TYPES, partition_column
+from boathouse.iceberg.manifests.entries import FEW
+from boathouse.iceberg.manifests.records import ADDED, DATA, DELETED, EXISTING, Row
+from boathouse.iceberg.manifests.schemas import avro_name
+from boathouse.iceberg.manifests.values import Physical, encode, physical_list, to_avro
 from boathouse.iceberg.metadata.schemas import schema_json
 from boathouse.iceberg.metadata.versions import NEW, FormatVersion
-from boathouse.iceberg.values import Physical, encode, physical_list, to_avro
 from boathouse.types import DataType, FloatType, PartitionField, PartitionSpec, Schema
 
 STATUSES = {ADDED: "added", EXISTING: "existing", DELETED: "deleted"}

@@ -1,0 +1,1 @@
+"""Manifest lists and manifests: read by columns, pruned, written, merged (spec, "Manifests")."""
