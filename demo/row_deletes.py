@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from boathouse.bits import entropy
 from boathouse.bits.checksum import crc32_bytes
 from boathouse.bits.roaring import Bitmap, serialize64
-from boathouse.iceberg.deletion_vectors import MAGIC
+from boathouse.iceberg.deletes.vectors import MAGIC
 from boathouse.iceberg.manifests import carried
 from boathouse.iceberg.manifests import records as manifests
 from boathouse.iceberg.manifests import writer as manifest_writer

@@ -13,7 +13,7 @@ from pyiceberg.table import StaticTable
 
 import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, UnsupportedFeatureError
-from boathouse.iceberg import deletion_vectors
+from boathouse.iceberg.deletes import vectors as deletion_vectors
 from boathouse.storage.local import LocalStorage
 
 IDS = (1, 2, 3)

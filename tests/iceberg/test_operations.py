@@ -14,11 +14,11 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.iceberg import tasks
 from boathouse.iceberg.adapter import FORMAT
+from boathouse.iceberg.deletes.positions import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.manifests import writer as manifest_writer
 from boathouse.iceberg.manifests.columns import of_entries
 from boathouse.iceberg.metadata.document import dump
 from boathouse.iceberg.metadata.draft import add_snapshot, begun, finished
-from boathouse.iceberg.position_deletes import FILE_PATH_ID, POSITION_ID
 from boathouse.storage import Stores, absolute
 from boathouse.table.context import TableContext
 from boathouse.table.features import LiveFiles

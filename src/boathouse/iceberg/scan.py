@@ -17,13 +17,13 @@ from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.iceberg.data_formats import READERS, open_file
-from boathouse.iceberg.equality_deletes import key_field
+from boathouse.iceberg.deletes.equality import key_field
+from boathouse.iceberg.deletes.planned import resolve_deletes
 from boathouse.iceberg.inspect.columns import partition_fields
 from boathouse.iceberg.manifests.live_once import check_once
 from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, NameMapping, names_diverged, names_in_files
 from boathouse.iceberg.metadata.single_values import initial_default
 from boathouse.iceberg.residual import residual
-from boathouse.iceberg.row_deletes import resolve_deletes
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.parquet.fields import has_ids
 from boathouse.parquet.matching import Matching

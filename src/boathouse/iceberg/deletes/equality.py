@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.data_formats import READERS
-from boathouse.iceberg.delete_index import Place, Units
+from boathouse.iceberg.deletes.index import Place, Units
 from boathouse.iceberg.manifests.batches import FORMATS
 from boathouse.iceberg.manifests.records import map_of
 from boathouse.iceberg.manifests.values import arrow_array, decode

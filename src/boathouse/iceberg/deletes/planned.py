@@ -13,10 +13,8 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
-from boathouse.iceberg import deletion_vectors
-from boathouse.iceberg.delete_index import Place, Units
-from boathouse.iceberg.deletion_vectors import Vector
-from boathouse.iceberg.equality_deletes import (
+from boathouse.iceberg.deletes import vectors as deletion_vectors
+from boathouse.iceberg.deletes.equality import (
     METRICS,
     EqualityFile,
     KeyStats,
@@ -24,9 +22,11 @@ from boathouse.iceberg.equality_deletes import (
     delete_format,
     ordered_keys,
 )
+from boathouse.iceberg.deletes.index import Place, Units
+from boathouse.iceberg.deletes.positions import FILE_PATH_ID, DeleteFileTask, read_positions
+from boathouse.iceberg.deletes.vectors import Vector
 from boathouse.iceberg.manifests import records as manifests
 from boathouse.iceberg.manifests.records import DELETES, EQUALITY_DELETES
-from boathouse.iceberg.position_deletes import FILE_PATH_ID, DeleteFileTask, read_positions
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.units import EQUALITY, VECTOR, deletes_schema
