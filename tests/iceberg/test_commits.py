@@ -82,7 +82,7 @@ def test_an_append_writes_new_names_only(make):
 def test_a_lost_race_is_prepared_again_with_the_same_manifest(make, monkeypatch):
     table, eyes = make(DATA)
     rival = bh.open(str(eyes.root))
-    from boathouse.iceberg import transaction
+    from boathouse.iceberg.commit import transaction
 
     inner, attempts = transaction.prepare, []
 
@@ -484,7 +484,7 @@ def test_a_commit_to_a_branch_moves_that_branch_only(make):
 def test_a_put_below_a_head_that_ran_away_is_lost_not_won(make, monkeypatch, action):
     """While the commit is prepared, others go past its version and clean that version's file away."""
     table, eyes = make(DATA)
-    from boathouse.iceberg import transaction
+    from boathouse.iceberg.commit import transaction
 
     inner, left = transaction.prepare, [1]
 

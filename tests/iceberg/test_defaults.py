@@ -10,7 +10,7 @@ from mixed_files import FORMATS, evolved, opener, read
 
 import boathouse as bh
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.evolve import evolve
+from boathouse.iceberg.commit.evolve import evolve
 from boathouse.iceberg.metadata.single_values import from_json, to_json
 from boathouse.table.edits import AddColumn
 from boathouse.types import (

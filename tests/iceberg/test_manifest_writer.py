@@ -22,7 +22,7 @@ from pyiceberg.manifest import ManifestEntryStatus, read_manifest_list
 import boathouse as bh
 from boathouse.avro import writer as avro_writer
 from boathouse.avro.codec import reader
-from boathouse.iceberg import snapshot_builder
+from boathouse.iceberg.commit import snapshot_builder
 from boathouse.iceberg.manifests import columns as manifest_columns
 from boathouse.iceberg.manifests import writer as manifest_writer
 from boathouse.iceberg.manifests.entries import Entries

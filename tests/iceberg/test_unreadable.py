@@ -12,7 +12,7 @@ import pytest
 import boathouse as bh
 from boathouse.avro import container as avro
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.iceberg import transaction
+from boathouse.iceberg.commit import transaction
 from boathouse.iceberg.manifests import writer as manifest_writer
 
 DATA = pa.table(

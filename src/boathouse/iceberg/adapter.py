@@ -79,7 +79,7 @@ class IcebergTable(IcebergSnapshot):
         return write.row_deletes(self.metadata, operation)
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
-        from boathouse.iceberg import evolve
+        from boathouse.iceberg.commit import evolve
 
         return evolve.evolve(self, edits)
 
@@ -92,17 +92,17 @@ class IcebergTable(IcebergSnapshot):
         return snapshot.newest(self)
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
-        from boathouse.iceberg import conflict
+        from boathouse.iceberg.commit import conflict
 
         return conflict.winners(since, self)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
-        from boathouse.iceberg import conflict
+        from boathouse.iceberg.commit import conflict
 
         return conflict.check(change, winners, self)
 
     def prepare(self, change: Change) -> Attempt:
-        from boathouse.iceberg import transaction
+        from boathouse.iceberg.commit import transaction
 
         return transaction.prepare(change, self)
 
@@ -141,7 +141,7 @@ class IcebergTable(IcebergSnapshot):
         found: Offered | None = None
         match feature:
             case features.CommitRecords:
-                from boathouse.iceberg.commit_files import IcebergCommitRecords
+                from boathouse.iceberg.commit.commit_files import IcebergCommitRecords
 
                 found = IcebergCommitRecords(self)
             case features.Examination:
@@ -205,7 +205,7 @@ class IcebergDraft:
         return FileCommitter(self.context.stores)
 
     def prepare(self, change: Change) -> Attempt:
-        from boathouse.iceberg import transaction
+        from boathouse.iceberg.commit import transaction
 
         return transaction.create(change, self.context, self.created, self.schema, self.partitioning.current)
 
@@ -244,7 +244,7 @@ class IcebergFormat:
 
 def look_back(attempt: Attempt, head: IcebergTable) -> tuple[Published | None, IcebergTable | None]:
     """Whether the table with this head includes the attempt, and the head."""
-    from boathouse.iceberg import landed
+    from boathouse.iceberg.commit import landed
 
     return landed.includes(attempt, head), head
 

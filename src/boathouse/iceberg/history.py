@@ -8,15 +8,8 @@ from itertools import islice
 from typing import Any
 
 from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
-from boathouse.iceberg.conflict import METADATA_EDIT
-from boathouse.iceberg.files import Listing
-from boathouse.iceberg.manifests.totals import number
-from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshots, logged_files
-from boathouse.iceberg.metadata.draft import summary_of, written_by
-from boathouse.iceberg.metadata.updates import MAIN
-from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata
-from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, engine_of, head_metadata, load, read_metadata
-from boathouse.iceberg.summaries import (
+from boathouse.iceberg.commit.conflict import METADATA_EDIT
+from boathouse.iceberg.commit.summaries import (
     APP,
     APP_VERSION,
     MESSAGE,
@@ -27,6 +20,13 @@ from boathouse.iceberg.summaries import (
     own_json,
     user_metadata,
 )
+from boathouse.iceberg.files import Listing
+from boathouse.iceberg.manifests.totals import number
+from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshots, logged_files
+from boathouse.iceberg.metadata.draft import summary_of, written_by
+from boathouse.iceberg.metadata.updates import MAIN
+from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata
+from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, engine_of, head_metadata, load, read_metadata
 from boathouse.storage import Stores, absolute, basename, join
 from boathouse.table.attempt import undecided
 from boathouse.table.context import TableContext

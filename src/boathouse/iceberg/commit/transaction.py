@@ -7,8 +7,10 @@ from typing import Final
 
 from boathouse.bits import entropy
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.iceberg import readback
-from boathouse.iceberg.evolve import edit_schema
+from boathouse.iceberg.commit import readback
+from boathouse.iceberg.commit.evolve import edit_schema
+from boathouse.iceberg.commit.snapshot_builder import SnapshotBuilder
+from boathouse.iceberg.commit.summaries import described
 from boathouse.iceberg.metadata.document import TableMetadata, dump
 from boathouse.iceberg.metadata.draft import (
     Draft,
@@ -22,8 +24,6 @@ from boathouse.iceberg.metadata.draft import (
 from boathouse.iceberg.metadata.updates import requirements, to_json
 from boathouse.iceberg.paths import METADATA_FOLDER, compressed, next_of_catalog, next_uri
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.snapshot_builder import SnapshotBuilder
-from boathouse.iceberg.summaries import described
 from boathouse.storage import basename, join
 from boathouse.table.attempt import Attempt
 from boathouse.table.change import Change

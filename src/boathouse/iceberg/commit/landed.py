@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from boathouse.iceberg.commit.summaries import WRITE_ID
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.draft import written_by
 from boathouse.iceberg.paths import decompressed, list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
-from boathouse.iceberg.summaries import WRITE_ID
 from boathouse.storage import basename
 from boathouse.table.attempt import Attempt, Published
 

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from boathouse.arrow.longs import longs
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, BoathouseError, CorruptTableError, InvalidArgumentError
-from boathouse.iceberg import readback
+from boathouse.iceberg.commit import readback
+from boathouse.iceberg.commit.summaries import Tallies, summary
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import carried
 from boathouse.iceberg.manifests import writer as manifest_writer
@@ -31,7 +32,6 @@ from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.partitions import unknown_transforms
 from boathouse.iceberg.paths import METADATA_FOLDER
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.summaries import Tallies, summary
 from boathouse.iceberg.write import added_columns
 from boathouse.storage import PutMode, absolute, join
 from boathouse.table.change import Change

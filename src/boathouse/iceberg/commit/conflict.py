@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
-from boathouse.iceberg.evolve import promotes
+from boathouse.iceberg.commit.evolve import promotes
+from boathouse.iceberg.commit.summaries import APP, APP_VERSION, WRITE_ID
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests.records import DATA
 from boathouse.iceberg.manifests.totals import number
@@ -17,7 +18,6 @@ from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshot
 from boathouse.iceberg.metadata.draft import written_by
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
-from boathouse.iceberg.summaries import APP, APP_VERSION, WRITE_ID
 from boathouse.storage import basename
 from boathouse.table.attempt import Winner
 from boathouse.table.change import Change
