@@ -164,7 +164,7 @@ def test_a_lost_answer_is_settled_by_the_snapshot(ours, error):
 
 @pytest.mark.spec("I-256")
 def test_an_answer_that_cannot_be_settled_is_unknown(ours, tmp_path, monkeypatch):
-    monkeypatch.setattr("boathouse.iceberg.catalogs._LOOKS", 2)
+    monkeypatch.setattr("boathouse.iceberg.catalogs.pyiceberg._LOOKS", 2)
     before = sorted(p.name for p in tmp_path.rglob("*.parquet"))
     t = through(ours, before=[TimeoutError("late")]).open("db.t")
     with pytest.raises(CommitUnknownError):
@@ -176,7 +176,7 @@ def test_an_answer_that_cannot_be_settled_is_unknown(ours, tmp_path, monkeypatch
 @pytest.mark.parametrize("kind", ["properties", "rows"])
 def test_without_an_answer_only_another_snapshot_proves_it_lost(ours, theirs, monkeypatch, kind):
     """After a commit of properties, the request that is still on its way may succeed: it is unknown."""
-    monkeypatch.setattr("boathouse.iceberg.catalogs._LOOKS", 2)
+    monkeypatch.setattr("boathouse.iceberg.catalogs.pyiceberg._LOOKS", 2)
 
     class Slow(Client):
         def commit_table(self, *args):

@@ -163,7 +163,7 @@ def test_a_lost_answer_is_settled_by_the_snapshot(ours, server):
 @pytest.mark.spec("I-256")
 def test_an_answer_that_cannot_be_settled_is_unknown(ours, server, tmp_path, monkeypatch):
     """The metastore is away after the swap, whatever it did."""
-    monkeypatch.setattr("boathouse.iceberg.catalogs._LOOKS", 2)
+    monkeypatch.setattr("boathouse.iceberg.catalogs.pyiceberg._LOOKS", 2)
     t = ours.open("db.t")
     client = t._handle.snapshot.context.catalog.catalog.client
     server.lose = 1
