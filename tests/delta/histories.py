@@ -15,7 +15,7 @@ import pyarrow as pa
 import boathouse as bh
 from boathouse.bits import entropy
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.log_cleanup import clean_log
+from boathouse.delta.log.cleanup import clean_log
 from boathouse.errors import VersionNotFoundError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

@@ -14,7 +14,7 @@ from boathouse.delta import checkpoint_write, transaction
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.canonical import checksum
 from boathouse.delta.checkpoint_write import write_checkpoint
-from boathouse.delta.durations import duration_ms
+from boathouse.delta.log.durations import duration_ms
 from boathouse.errors import BoathouseError, CorruptTableError, VersionNotFoundError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

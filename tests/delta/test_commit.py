@@ -14,7 +14,7 @@ import pytest
 import boathouse as bh
 from boathouse.arrow.schema import from_arrow
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.log import Log
+from boathouse.delta.log.folder import Log
 from boathouse.errors import AlreadyExistsError, ConstraintViolationError, SchemaError, UnsafeStorageError
 from boathouse.storage import PutMode, Stores
 from boathouse.table.change import Change

@@ -8,9 +8,9 @@ import pytest
 
 import boathouse as bh
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.commits import parse_entry
 from boathouse.delta.files import NATIVE
-from boathouse.delta.log import Log
+from boathouse.delta.log.entry import parse_entry
+from boathouse.delta.log.folder import Log
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.storage import Stores

@@ -12,7 +12,7 @@ import boathouse as bh
 from boathouse.delta.actions import Protocol
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.features import FEATURES, dropped, supports, writer_features
-from boathouse.delta.log_cleanup import PROTECTED
+from boathouse.delta.log.cleanup import PROTECTED
 from boathouse.errors import (
     BoathouseError,
     ConstraintViolationError,

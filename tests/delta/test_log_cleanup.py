@@ -10,7 +10,7 @@ import pytest
 import boathouse as bh
 from boathouse.bits import entropy
 from boathouse.delta.checkpoint_write import write_checkpoint
-from boathouse.delta.log_cleanup import clean_log
+from boathouse.delta.log.cleanup import clean_log
 from boathouse.errors import VersionNotFoundError
 
 DAY = 86_400_000

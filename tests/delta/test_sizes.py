@@ -8,7 +8,7 @@ import pytest
 
 import boathouse as bh
 import boathouse.delta.snapshot
-from boathouse.delta.commits import ADD
+from boathouse.delta.log.entry import ADD
 from boathouse.delta.sizes import FEW
 from boathouse.errors import CorruptTableError
 

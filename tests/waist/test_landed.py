@@ -16,7 +16,7 @@ import boathouse as bh
 import lance
 from boathouse.bits import entropy
 from boathouse.delta import adapter as delta_adapter
-from boathouse.delta.log import Log
+from boathouse.delta.log.folder import Log
 from boathouse.errors import (
     CommitConflictError,
     CommitUnknownError,

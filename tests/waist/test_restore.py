@@ -15,8 +15,8 @@ import boathouse as bh
 from boathouse import errors
 from boathouse.bits import entropy
 from boathouse.delta.checkpoint_write import live_actions
-from boathouse.delta.commits import ADD, REMOVE
-from boathouse.delta.tail import unique_id
+from boathouse.delta.log.entry import ADD, REMOVE
+from boathouse.delta.log.tail import unique_id
 from boathouse.ops import restore
 from boathouse.testing.clocks import Ahead
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from boathouse.delta.actions import text_of
 from boathouse.delta.features import ICEBERG_COMPAT
-from boathouse.delta.log import Log
+from boathouse.delta.log.folder import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Version
@@ -168,11 +168,11 @@ class DeltaTable(DeltaSnapshot):
 
                 found = clustered(self)
             case features.CommitRecords:
-                from boathouse.delta.commit_files import DeltaCommitRecords
+                from boathouse.delta.log.commit_files import DeltaCommitRecords
 
                 found = DeltaCommitRecords(self)
             case features.CompactableLog:
-                from boathouse.delta.log_compaction import DeltaLogFiles
+                from boathouse.delta.log.compaction import DeltaLogFiles
 
                 found = DeltaLogFiles(self)
             case features.Examination:

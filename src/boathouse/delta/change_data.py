@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.delta import paths
-from boathouse.delta.commits import ADD, actions_table
-from boathouse.delta.entries import read_entry
 from boathouse.delta.features import supports
 from boathouse.delta.files import Lister
+from boathouse.delta.log.entry import ADD, actions_table
+from boathouse.delta.log.replay import read_entry
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import SchemaError
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.masks import booleans, mask_of
 from boathouse.delta.checkpoint_part import Part
-from boathouse.delta.commits import ADD, REMOVE, check_vector
+from boathouse.delta.log.entry import ADD, REMOVE, check_vector
 from boathouse.table.findings import Finding, damage
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]

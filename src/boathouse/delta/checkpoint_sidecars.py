@@ -16,11 +16,11 @@ from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.checkpoint import OpenCheckpoint, Wanted, read_files
 from boathouse.delta.checkpoint_part import Part
-from boathouse.delta.commits import ADD, TEXT_MAP
 from boathouse.delta.features import V2_POLICY, supports
-from boathouse.delta.log import SIDECARS, Log
+from boathouse.delta.log.entry import ADD, TEXT_MAP
+from boathouse.delta.log.folder import SIDECARS, Log
+from boathouse.delta.log.tail import file_keys
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.delta.tail import file_keys
 from boathouse.storage import PutMode
 
 FILE_ACTIONS: Final = ("add", "remove")

@@ -31,21 +31,21 @@ from boathouse.delta.checkpoint_sidecars import (
     name_of,
     write_sidecar,
 )
-from boathouse.delta.commits import ADD, REMOVE, TEXT_MAP
 from boathouse.delta.domains import domains
-from boathouse.delta.durations import DAY_MS, duration_ms
 from boathouse.delta.features import V2_POLICY, supports
 from boathouse.delta.files import map_columns
-from boathouse.delta.log import HINT, Log
-from boathouse.delta.log_cleanup import clean_log
+from boathouse.delta.log.cleanup import clean_log
+from boathouse.delta.log.durations import DAY_MS, duration_ms
+from boathouse.delta.log.entry import ADD, REMOVE, TEXT_MAP
+from boathouse.delta.log.folder import HINT, Log
+from boathouse.delta.log.tail import file_keys
+from boathouse.delta.log.version_checksum import checksum_from, compare, write
 from boathouse.delta.partition_values import decode_column
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot, load
 from boathouse.delta.stats import StatsColumn
 from boathouse.delta.stats_convert import ParsedLayout, found_in, stat_columns, texts_of
 from boathouse.delta.stats_parsed import PARSED
-from boathouse.delta.tail import file_keys
-from boathouse.delta.version_checksum import checksum_from, compare, write
 from boathouse.errors import VersionNotFoundError
 from boathouse.storage import PutMode
 from boathouse.table.context import TableContext

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.delta import paths
-from boathouse.delta.commits import ADD, Entry, actions_table
 from boathouse.delta.files import Lister
 from boathouse.delta.identity import without_marks
+from boathouse.delta.log.entry import ADD, Entry, actions_table
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.tree import Expr

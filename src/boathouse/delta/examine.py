@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from boathouse.delta.log.version_checksum import contradictions
 from boathouse.delta.scan import plan
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.delta.version_checksum import contradictions
 from boathouse.table.examined import lost_files, unplanned
 from boathouse.table.features import Depth
 from boathouse.table.findings import Finding

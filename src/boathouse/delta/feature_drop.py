@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from boathouse.delta.change_data import FEED
 from boathouse.delta.checkpoint_write import write_checkpoint
 from boathouse.delta.column_mapping import disabled
-from boathouse.delta.commit_times import ENABLED as TIMES
 from boathouse.delta.computed import DEFAULT, GENERATION
 from boathouse.delta.constraints import INVARIANT, constraints
 from boathouse.delta.domains import CLUSTERING, ROW_TRACKING, domains
@@ -26,7 +25,8 @@ from boathouse.delta.features import FEATURES, V2_POLICY, dropped, known, suppor
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.identity import START
 from boathouse.delta.known_files import added_again
-from boathouse.delta.log_cleanup import PROTECTED
+from boathouse.delta.log.cleanup import PROTECTED
+from boathouse.delta.log.commit_times import ENABLED as TIMES
 from boathouse.delta.names import check_characters
 from boathouse.delta.row_ids import ENABLED as ROW_IDS
 from boathouse.delta.row_ids import ID_COLUMN, VERSION_COLUMN

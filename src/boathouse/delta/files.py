@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
 from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, Wanted, read_files
-from boathouse.delta.commits import ADD
+from boathouse.delta.log.entry import ADD
+from boathouse.delta.log.tail import Tail, file_keys
 from boathouse.delta.partition_values import decode_column, readable
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats import StatsColumn, decode_stats, row_counts, stats_column
 from boathouse.delta.stats_convert import stat_columns, texts_of
 from boathouse.delta.stats_parsed import PARSED, decode_parsed, leaves, overlaid, parsed_rows
-from boathouse.delta.tail import Tail, file_keys
 from boathouse.errors import CorruptTableError
 from boathouse.table.location import Location
 from boathouse.table.tally import Tally

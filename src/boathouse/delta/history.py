@@ -11,12 +11,12 @@ from typing import Any, Final
 from boathouse.delta import paths
 from boathouse.delta.checkpoint import Wanted, open_checkpoint, read_files
 from boathouse.delta.commit_info import METADATA, WRITE_ID
-from boathouse.delta.commit_times import file_times, in_commit_time
-from boathouse.delta.commits import ADD, Entry
 from boathouse.delta.deletion_vectors import file_uri
-from boathouse.delta.entries import read_entry, read_info
 from boathouse.delta.landed import contains
-from boathouse.delta.log import Listing, Log, segment
+from boathouse.delta.log.commit_times import file_times, in_commit_time
+from boathouse.delta.log.entry import ADD, Entry
+from boathouse.delta.log.folder import Listing, Log, segment
+from boathouse.delta.log.replay import read_entry, read_info
 from boathouse.delta.snapshot import DeltaSnapshot, load
 from boathouse.errors import CorruptTableError, NotFoundError, VersionNotFoundError
 from boathouse.table.attempt import Published, undecided

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from boathouse.delta import paths
 from boathouse.delta.actions import plain
 from boathouse.delta.checkpoint import OpenCheckpoint, Wanted, read_files
-from boathouse.delta.commits import ADD, REMOVE, Entry, parse_entry
-from boathouse.delta.log import Log
+from boathouse.delta.log.entry import ADD, REMOVE, Entry, parse_entry
+from boathouse.delta.log.folder import Log
+from boathouse.delta.log.tail import file_key, file_keys
 from boathouse.delta.snapshot import DeltaSnapshot, S
-from boathouse.delta.tail import file_key, file_keys
 from boathouse.errors import CorruptTableError, NotFoundError, TableNotFoundError
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.context import TableContext

@@ -17,13 +17,13 @@ from boathouse.bits.text import json_value
 from boathouse.delta import paths
 from boathouse.delta.checkpoint import Wanted, read_files
 from boathouse.delta.checkpoint_write import retention_ms
-from boathouse.delta.commits import ADD, REMOVE, Entry
 from boathouse.delta.deletion_vectors import file_uri
-from boathouse.delta.entries import read_entry
-from boathouse.delta.log import Log
+from boathouse.delta.log.entry import ADD, REMOVE, Entry
+from boathouse.delta.log.folder import Log
+from boathouse.delta.log.replay import read_entry
+from boathouse.delta.log.tail import file_key, file_keys
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.delta.tail import file_key, file_keys
 from boathouse.errors import CorruptTableError, NotFoundError, VersionNotFoundError
 from boathouse.storage import uris
 

@@ -17,8 +17,8 @@ from boathouse.delta.features import check_write
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.identity import kept
 from boathouse.delta.known_files import vector_of
+from boathouse.delta.log.tail import file_keys
 from boathouse.delta.snapshot import DeltaSnapshot, load
-from boathouse.delta.tail import file_keys
 from boathouse.table.edits import RestoreTo
 from boathouse.table.location import At
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from boathouse.delta.checkpoint import OpenCheckpoint, Wanted, read_files
-from boathouse.delta.commits import ADD
+from boathouse.delta.log.entry import ADD
+from boathouse.delta.log.tail import file_key
 from boathouse.delta.stats import natural, row_count
 from boathouse.delta.stats_parsed import PARSED, ROWS, leaves
-from boathouse.delta.tail import file_key
 from boathouse.table.sizes import FileCounts
 
 FEW: Final = 100_000

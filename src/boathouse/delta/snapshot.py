@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint import OpenCheckpoint, open_checkpoint
-from boathouse.delta.commit_times import ENABLED, file_times, in_commit_time, version_at
-from boathouse.delta.commits import Entry, parse_entry
-from boathouse.delta.entries import read_entries, read_entry
 from boathouse.delta.features import check_read, maps_columns
 from boathouse.delta.files import list_files
-from boathouse.delta.log import Checkpoint, Listing, Log, Segment, segment
+from boathouse.delta.log.commit_times import ENABLED, file_times, in_commit_time, version_at
+from boathouse.delta.log.entry import Entry, parse_entry
+from boathouse.delta.log.folder import Checkpoint, Listing, Log, Segment, segment
+from boathouse.delta.log.replay import read_entries, read_entry
+from boathouse.delta.log.tail import Replayed, Tail, replay
+from boathouse.delta.log.version_checksum import VersionChecksum, compare
 from boathouse.delta.schema import physical_name
 from boathouse.delta.sizes import FEW, action_counts, checkpoint_counts
-from boathouse.delta.tail import Replayed, Tail, replay
 from boathouse.delta.type_changes import check_changes
-from boathouse.delta.version_checksum import VersionChecksum, compare
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Stores
 from boathouse.table.cleaned import listed_again

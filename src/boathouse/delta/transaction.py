@@ -18,10 +18,8 @@ from boathouse.delta.checkpoint_write import checkpoint_if_due, write_checkpoint
 from boathouse.delta.clone import clone_adds, table_actions
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
-from boathouse.delta.commit_times import next_time, records_times, with_enablement
 from boathouse.delta.computed import with_generation
 from boathouse.delta.domains import check_clustering, preserved, with_row_ids
-from boathouse.delta.entries import read_entry
 from boathouse.delta.feature_drop import cleared, drops_history, protected, protocol_without, traces, untracked
 from boathouse.delta.features import (
     CONSTRAINT,
@@ -37,7 +35,11 @@ from boathouse.delta.iceberg_compat import check_added
 from boathouse.delta.iceberg_compat import check_change as check_compat
 from boathouse.delta.identity import advanced, check_type_kept, kept
 from boathouse.delta.known_files import added_again, remove_actions
-from boathouse.delta.log import Log
+from boathouse.delta.log.commit_times import next_time, records_times, with_enablement
+from boathouse.delta.log.folder import Log
+from boathouse.delta.log.replay import read_entry
+from boathouse.delta.log.version_checksum import after, checksum_of, first_checksum
+from boathouse.delta.log.version_checksum import write as write_checksum
 from boathouse.delta.names import check_characters, check_names
 from boathouse.delta.readback import check_entry
 from boathouse.delta.restore import restored_metadata
@@ -45,8 +47,6 @@ from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.schema_edits import commented, dropped, renamed, with_column, with_text
 from boathouse.delta.snapshot import DeltaSnapshot, S, load
 from boathouse.delta.vector_write import marked
-from boathouse.delta.version_checksum import after, checksum_of, first_checksum
-from boathouse.delta.version_checksum import write as write_checksum
 from boathouse.delta.widening import widened
 from boathouse.delta.write import (
     check_properties,

@@ -29,7 +29,7 @@ from boathouse.delta.features import (
 )
 from boathouse.delta.iceberg_compat import check as check_compat
 from boathouse.delta.identity import check_partitioning, declared
-from boathouse.delta.mixed_writers import check_mixed_writers
+from boathouse.delta.log.mixed_writers import check_mixed_writers
 from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
 from boathouse.delta.schema import parse_schema, schema_json, without_keys
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec

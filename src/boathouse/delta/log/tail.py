@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.delta import paths
-from boathouse.delta.commits import ADD, REMOVE, Entry, actions_table
+from boathouse.delta.log.entry import ADD, REMOVE, Entry, actions_table
 from boathouse.errors import CorruptTableError
 
 

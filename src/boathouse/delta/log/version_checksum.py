@@ -15,7 +15,7 @@ import orjson
 
 from boathouse.bits.text import json_value
 from boathouse.delta.actions import plain
-from boathouse.delta.commit_times import records_times
+from boathouse.delta.log.commit_times import records_times
 from boathouse.errors import AlreadyExistsError, BoathouseError, CorruptTableError
 from boathouse.storage import PutMode
 from boathouse.table.findings import Finding
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from boathouse.delta import actions
-    from boathouse.delta.log import Log
+    from boathouse.delta.log.folder import Log
 
 logger = logging.getLogger("boathouse")
 

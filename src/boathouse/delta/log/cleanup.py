@@ -9,11 +9,11 @@ from typing import Final
 from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.checkpoint import open_checkpoint
-from boathouse.delta.commit_times import version_at
-from boathouse.delta.durations import DAY_MS, duration_ms
-from boathouse.delta.entries import read_entry
 from boathouse.delta.features import supports
-from boathouse.delta.log import LOG, SIDECARS, Checkpoint, Log, read_listing
+from boathouse.delta.log.commit_times import version_at
+from boathouse.delta.log.durations import DAY_MS, duration_ms
+from boathouse.delta.log.folder import LOG, SIDECARS, Checkpoint, Log, read_listing
+from boathouse.delta.log.replay import read_entry
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, NotFoundError
 from boathouse.storage import ObjectInfo, uris

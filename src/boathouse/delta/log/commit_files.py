@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.delta import paths
-from boathouse.delta.commits import ADD, actions_table
-from boathouse.delta.entries import read_entry
 from boathouse.delta.files import Lister, schema_of
+from boathouse.delta.log.entry import ADD, actions_table
+from boathouse.delta.log.replay import read_entry
 from boathouse.delta.scan import attach
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.table.features import CommitFiles

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import orjson
 
-from boathouse.delta.commits import Entry
-from boathouse.delta.entries import read_entry
-from boathouse.delta.log import Log
+from boathouse.delta.log.entry import Entry
+from boathouse.delta.log.folder import Log
+from boathouse.delta.log.replay import read_entry
+from boathouse.delta.log.tail import replay
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.delta.tail import replay
 from boathouse.errors import InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import PutMode
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from boathouse.bits import entropy
-from boathouse.delta.commits import Entry
-from boathouse.delta.durations import DAY_MS
-from boathouse.delta.entries import read_info
-from boathouse.delta.log import LOG, Log
+from boathouse.delta.log.durations import DAY_MS
+from boathouse.delta.log.entry import Entry
+from boathouse.delta.log.folder import LOG, Log
+from boathouse.delta.log.replay import read_info
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, MixedWritersError, NotFoundError
 

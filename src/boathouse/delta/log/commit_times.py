@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from boathouse.delta.actions import Metadata
-from boathouse.delta.commits import Entry
-from boathouse.delta.log import Listing
+from boathouse.delta.log.entry import Entry
+from boathouse.delta.log.folder import Listing
 
 ENABLED: Final = "delta.enableInCommitTimestamps"
 SINCE_VERSION: Final = "delta.inCommitTimestampEnablementVersion"

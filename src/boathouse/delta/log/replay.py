@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from boathouse.delta.commits import Entry, parse_entry
-from boathouse.delta.log import Compaction, Log, Segment
-from boathouse.delta.tail import file_key
+from boathouse.delta.log.entry import Entry, parse_entry
+from boathouse.delta.log.folder import Compaction, Log, Segment
+from boathouse.delta.log.tail import file_key
 from boathouse.errors import CorruptTableError, NotFoundError
 
 logger = logging.getLogger("boathouse")
