@@ -2,7 +2,7 @@
 
 import pytest
 
-from boathouse.delta.canonical import canonical, checksum
+from boathouse.delta.checkpoint.canonical import canonical, checksum
 from boathouse.errors import CorruptTableError
 
 SAMPLE = (

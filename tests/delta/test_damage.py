@@ -15,7 +15,7 @@ import pytest
 import boathouse as bh
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.errors import BoathouseError, CorruptTableError, StorageError, UnsupportedFeatureError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

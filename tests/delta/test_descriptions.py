@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, UnsupportedFeatureError
 from boathouse.types import INT32, INT64, Field, ListType, Schema, StructType
 

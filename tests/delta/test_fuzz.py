@@ -67,7 +67,7 @@ def base(path: Path) -> Path:
 
 def classic(path: Path) -> Path:
     """The table with a checkpoint of version 1 instead of its entries, and one entry after it."""
-    from boathouse.delta.checkpoint_write import write_checkpoint
+    from boathouse.delta.checkpoint.writer import write_checkpoint
 
     base(path)
     snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))

@@ -19,7 +19,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from boathouse.delta import checkpoint, checkpoint_sidecars, checkpoint_write
+from boathouse.delta.checkpoint import reader as checkpoint
+from boathouse.delta.checkpoint import sidecars as checkpoint_sidecars
+from boathouse.delta.checkpoint import writer as checkpoint_write
 
 HERE = Path(__file__).parent
 for folder in (HERE, HERE.parent / "interop"):

@@ -9,7 +9,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.bits import entropy
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.delta.log.cleanup import clean_log
 from boathouse.errors import VersionNotFoundError
 

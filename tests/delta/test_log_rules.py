@@ -10,8 +10,8 @@ import pytest
 
 import boathouse as bh
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.canonical import canonical, checksum
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.canonical import canonical, checksum
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.errors import BoathouseError, CorruptTableError, VersionNotFoundError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.delta.partition_values import civil_of, days_of, parse, text_of, timestamp_us
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.types import (

@@ -13,7 +13,9 @@ import pytest
 
 import boathouse as bh
 from boathouse.bits import entropy
-from boathouse.delta import checkpoint, checkpoint_sidecars, checkpoint_write
+from boathouse.delta.checkpoint import reader as checkpoint
+from boathouse.delta.checkpoint import sidecars as checkpoint_sidecars
+from boathouse.delta.checkpoint import writer as checkpoint_write
 from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError, StorageError
 
 POLICY = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "4"}

@@ -15,7 +15,7 @@ import boathouse as bh
 from boathouse.bits import z85
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.delta.stats import StatsColumn, decode_stats
 from boathouse.delta.stats_convert import ParsedLayout, found_in, texts_of
 from boathouse.delta.stats_parsed import decode_parsed

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError
 
 ENABLED = {

@@ -13,7 +13,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.arrow.schema import VARIANT_MARKS, VARIANT_STORAGE
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
 from boathouse.variant import Variant, from_json, to_json
 

@@ -9,7 +9,7 @@ import pytest
 import boathouse as bh
 from boathouse.bits import entropy
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.errors import BoathouseError, SchemaError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

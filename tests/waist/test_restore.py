@@ -14,7 +14,7 @@ import pytest
 import boathouse as bh
 from boathouse import errors
 from boathouse.bits import entropy
-from boathouse.delta.checkpoint_write import live_actions
+from boathouse.delta.checkpoint.writer import live_actions
 from boathouse.delta.log.entry import ADD, REMOVE
 from boathouse.delta.log.tail import unique_id
 from boathouse.ops import restore

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.delta.change_data import FEED
-from boathouse.delta.checkpoint_write import write_checkpoint
+from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.delta.column_mapping import disabled
 from boathouse.delta.computed import DEFAULT, GENERATION
 from boathouse.delta.constraints import INVARIANT, constraints

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
-from boathouse.delta.checkpoint import BATCH_ROWS, OpenCheckpoint, Wanted, read_files
+from boathouse.delta.checkpoint.reader import BATCH_ROWS, OpenCheckpoint, Wanted, read_files
 from boathouse.delta.log.entry import ADD
 from boathouse.delta.log.tail import Tail, file_keys
 from boathouse.delta.partition_values import decode_column, readable

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from boathouse.delta import paths
-from boathouse.delta.checkpoint import Wanted, open_checkpoint, read_files
+from boathouse.delta.checkpoint.reader import Wanted, open_checkpoint, read_files
 from boathouse.delta.commit_info import METADATA, WRITE_ID
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.landed import contains

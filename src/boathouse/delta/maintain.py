@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from boathouse.bits import entropy
 from boathouse.bits.text import json_value
 from boathouse.delta import paths
-from boathouse.delta.checkpoint import Wanted, read_files
-from boathouse.delta.checkpoint_write import retention_ms
+from boathouse.delta.checkpoint.reader import Wanted, read_files
+from boathouse.delta.checkpoint.writer import retention_ms
 from boathouse.delta.deletion_vectors import file_uri
 from boathouse.delta.log.entry import ADD, REMOVE, Entry
 from boathouse.delta.log.folder import Log

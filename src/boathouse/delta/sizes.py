@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from boathouse.delta.checkpoint import OpenCheckpoint, Wanted, read_files
+from boathouse.delta.checkpoint.reader import OpenCheckpoint, Wanted, read_files
 from boathouse.delta.log.entry import ADD
 from boathouse.delta.log.tail import file_key
 from boathouse.delta.stats import natural, row_count

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from boathouse.delta.actions import Metadata, Protocol
-from boathouse.delta.checkpoint import OpenCheckpoint, open_checkpoint
+from boathouse.delta.checkpoint.reader import OpenCheckpoint, open_checkpoint
 from boathouse.delta.features import check_read, maps_columns
 from boathouse.delta.files import list_files
 from boathouse.delta.log.commit_times import ENABLED, file_times, in_commit_time, version_at

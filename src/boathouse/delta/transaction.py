@@ -14,7 +14,7 @@ from boathouse.bits import entropy
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
 from boathouse.delta.change_data import FEED
 from boathouse.delta.change_data import check_names as check_feed
-from boathouse.delta.checkpoint_write import checkpoint_if_due, write_checkpoint
+from boathouse.delta.checkpoint.writer import checkpoint_if_due, write_checkpoint
 from boathouse.delta.clone import clone_adds, table_actions
 from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from boathouse.bits.text import json_value
-from boathouse.delta.canonical import checksum
+from boathouse.delta.checkpoint.canonical import checksum
 from boathouse.errors import CorruptTableError, NotFoundError, TableNotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Storage, Stores
 from boathouse.table.location import CommitId

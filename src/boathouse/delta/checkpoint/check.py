@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.masks import booleans, mask_of
-from boathouse.delta.checkpoint_part import Part
+from boathouse.delta.checkpoint.part import Part
 from boathouse.delta.log.entry import ADD, REMOVE, check_vector
 from boathouse.table.findings import Finding, damage
 

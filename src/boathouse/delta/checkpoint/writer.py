@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 
 from boathouse.bits import entropy
 from boathouse.delta import paths
-from boathouse.delta.canonical import checksum
-from boathouse.delta.checkpoint import Wanted, read_files
-from boathouse.delta.checkpoint_sidecars import (
+from boathouse.delta.checkpoint.canonical import checksum
+from boathouse.delta.checkpoint.reader import Wanted, read_files
+from boathouse.delta.checkpoint.sidecars import (
     FILE_ACTIONS,
     SIDECAR,
     Sidecar,

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from boathouse.bits import entropy
 from boathouse.delta import paths
-from boathouse.delta.checkpoint import OpenCheckpoint, Wanted, read_files
-from boathouse.delta.checkpoint_part import Part
+from boathouse.delta.checkpoint.part import Part
+from boathouse.delta.checkpoint.reader import OpenCheckpoint, Wanted, read_files
 from boathouse.delta.features import V2_POLICY, supports
 from boathouse.delta.log.entry import ADD, TEXT_MAP
 from boathouse.delta.log.folder import SIDECARS, Log

@@ -14,8 +14,8 @@ from boathouse.arrow.longs import longs
 from boathouse.arrow.masks import booleans
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.delta import paths
-from boathouse.delta.checkpoint_check import Mask, check_vectors, column_findings, pathless, valid_rows
-from boathouse.delta.checkpoint_part import Part, open_part
+from boathouse.delta.checkpoint.check import Mask, check_vectors, column_findings, pathless, valid_rows
+from boathouse.delta.checkpoint.part import Part, open_part
 from boathouse.delta.log.entry import Entry, parse_entry
 from boathouse.delta.log.folder import LOG, SIDECARS, Checkpoint, Log
 from boathouse.delta.stats_parsed import PARSED

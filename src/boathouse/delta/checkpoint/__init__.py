@@ -1,0 +1,1 @@
+"""Checkpoints: read by columns, checked, written as a stream (PROTOCOL.md, "Checkpoints")."""
