@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.delta.stats import StatsColumn, decode_stats, row_counts
-from boathouse.delta.stats_json import column_names, cut_upper
+from boathouse.delta.stats.bounds import StatsColumn, decode_stats, row_counts
+from boathouse.delta.stats.written import column_names, cut_upper
 from boathouse.types import DATE, DOUBLE, INT64, STRING, TIMESTAMP, DecimalType
 
 

@@ -16,9 +16,9 @@ from boathouse.bits import z85
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint.writer import write_checkpoint
-from boathouse.delta.stats import StatsColumn, decode_stats
-from boathouse.delta.stats_convert import ParsedLayout, found_in, texts_of
-from boathouse.delta.stats_parsed import decode_parsed
+from boathouse.delta.stats.bounds import StatsColumn, decode_stats
+from boathouse.delta.stats.convert import ParsedLayout, found_in, texts_of
+from boathouse.delta.stats.parsed import decode_parsed
 from boathouse.errors import InvalidArgumentError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

@@ -11,7 +11,7 @@ import pytest
 import boathouse as bh
 from boathouse.bits import z85
 from boathouse.bits.roaring import Bitmap, serialize64
-from boathouse.delta.stats import StatsColumn, decode_stats
+from boathouse.delta.stats.bounds import StatsColumn, decode_stats
 from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.types import INT64
 

@@ -14,7 +14,7 @@ from boathouse.delta import paths
 from boathouse.delta.partition_values import physical as to_physical
 from boathouse.delta.partition_values import physical_array, text_of
 from boathouse.delta.schema import is_mapped, physical_name, physical_path
-from boathouse.delta.stats_json import StatsTexts
+from boathouse.delta.stats.written import StatsTexts
 from boathouse.parquet.schema import Dialect, to_parquet_schema
 from boathouse.parquet.shredded import Shredding
 from boathouse.parquet.stats import leaf_array, schema_leaves

@@ -21,9 +21,9 @@ from boathouse.delta.log.entry import ADD
 from boathouse.delta.log.tail import Tail, file_keys
 from boathouse.delta.partition_values import decode_column, readable
 from boathouse.delta.schema import physical_name
-from boathouse.delta.stats import StatsColumn, decode_stats, row_counts, stats_column
-from boathouse.delta.stats_convert import stat_columns, texts_of
-from boathouse.delta.stats_parsed import PARSED, decode_parsed, leaves, overlaid, parsed_rows
+from boathouse.delta.stats.bounds import StatsColumn, decode_stats, row_counts, stats_column
+from boathouse.delta.stats.convert import stat_columns, texts_of
+from boathouse.delta.stats.parsed import PARSED, decode_parsed, leaves, overlaid, parsed_rows
 from boathouse.errors import CorruptTableError
 from boathouse.table.location import Location
 from boathouse.table.tally import Tally
@@ -31,7 +31,7 @@ from boathouse.table.units import PARQUET, PART, column_stats_type, files_schema
 from boathouse.types import Field, Partitioning
 
 if TYPE_CHECKING:
-    from boathouse.delta.pruning import Test
+    from boathouse.delta.stats.pruning import Test
     from boathouse.expr.tree import Expr, Path
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -109,7 +109,7 @@ def _tests(where: Expr | None, partition: Sequence[str]) -> tuple[Test | None, T
     """`delta.pruning.tests_of`; it is loaded with the first predicate, and with it all that evaluates expressions."""
     if where is None:
         return None, None, ()
-    from boathouse.delta.pruning import tests_of  # noqa: PLC0415
+    from boathouse.delta.stats.pruning import tests_of  # noqa: PLC0415
 
     return tests_of(where, partition)
 

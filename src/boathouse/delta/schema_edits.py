@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from boathouse.delta.actions import MAPPING_MODE, Metadata
 from boathouse.delta.schema import field_json, without_mapping
-from boathouse.delta.stats_json import column_names
+from boathouse.delta.stats.written import column_names
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
 from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, SetComment

@@ -10,8 +10,8 @@ import pyarrow as pa
 from boathouse.delta.checkpoint.reader import OpenCheckpoint, Wanted, read_files
 from boathouse.delta.log.entry import ADD
 from boathouse.delta.log.tail import file_key
-from boathouse.delta.stats import natural, row_count
-from boathouse.delta.stats_parsed import PARSED, ROWS, leaves
+from boathouse.delta.stats.bounds import natural, row_count
+from boathouse.delta.stats.parsed import PARSED, ROWS, leaves
 from boathouse.table.sizes import FileCounts
 
 FEW: Final = 100_000

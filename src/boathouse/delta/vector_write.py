@@ -15,9 +15,9 @@ from boathouse.bits import entropy, z85
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.delta.deletion_vectors import PORTABLE, load_all
 from boathouse.delta.known_files import added_again, vector_of
-from boathouse.delta.stats import document_of, natural
-from boathouse.delta.stats_json import dump_stats
-from boathouse.delta.stats_parsed import ROWS, TIGHT
+from boathouse.delta.stats.bounds import document_of, natural
+from boathouse.delta.stats.parsed import ROWS, TIGHT
+from boathouse.delta.stats.written import dump_stats
 from boathouse.parquet.source import open_source
 from boathouse.storage import PutMode, Stores
 from boathouse.table.edits import SetDeletes

@@ -18,7 +18,7 @@ from boathouse.delta.checkpoint.check import Mask, check_vectors, column_finding
 from boathouse.delta.checkpoint.part import Part, open_part
 from boathouse.delta.log.entry import Entry, parse_entry
 from boathouse.delta.log.folder import LOG, SIDECARS, Checkpoint, Log
-from boathouse.delta.stats_parsed import PARSED
+from boathouse.delta.stats.parsed import PARSED
 from boathouse.errors import CorruptTableError
 from boathouse.parquet.errors import damage
 from boathouse.storage import uris

@@ -43,9 +43,9 @@ from boathouse.delta.log.version_checksum import checksum_from, compare, write
 from boathouse.delta.partition_values import decode_column
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot, load
-from boathouse.delta.stats import StatsColumn
-from boathouse.delta.stats_convert import ParsedLayout, found_in, stat_columns, texts_of
-from boathouse.delta.stats_parsed import PARSED
+from boathouse.delta.stats.bounds import StatsColumn
+from boathouse.delta.stats.convert import ParsedLayout, found_in, stat_columns, texts_of
+from boathouse.delta.stats.parsed import PARSED
 from boathouse.errors import VersionNotFoundError
 from boathouse.storage import PutMode
 from boathouse.table.context import TableContext

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.delta.stats import STRING_PREFIX, StatsColumn, decimal_bound, rounded_to_float
-from boathouse.delta.stats_json import NAN_COUNT
+from boathouse.delta.stats.bounds import STRING_PREFIX, StatsColumn, decimal_bound, rounded_to_float
+from boathouse.delta.stats.written import NAN_COUNT
 from boathouse.errors import SchemaMismatchError
 from boathouse.parquet.convert import leaf_cast
 from boathouse.table.units import column_stats_type

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.delta.partition_values import physical_array
 from boathouse.delta.schema import physical_name
-from boathouse.delta.stats import (
+from boathouse.delta.stats.bounds import (
     DOUBLE_DIGITS,
     EXACT_DOUBLE,
     StatsColumn,
@@ -26,8 +26,8 @@ from boathouse.delta.stats import (
     raw_bound,
     value_at,
 )
-from boathouse.delta.stats_json import NAN_COUNT, Raw, dump_stats, json_bound, put
-from boathouse.delta.stats_parsed import HIGH, LOW, NULLS, PARSED, ROWS, TIGHT, cast_or_null, member, overlaid
+from boathouse.delta.stats.parsed import HIGH, LOW, NULLS, PARSED, ROWS, TIGHT, cast_or_null, member, overlaid
+from boathouse.delta.stats.written import NAN_COUNT, Raw, dump_stats, json_bound, put
 from boathouse.delta.type_changes import was_float
 from boathouse.types import DataType, DecimalType, Field, Schema, StructType
 
