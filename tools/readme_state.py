@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from boathouse import registry
-from boathouse.delta import features as delta
+from boathouse.delta.features import support as delta
 from boathouse.lance import features as lance
 from boathouse.lance import paths as lance_files
 

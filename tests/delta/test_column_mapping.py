@@ -16,7 +16,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.delta import transaction
-from boathouse.delta.column_mapping import MAX_ID
+from boathouse.delta.features.column_mapping import MAX_ID
 from boathouse.delta.schema import parse_schema
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError
 

@@ -9,7 +9,7 @@ import pytest
 import boathouse as bh
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint.writer import write_checkpoint
-from boathouse.delta.domains import domains
+from boathouse.delta.features.domains import domains
 from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

@@ -11,7 +11,7 @@ import pytest
 import boathouse as bh
 from boathouse.delta.actions import Protocol
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.features import FEATURES, dropped, supports, writer_features
+from boathouse.delta.features.support import FEATURES, dropped, supports, writer_features
 from boathouse.delta.log.cleanup import PROTECTED
 from boathouse.errors import (
     BoathouseError,

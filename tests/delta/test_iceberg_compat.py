@@ -9,7 +9,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.delta.adapter import FORMAT
-from boathouse.delta.column_mapping import nested_paths
+from boathouse.delta.features.column_mapping import nested_paths
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.ops import write as write_op
 from boathouse.storage import Stores

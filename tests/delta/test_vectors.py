@@ -13,7 +13,7 @@ import pytest
 import boathouse as bh
 from boathouse.bits import z85
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize32, serialize64
-from boathouse.delta.deletion_vectors import NATIVE, PORTABLE, file_uri, load_all, parse
+from boathouse.delta.features.deletion_vectors import NATIVE, PORTABLE, file_uri, load_all, parse
 from boathouse.delta.log.tail import unique_id
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 

@@ -15,7 +15,7 @@ import boathouse as bh
 from boathouse import errors
 from boathouse.bits import z85
 from boathouse.bits.roaring import deserialize64
-from boathouse.delta.deletion_vectors import PORTABLE
+from boathouse.delta.features.deletion_vectors import PORTABLE
 from boathouse.table.commit import FileCommitter
 
 ON = {"delta.enableDeletionVectors": "true"}

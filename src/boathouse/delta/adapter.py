@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from boathouse.delta.actions import text_of
-from boathouse.delta.features import ICEBERG_COMPAT
+from boathouse.delta.features.support import ICEBERG_COMPAT
 from boathouse.delta.log.folder import Log
 from boathouse.delta.snapshot import DeltaSnapshot, load, newest
 from boathouse.table.context import TableContext
@@ -79,7 +79,8 @@ class DeltaTable(DeltaSnapshot):
         return "vectors" if write.marks_rows(self) else "rewrite"
 
     def detail(self) -> Mapping[str, Any]:
-        from boathouse.delta import domains, features
+        from boathouse.delta.features import domains
+        from boathouse.delta.features import support as features
 
         found = dict(super().detail())
         found["features"] = sorted({*features.writer_features(self.protocol), *self.protocol.reader_features})
@@ -92,7 +93,8 @@ class DeltaTable(DeltaSnapshot):
         return transaction.evolve(self, edits)
 
     def write_context(self, write_id: str) -> WriteContext:
-        from boathouse.delta import change_data, computed, domains, iceberg_compat, identity, row_ids, write
+        from boathouse.delta import write
+        from boathouse.delta.features import change_data, computed, domains, iceberg_compat, identity, row_ids
 
         spec, conditions = self.partitioning.current, write.conditions(self)
         context = write.write_context(self.context, self.schema, spec, self.properties, write_id, conditions)
@@ -156,7 +158,7 @@ class DeltaTable(DeltaSnapshot):
         found: Offered | None = None
         match feature:
             case features.ChangeFiles:
-                from boathouse.delta.change_data import DeltaChangeFiles
+                from boathouse.delta.features.change_data import DeltaChangeFiles
 
                 found = DeltaChangeFiles(self)
             case features.Clonable:
@@ -164,7 +166,7 @@ class DeltaTable(DeltaSnapshot):
 
                 found = DeltaClone(self, NewDelta)
             case features.Clustering:
-                from boathouse.delta.domains import clustered
+                from boathouse.delta.features.domains import clustered
 
                 found = clustered(self)
             case features.CommitRecords:
@@ -188,7 +190,7 @@ class DeltaTable(DeltaSnapshot):
 
                 found = CommonTables(self, metrics=True)
             case features.ProtocolFeatures:
-                from boathouse.delta.feature_drop import DeltaProtocolFeatures
+                from boathouse.delta.features.drop import DeltaProtocolFeatures
 
                 found = DeltaProtocolFeatures(self)
             case features.Restorable:

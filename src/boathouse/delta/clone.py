@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from boathouse.bits import entropy
 from boathouse.delta import paths
-from boathouse.delta.deletion_vectors import file_uri
-from boathouse.delta.domains import ROW_TRACKING, domains
-from boathouse.delta.features import check_write, supports, upgraded
+from boathouse.delta.features.deletion_vectors import file_uri
+from boathouse.delta.features.domains import ROW_TRACKING, domains
+from boathouse.delta.features.support import check_write, supports, upgraded
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.known_files import added_again
 from boathouse.delta.log.cleanup import PROTECTED

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.delta import paths
+from boathouse.delta.features.identity import without_marks
 from boathouse.delta.files import Lister
-from boathouse.delta.identity import without_marks
 from boathouse.delta.log.entry import ADD, Entry, actions_table
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot

@@ -17,7 +17,7 @@ from boathouse.bits.text import json_value
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.reader import Wanted, read_files
 from boathouse.delta.checkpoint.writer import retention_ms
-from boathouse.delta.deletion_vectors import file_uri
+from boathouse.delta.features.deletion_vectors import file_uri
 from boathouse.delta.log.entry import ADD, REMOVE, Entry
 from boathouse.delta.log.folder import Log
 from boathouse.delta.log.replay import read_entry

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from boathouse.delta.actions import MAPPING_MODE
+from boathouse.delta.features.type_changes import CHANGES
 from boathouse.delta.schema import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
-from boathouse.delta.type_changes import CHANGES
 from boathouse.errors import InvalidArgumentError, SchemaError
 from boathouse.types import Field, Schema
 from boathouse.types.data_types import children

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from boathouse.delta.actions import Metadata, Protocol
-from boathouse.delta.features import check_read, maps_columns
+from boathouse.delta.features.support import check_read, maps_columns
+from boathouse.delta.features.type_changes import check_changes
 from boathouse.delta.log.entry import ADD, REMOVE, Entry, actions_table, parse_entry
 from boathouse.delta.log.tail import replay
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.delta.type_changes import check_changes
 from boathouse.errors import CorruptTableError
 from boathouse.table.attempt import Attempt, held_back
 

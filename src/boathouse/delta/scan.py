@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.delta.deletion_vectors import load_all
+from boathouse.delta.features.deletion_vectors import load_all
+from boathouse.delta.features.row_ids import carried, is_tracked
 from boathouse.delta.files import list_files, schema_of
-from boathouse.delta.row_ids import carried, is_tracked
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import InvalidArgumentError

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint.reader import OpenCheckpoint, open_checkpoint
-from boathouse.delta.features import check_read, maps_columns
+from boathouse.delta.features.support import check_read, maps_columns
+from boathouse.delta.features.type_changes import check_changes
 from boathouse.delta.files import list_files
 from boathouse.delta.log.commit_times import ENABLED, file_times, in_commit_time, version_at
 from boathouse.delta.log.entry import Entry, parse_entry
@@ -22,7 +23,6 @@ from boathouse.delta.log.tail import Replayed, Tail, replay
 from boathouse.delta.log.version_checksum import VersionChecksum, compare
 from boathouse.delta.schema import physical_name
 from boathouse.delta.sizes import FEW, action_counts, checkpoint_counts
-from boathouse.delta.type_changes import check_changes
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Stores
 from boathouse.table.cleaned import listed_again

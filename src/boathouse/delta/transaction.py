@@ -12,16 +12,19 @@ import pyarrow as pa
 
 from boathouse.bits import entropy
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
-from boathouse.delta.change_data import FEED
-from boathouse.delta.change_data import check_names as check_feed
 from boathouse.delta.checkpoint.writer import checkpoint_if_due, write_checkpoint
 from boathouse.delta.clone import clone_adds, table_actions
-from boathouse.delta.column_mapping import completed, replaced, with_properties
 from boathouse.delta.commit_info import WRITE_ID, commit_info
-from boathouse.delta.computed import with_generation
-from boathouse.delta.domains import check_clustering, preserved, with_row_ids
-from boathouse.delta.feature_drop import cleared, drops_history, protected, protocol_without, traces, untracked
-from boathouse.delta.features import (
+from boathouse.delta.features.change_data import FEED
+from boathouse.delta.features.change_data import check_names as check_feed
+from boathouse.delta.features.column_mapping import completed, replaced, with_properties
+from boathouse.delta.features.computed import with_generation
+from boathouse.delta.features.domains import check_clustering, preserved, with_row_ids
+from boathouse.delta.features.drop import cleared, drops_history, protected, protocol_without, traces, untracked
+from boathouse.delta.features.iceberg_compat import check_added
+from boathouse.delta.features.iceberg_compat import check_change as check_compat
+from boathouse.delta.features.identity import advanced, check_type_kept, kept
+from boathouse.delta.features.support import (
     CONSTRAINT,
     asked_by_name,
     lowest_protocol,
@@ -31,9 +34,8 @@ from boathouse.delta.features import (
     upgraded,
     without_names,
 )
-from boathouse.delta.iceberg_compat import check_added
-from boathouse.delta.iceberg_compat import check_change as check_compat
-from boathouse.delta.identity import advanced, check_type_kept, kept
+from boathouse.delta.features.vector_write import marked
+from boathouse.delta.features.widening import widened
 from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log.commit_times import next_time, records_times, with_enablement
 from boathouse.delta.log.folder import Log
@@ -46,8 +48,6 @@ from boathouse.delta.restore import restored_metadata
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.schema_edits import commented, dropped, renamed, with_column, with_text
 from boathouse.delta.snapshot import DeltaSnapshot, S, load
-from boathouse.delta.vector_write import marked
-from boathouse.delta.widening import widened
 from boathouse.delta.write import (
     check_properties,
     check_replaced,

@@ -10,13 +10,15 @@ from typing import Any, Final
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits.environment import switched_on
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol, text_of
-from boathouse.delta.change_data import FEED
-from boathouse.delta.change_data import check_names as check_feed
-from boathouse.delta.column_mapping import MAX_ID, completed, enabled, mode_of
-from boathouse.delta.computed import generation, with_generation
-from boathouse.delta.constraints import constraints, invariants
 from boathouse.delta.data_writer import data_schema
-from boathouse.delta.features import (
+from boathouse.delta.features.change_data import FEED
+from boathouse.delta.features.change_data import check_names as check_feed
+from boathouse.delta.features.column_mapping import MAX_ID, completed, enabled, mode_of
+from boathouse.delta.features.computed import generation, with_generation
+from boathouse.delta.features.constraints import constraints, invariants
+from boathouse.delta.features.iceberg_compat import check as check_compat
+from boathouse.delta.features.identity import check_partitioning, declared
+from boathouse.delta.features.support import (
     ASKED,
     FEATURES,
     V2_POLICY,
@@ -27,8 +29,6 @@ from boathouse.delta.features import (
     type_feature,
     without_names,
 )
-from boathouse.delta.iceberg_compat import check as check_compat
-from boathouse.delta.identity import check_partitioning, declared
 from boathouse.delta.log.mixed_writers import check_mixed_writers
 from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
 from boathouse.delta.schema import parse_schema, schema_json, without_keys

@@ -16,7 +16,7 @@ from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.part import Part
 from boathouse.delta.checkpoint.reader import OpenCheckpoint, Wanted, read_files
-from boathouse.delta.features import V2_POLICY, supports
+from boathouse.delta.features.support import V2_POLICY, supports
 from boathouse.delta.log.entry import ADD, TEXT_MAP
 from boathouse.delta.log.folder import SIDECARS, Log
 from boathouse.delta.log.tail import file_keys

@@ -31,8 +31,8 @@ from boathouse.delta.checkpoint.sidecars import (
     name_of,
     write_sidecar,
 )
-from boathouse.delta.domains import domains
-from boathouse.delta.features import V2_POLICY, supports
+from boathouse.delta.features.domains import domains
+from boathouse.delta.features.support import V2_POLICY, supports
 from boathouse.delta.files import map_columns
 from boathouse.delta.log.cleanup import clean_log
 from boathouse.delta.log.durations import DAY_MS, duration_ms

@@ -9,7 +9,7 @@ from typing import Final
 from boathouse.bits import entropy
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.reader import open_checkpoint
-from boathouse.delta.features import supports
+from boathouse.delta.features.support import supports
 from boathouse.delta.log.commit_times import version_at
 from boathouse.delta.log.durations import DAY_MS, duration_ms
 from boathouse.delta.log.folder import LOG, SIDECARS, Checkpoint, Log, read_listing

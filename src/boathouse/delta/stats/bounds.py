@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.text import json_value
+from boathouse.delta.features.type_changes import was_float
 from boathouse.delta.partition_values import physical_array, timestamp_us
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats.written import NAN_COUNT
-from boathouse.delta.type_changes import was_float
 from boathouse.errors import CorruptTableError
 from boathouse.table.units import column_stats_type
 from boathouse.types import (

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.delta.features.type_changes import was_float
 from boathouse.delta.partition_values import physical_array
 from boathouse.delta.schema import physical_name
 from boathouse.delta.stats.bounds import (
@@ -28,7 +29,6 @@ from boathouse.delta.stats.bounds import (
 )
 from boathouse.delta.stats.parsed import HIGH, LOW, NULLS, PARSED, ROWS, TIGHT, cast_or_null, member, overlaid
 from boathouse.delta.stats.written import NAN_COUNT, Raw, dump_stats, json_bound, put
-from boathouse.delta.type_changes import was_float
 from boathouse.types import DataType, DecimalType, Field, Schema, StructType
 
 Found = tuple[str, tuple[str, ...]]

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.bits.text import json_value
-from boathouse.delta.features import supports
-from boathouse.delta.row_ids import carried, is_tracked
+from boathouse.delta.features.row_ids import carried, is_tracked
+from boathouse.delta.features.support import supports
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, InvalidArgumentError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from boathouse.delta.features import supports
+from boathouse.delta.features.support import supports
 from boathouse.delta.schema import PHYSICAL_NAME
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.table.metadata_columns import ROW_ID, ROW_VERSION

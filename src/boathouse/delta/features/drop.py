@@ -15,27 +15,27 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.delta.change_data import FEED
 from boathouse.delta.checkpoint.writer import write_checkpoint
-from boathouse.delta.column_mapping import disabled
-from boathouse.delta.computed import DEFAULT, GENERATION
-from boathouse.delta.constraints import INVARIANT, constraints
-from boathouse.delta.domains import CLUSTERING, ROW_TRACKING, domains
-from boathouse.delta.features import FEATURES, V2_POLICY, dropped, known, supports
+from boathouse.delta.features.change_data import FEED
+from boathouse.delta.features.column_mapping import disabled
+from boathouse.delta.features.computed import DEFAULT, GENERATION
+from boathouse.delta.features.constraints import INVARIANT, constraints
+from boathouse.delta.features.domains import CLUSTERING, ROW_TRACKING, domains
+from boathouse.delta.features.identity import START
+from boathouse.delta.features.row_ids import ENABLED as ROW_IDS
+from boathouse.delta.features.row_ids import ID_COLUMN, VERSION_COLUMN
+from boathouse.delta.features.support import FEATURES, V2_POLICY, dropped, known, supports
+from boathouse.delta.features.type_changes import FEATURE as WIDENING
+from boathouse.delta.features.type_changes import PREVIEW as WIDENING_PREVIEW
+from boathouse.delta.features.widening import ENABLED as WIDENS
+from boathouse.delta.features.widening import unwidened
 from boathouse.delta.files import list_files, schema_of
-from boathouse.delta.identity import START
 from boathouse.delta.known_files import added_again
 from boathouse.delta.log.cleanup import PROTECTED
 from boathouse.delta.log.commit_times import ENABLED as TIMES
 from boathouse.delta.names import check_characters
-from boathouse.delta.row_ids import ENABLED as ROW_IDS
-from boathouse.delta.row_ids import ID_COLUMN, VERSION_COLUMN
 from boathouse.delta.schema import parse_schema
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.delta.type_changes import FEATURE as WIDENING
-from boathouse.delta.type_changes import PREVIEW as WIDENING_PREVIEW
-from boathouse.delta.widening import ENABLED as WIDENS
-from boathouse.delta.widening import unwidened
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.table.features import FeatureDrop
 from boathouse.types.data_types import TIMESTAMP_NTZ

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from boathouse.delta.actions import Metadata, Protocol
-from boathouse.delta.column_mapping import walk
-from boathouse.delta.features import supports
+from boathouse.delta.features.column_mapping import walk
+from boathouse.delta.features.support import supports
+from boathouse.delta.features.type_changes import CHANGES, FEATURE, PREVIEW, records, widens
 from boathouse.delta.schema import parse_type, type_json
 from boathouse.delta.schema_edits import nearest
-from boathouse.delta.type_changes import CHANGES, FEATURE, PREVIEW, records, widens
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.table.edits import SetType
 from boathouse.types import DataType

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from boathouse.delta.actions import Metadata
-from boathouse.delta.features import supports
+from boathouse.delta.features.support import supports
 from boathouse.delta.schema import PHYSICAL_NAME
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, InvalidArgumentError, SchemaError, UnsupportedFeatureError

@@ -11,11 +11,11 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
-from boathouse.delta.features import ICEBERG_COMPAT, supports
+from boathouse.delta.features.support import ICEBERG_COMPAT, supports
+from boathouse.delta.features.type_changes import recorded
 from boathouse.delta.schema import parse_type
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.stats.bounds import row_count
-from boathouse.delta.type_changes import recorded
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.types import (
     BinaryType,

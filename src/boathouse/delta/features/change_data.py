@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.delta import paths
-from boathouse.delta.features import supports
+from boathouse.delta.features.support import supports
 from boathouse.delta.files import Lister
 from boathouse.delta.log.entry import ADD, actions_table
 from boathouse.delta.log.replay import read_entry

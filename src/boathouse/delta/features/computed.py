@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from boathouse.delta.actions import Metadata
-from boathouse.delta.features import supports
+from boathouse.delta.features.support import supports
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError
 from boathouse.expr.identifiers import quote

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from boathouse.delta.actions import Metadata
-from boathouse.delta.features import CONSTRAINT
+from boathouse.delta.features.support import CONSTRAINT
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.table.tasks import RowCondition
 

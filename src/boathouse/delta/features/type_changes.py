@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from boathouse.delta.actions import Metadata, Protocol
-from boathouse.delta.features import supports
+from boathouse.delta.features.support import supports
 from boathouse.delta.schema import parse_type
 from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
 from boathouse.types import DataType, DateType, DecimalType, Field, FloatType, IntegerType

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from boathouse.delta.actions import MAPPING_MODE, Metadata, text_of
-from boathouse.delta.features import ICEBERG_COMPAT
+from boathouse.delta.features.support import ICEBERG_COMPAT
 from boathouse.delta.schema import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 
