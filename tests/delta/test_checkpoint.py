@@ -10,11 +10,11 @@ import pytest
 
 import boathouse as bh
 from boathouse.bits import entropy
-from boathouse.delta import transaction
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint import writer as checkpoint_write
 from boathouse.delta.checkpoint.canonical import checksum
 from boathouse.delta.checkpoint.writer import write_checkpoint
+from boathouse.delta.commit import transaction
 from boathouse.delta.log.durations import duration_ms
 from boathouse.errors import BoathouseError, CorruptTableError, VersionNotFoundError
 from boathouse.storage import Stores

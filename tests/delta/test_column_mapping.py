@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.delta import transaction
+from boathouse.delta.commit import transaction
 from boathouse.delta.features.column_mapping import MAX_ID
 from boathouse.delta.schema import parse_schema
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError

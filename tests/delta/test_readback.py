@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.delta import transaction
+from boathouse.delta.commit import transaction
 from boathouse.errors import CorruptTableError
 
 

@@ -88,7 +88,7 @@ class DeltaTable(DeltaSnapshot):
         return found | {"clusteringColumns": [".".join(path) for path in clustered]} if clustered else found
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> Self:
-        from boathouse.delta import transaction
+        from boathouse.delta.commit import transaction
 
         return transaction.evolve(self, edits)
 
@@ -110,17 +110,17 @@ class DeltaTable(DeltaSnapshot):
         return newest(self)
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
-        from boathouse.delta import transaction
+        from boathouse.delta.commit import transaction
 
         return transaction.winners(self, since)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
-        from boathouse.delta import conflict
+        from boathouse.delta.commit import conflict
 
         return conflict.check(change, winners, self)
 
     def prepare(self, change: Change) -> Attempt:
-        from boathouse.delta import transaction
+        from boathouse.delta.commit import transaction
 
         return transaction.prepare(change, self.context, self)
 
@@ -130,12 +130,12 @@ class DeltaTable(DeltaSnapshot):
         return FileCommitter(self.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
-        from boathouse.delta import landed
+        from boathouse.delta.commit import landed
 
         return landed.look_back(attempt, self.context, lambda: newest(self, attempt), self)
 
     def published(self, attempt: Attempt, change: Change) -> None:
-        from boathouse.delta import transaction
+        from boathouse.delta.commit import transaction
 
         transaction.published(attempt, self.context, self)
 
@@ -162,7 +162,7 @@ class DeltaTable(DeltaSnapshot):
 
                 found = DeltaChangeFiles(self)
             case features.Clonable:
-                from boathouse.delta.clone import DeltaClone
+                from boathouse.delta.commit.clone import DeltaClone
 
                 found = DeltaClone(self, NewDelta)
             case features.Clustering:
@@ -194,7 +194,7 @@ class DeltaTable(DeltaSnapshot):
 
                 found = DeltaProtocolFeatures(self)
             case features.Restorable:
-                from boathouse.delta.restore import DeltaRestore
+                from boathouse.delta.commit.restore import DeltaRestore
 
                 found = DeltaRestore(self)
             case features.Retention:
@@ -234,7 +234,7 @@ class NewDelta:
         return FORMAT.open(self.context)
 
     def prepare(self, change: Change) -> Attempt:
-        from boathouse.delta import transaction
+        from boathouse.delta.commit import transaction
 
         return transaction.prepare(change, self.context, None)
 
@@ -244,12 +244,12 @@ class NewDelta:
         return FileCommitter(self.context.stores)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, DeltaTable | None]:
-        from boathouse.delta import landed
+        from boathouse.delta.commit import landed
 
         return landed.look_back(attempt, self.context, self.newest, None)
 
     def published(self, attempt: Attempt, change: Change) -> None:
-        from boathouse.delta import transaction
+        from boathouse.delta.commit import transaction
 
         transaction.published(attempt, self.context, None)
 
@@ -264,7 +264,7 @@ class NewDelta:
         found: features.Adoption | None = None
         match feature:
             case features.Adoption:
-                from boathouse.delta.adopt import DeltaAdoption
+                from boathouse.delta.commit.adopt import DeltaAdoption
 
                 found = DeltaAdoption(self)
         return cast("Feature | None", found)

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.reader import Wanted, open_checkpoint, read_files
-from boathouse.delta.commit_info import METADATA, WRITE_ID
+from boathouse.delta.commit.commit_info import METADATA, WRITE_ID
+from boathouse.delta.commit.landed import contains
 from boathouse.delta.features.deletion_vectors import file_uri
-from boathouse.delta.landed import contains
 from boathouse.delta.log.commit_times import file_times, in_commit_time
 from boathouse.delta.log.entry import ADD, Entry
 from boathouse.delta.log.folder import Listing, Log, segment

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.delta.checkpoint.writer import write_checkpoint
+from boathouse.delta.commit.known_files import added_again
 from boathouse.delta.features.change_data import FEED
 from boathouse.delta.features.column_mapping import disabled
 from boathouse.delta.features.computed import DEFAULT, GENERATION
@@ -30,7 +31,6 @@ from boathouse.delta.features.type_changes import PREVIEW as WIDENING_PREVIEW
 from boathouse.delta.features.widening import ENABLED as WIDENS
 from boathouse.delta.features.widening import unwidened
 from boathouse.delta.files import list_files, schema_of
-from boathouse.delta.known_files import added_again
 from boathouse.delta.log.cleanup import PROTECTED
 from boathouse.delta.log.commit_times import ENABLED as TIMES
 from boathouse.delta.names import check_characters

@@ -13,8 +13,8 @@ from typing import Any, Final
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy, z85
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
+from boathouse.delta.commit.known_files import added_again, vector_of
 from boathouse.delta.features.deletion_vectors import PORTABLE, load_all
-from boathouse.delta.known_files import added_again, vector_of
 from boathouse.delta.stats.bounds import document_of, natural
 from boathouse.delta.stats.parsed import ROWS, TIGHT
 from boathouse.delta.stats.written import dump_stats

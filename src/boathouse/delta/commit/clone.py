@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from boathouse.bits import entropy
 from boathouse.delta import paths
+from boathouse.delta.commit.known_files import added_again
 from boathouse.delta.features.deletion_vectors import file_uri
 from boathouse.delta.features.domains import ROW_TRACKING, domains
 from boathouse.delta.features.support import check_write, supports, upgraded
 from boathouse.delta.files import list_files, schema_of
-from boathouse.delta.known_files import added_again
 from boathouse.delta.log.cleanup import PROTECTED
 from boathouse.delta.log.commit_times import SINCE_TIME, SINCE_VERSION
 from boathouse.delta.snapshot import DeltaSnapshot

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata
+from boathouse.delta.commit.known_files import vector_of
 from boathouse.delta.features.column_mapping import restored
 from boathouse.delta.features.deletion_vectors import file_uri
 from boathouse.delta.features.identity import kept
 from boathouse.delta.features.support import check_write
 from boathouse.delta.files import list_files, schema_of
-from boathouse.delta.known_files import vector_of
 from boathouse.delta.log.tail import file_keys
 from boathouse.delta.snapshot import DeltaSnapshot, load
 from boathouse.table.edits import RestoreTo

@@ -13,8 +13,11 @@ import pyarrow as pa
 from boathouse.bits import entropy
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
 from boathouse.delta.checkpoint.writer import checkpoint_if_due, write_checkpoint
-from boathouse.delta.clone import clone_adds, table_actions
-from boathouse.delta.commit_info import WRITE_ID, commit_info
+from boathouse.delta.commit.clone import clone_adds, table_actions
+from boathouse.delta.commit.commit_info import WRITE_ID, commit_info
+from boathouse.delta.commit.known_files import added_again, remove_actions
+from boathouse.delta.commit.readback import check_entry
+from boathouse.delta.commit.restore import restored_metadata
 from boathouse.delta.features.change_data import FEED
 from boathouse.delta.features.change_data import check_names as check_feed
 from boathouse.delta.features.column_mapping import completed, replaced, with_properties
@@ -36,15 +39,12 @@ from boathouse.delta.features.support import (
 )
 from boathouse.delta.features.vector_write import marked
 from boathouse.delta.features.widening import widened
-from boathouse.delta.known_files import added_again, remove_actions
 from boathouse.delta.log.commit_times import next_time, records_times, with_enablement
 from boathouse.delta.log.folder import Log
 from boathouse.delta.log.replay import read_entry
 from boathouse.delta.log.version_checksum import after, checksum_of, first_checksum
 from boathouse.delta.log.version_checksum import write as write_checksum
 from boathouse.delta.names import check_characters, check_names
-from boathouse.delta.readback import check_entry
-from boathouse.delta.restore import restored_metadata
 from boathouse.delta.schema import parse_schema, schema_json, without_mapping
 from boathouse.delta.schema_edits import commented, dropped, renamed, with_column, with_text
 from boathouse.delta.snapshot import DeltaSnapshot, S, load
