@@ -198,7 +198,7 @@ class DeltaTable(DeltaSnapshot):
 
                 found = DeltaRestore(self)
             case features.Retention:
-                from boathouse.delta.maintain import DeltaRetention
+                from boathouse.delta.retention import DeltaRetention
 
                 found = DeltaRetention(self)
         return cast("Feature | None", found)
