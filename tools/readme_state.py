@@ -17,8 +17,8 @@ from typing import Any
 
 from boathouse import registry
 from boathouse.delta.features import support as delta
-from boathouse.lance import features as lance
 from boathouse.lance import paths as lance_files
+from boathouse.lance.manifests import features as lance
 
 ROOT = Path(__file__).parent.parent
 README, PROVED = ROOT / "README.md", ROOT / "docs" / "features.txt"

@@ -860,7 +860,7 @@ def test_broken_lance_manifests(tmp_path, how):
 def test_unknown_lance_flags(tmp_path, side):
     from dataclasses import replace
 
-    from boathouse.lance.manifest import parse, serialise
+    from boathouse.lance.manifests.file import parse, serialise
 
     at = Watched(tmp_path, "lance")
     document = parse(manifest(at).read_bytes(), where="m")

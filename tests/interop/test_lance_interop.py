@@ -379,7 +379,7 @@ def test_wrong_sizes_and_row_counts_are_refused(uri, tmp_path):
     from dataclasses import replace
     from pathlib import Path
 
-    from boathouse.lance.manifest import parse, serialise
+    from boathouse.lance.manifests.file import parse, serialise
 
     lance.write_dataset(pa.table({"a": list(range(10))}), uri)
     (path,) = Path(uri, "_versions").glob("*.manifest")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from boathouse.lance.adapter import FORMAT, LanceTable
-from boathouse.lance.manifest import parse, serialise
-from boathouse.lance.versions import parse_name
+from boathouse.lance.manifests.file import parse, serialise
+from boathouse.lance.manifests.versions import parse_name
 from boathouse.ops import run
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

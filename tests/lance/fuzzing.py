@@ -14,8 +14,8 @@ import pyarrow as pa
 import boathouse as bh
 from boathouse.bits.protobuf import Message
 from boathouse.errors import BoathouseError, NotFoundError
-from boathouse.lance.manifest import parse, serialise
-from boathouse.lance.messages import Manifest
+from boathouse.lance.manifests.file import parse, serialise
+from boathouse.lance.manifests.messages import Manifest
 
 SECONDS, MEGABYTES = 20, 1500
 """Of the processor; of the peak of the process."""

@@ -15,7 +15,7 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.lance import tasks
 from boathouse.lance.adapter import FORMAT, LanceTable
-from boathouse.lance.versions import manifest_name
+from boathouse.lance.manifests.versions import manifest_name
 from boathouse.storage import Stores
 from boathouse.table import change as ch
 from boathouse.table import edits as ed

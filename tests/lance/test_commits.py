@@ -13,9 +13,9 @@ import pytest
 
 from boathouse.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.lance.adapter import FORMAT
-from boathouse.lance.manifest import serialise
-from boathouse.lance.messages import Transaction
-from boathouse.lance.versions import manifest_name
+from boathouse.lance.manifests.file import serialise
+from boathouse.lance.manifests.messages import Transaction
+from boathouse.lance.manifests.versions import manifest_name
 from boathouse.storage import Stores
 from boathouse.table.change import Change
 from boathouse.table.commit import Conflicted, commit

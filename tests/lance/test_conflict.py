@@ -9,7 +9,7 @@ import pytest
 
 from boathouse.bits.protobuf import Message
 from boathouse.lance.conflict import Landed, check, kind_of
-from boathouse.lance.messages import (
+from boathouse.lance.manifests.messages import (
     OPERATIONS,
     Append,
     Clone,

@@ -16,7 +16,7 @@ import pytest
 
 from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.lance.file.fields import Field
-from boathouse.lance.manifest import parse, serialise
+from boathouse.lance.manifests.file import parse, serialise
 
 from .fuzzing import MEGABYTES, Tally, mutate, peak_megabytes
 

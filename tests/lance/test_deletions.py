@@ -16,7 +16,7 @@ from boathouse.bits.roaring import Bitmap
 from boathouse.errors import CorruptTableError
 from boathouse.lance.deletions import deletion_uri, read_deletions, write_deletions
 from boathouse.lance.ipc import read_integers
-from boathouse.lance.messages import DataFragment
+from boathouse.lance.manifests.messages import DataFragment
 
 from .fuzzing import MEGABYTES, peak_megabytes
 

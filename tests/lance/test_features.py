@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from boathouse.errors import UnsafeStorageError, UnsupportedFeatureError
-from boathouse.lance import features
 from boathouse.lance.adapter import FORMAT
-from boathouse.lance.messages import BasePath
+from boathouse.lance.manifests import features
+from boathouse.lance.manifests.messages import BasePath
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location

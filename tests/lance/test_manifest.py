@@ -12,8 +12,8 @@ import pytest
 
 from boathouse.bits.protobuf import varint
 from boathouse.errors import BoathouseError, CorruptTableError
-from boathouse.lance.manifest import ManifestFile, parse, serialise
-from boathouse.lance.messages import Manifest, Timestamp, WriterVersion
+from boathouse.lance.manifests.file import ManifestFile, parse, serialise
+from boathouse.lance.manifests.messages import Manifest, Timestamp, WriterVersion
 from boathouse.lance.snapshot import read_transaction
 
 UNKNOWN = varint(99 << 3 | 2) + varint(3) + b"new"

@@ -14,9 +14,9 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from boathouse.lance.messages import DataFile
+from boathouse.lance.manifests.messages import DataFile
+from boathouse.lance.manifests.versions import VersionFile, list_versions, manifest_name, parse_name, recent
 from boathouse.lance.paths import file_version
-from boathouse.lance.versions import VersionFile, list_versions, manifest_name, parse_name, recent
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location

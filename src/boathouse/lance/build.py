@@ -17,8 +17,8 @@ from boathouse.lance import schema as schemas
 from boathouse.lance.deletions import read_deletions, write_deletions
 from boathouse.lance.evolve import evolved
 from boathouse.lance.file.fields import Field
-from boathouse.lance.manifest import ManifestFile
-from boathouse.lance.messages import (
+from boathouse.lance.manifests.file import ManifestFile
+from boathouse.lance.manifests.messages import (
     Append,
     DataFile,
     DataFormat,

@@ -8,10 +8,10 @@ from typing import Final
 import pyarrow as pa
 
 from boathouse.lance.fragments import fragment_batches
-from boathouse.lance.messages import DataFragment, Transaction
+from boathouse.lance.manifests.messages import DataFragment, Transaction
+from boathouse.lance.manifests.versions import manifest_uri, parse_name
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
-from boathouse.lance.versions import manifest_uri, parse_name
 from boathouse.table.features import CommitFiles
 from boathouse.table.location import Version
 from boathouse.table.units import deletes_schema, files_schema, stats_type

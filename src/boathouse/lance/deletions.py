@@ -15,7 +15,7 @@ from boathouse.bits.entropy import current
 from boathouse.bits.roaring import Bitmap, deserialize32, serialize32
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.lance.ipc import read_integers
-from boathouse.lance.messages import ARROW_ARRAY, BITMAP, DataFragment, DeletionFile
+from boathouse.lance.manifests.messages import ARROW_ARRAY, BITMAP, DataFragment, DeletionFile
 from boathouse.storage import PutMode, Stores, join
 
 DELETIONS = "_deletions"

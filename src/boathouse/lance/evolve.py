@@ -8,7 +8,7 @@ from dataclasses import replace
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance import schema as schemas
 from boathouse.lance.file.fields import Field
-from boathouse.lance.messages import Manifest
+from boathouse.lance.manifests.messages import Manifest
 from boathouse.lance.snapshot import S
 from boathouse.table.change import words_of
 from boathouse.table.edits import AddColumn, ReplaceSchema, SchemaEdit, SetType

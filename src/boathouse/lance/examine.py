@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from boathouse.errors import CorruptTableError
-from boathouse.lance.check import findings
+from boathouse.lance.manifests.check import findings
+from boathouse.lance.manifests.versions import list_versions
 from boathouse.lance.scan import plan
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest
-from boathouse.lance.versions import list_versions
 from boathouse.table.examined import lost_files, unplanned
 from boathouse.table.features import Depth
 from boathouse.table.findings import Finding, placed

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError
-from boathouse.lance.messages import DataFile, DataFragment, Manifest
+from boathouse.lance.manifests.messages import DataFile, DataFragment, Manifest
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import LEGACY, data_uri, file_version
 from boathouse.table.sizes import FileCounts

@@ -8,8 +8,9 @@ from typing import Any
 
 from boathouse.errors import VersionNotFoundError
 from boathouse.lance.landed import is_followed
-from boathouse.lance.manifest import ManifestFile, parse
-from boathouse.lance.messages import Transaction
+from boathouse.lance.manifests.file import ManifestFile, parse
+from boathouse.lance.manifests.messages import Transaction
+from boathouse.lance.manifests.versions import VERSIONS, VersionFile, list_versions
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
 from boathouse.lance.properties import (
     MESSAGE,
@@ -25,7 +26,6 @@ from boathouse.lance.properties import (
 from boathouse.lance.properties import app_version as recorded
 from boathouse.lance.properties import document as document_of
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
-from boathouse.lance.versions import VERSIONS, VersionFile, list_versions
 from boathouse.storage import join, parent
 from boathouse.table.attempt import undecided
 from boathouse.table.context import TableContext

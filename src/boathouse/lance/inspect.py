@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from boathouse.lance.manifests.versions import list_versions
 from boathouse.lance.refs import MAIN, list_branches, list_tags, of_branch
-from boathouse.lance.versions import list_versions
 from boathouse.table.context import TableContext
 from boathouse.table.inspection import REFS, CommonTables
 from boathouse.table.snapshot import Snapshot

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from boathouse.lance.manifest import parse
-from boathouse.lance.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.manifests.file import parse
+from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.manifests.versions import VersionFile, list_versions, recent
 from boathouse.lance.refs import list_tags
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
-from boathouse.lance.versions import VersionFile, list_versions, recent
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
 from boathouse.table.commit import FileCommitter

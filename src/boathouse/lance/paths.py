@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.lance.deletions import deletion_uri
-from boathouse.lance.messages import DataFile, DataFragment, Manifest
+from boathouse.lance.manifests.messages import DataFile, DataFragment, Manifest
 from boathouse.storage import absolute, join
 
 DATA = "data"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.lance.messages import DataFile
+from boathouse.lance.manifests.messages import DataFile
 from boathouse.lance.read import open_part
 from boathouse.storage import Stores
 from boathouse.table.tasks import data_files_of, version_words

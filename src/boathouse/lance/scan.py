@@ -14,7 +14,7 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.deletions import read_deletions
 from boathouse.lance.file.fields import SchemaMessage
-from boathouse.lance.messages import DataFragment
+from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot

@@ -16,16 +16,16 @@ from boathouse.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from boathouse.lance import features
-from boathouse.lance.check import check
 from boathouse.lance.deletions import read_deletions
 from boathouse.lance.fragments import fragment_batches, fragment_counts
-from boathouse.lance.manifest import ManifestFile, parse
-from boathouse.lance.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.manifests import features
+from boathouse.lance.manifests.check import check
+from boathouse.lance.manifests.file import ManifestFile, parse
+from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.manifests.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_version
 from boathouse.lance.refs import MAIN, of_branch, of_main, read_ref
 from boathouse.lance.schema import to_schema
-from boathouse.lance.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.storage import Stores, join
 from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext

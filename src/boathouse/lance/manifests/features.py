@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.lance.messages import Manifest
+from boathouse.lance.manifests.messages import Manifest
 
 DELETION_FILES: Final = 1
 STABLE_ROW_IDS: Final = 2

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from boathouse.errors import CorruptTableError
 from boathouse.lance.file.schema import Node, tree
-from boathouse.lance.messages import DataFragment, Manifest
+from boathouse.lance.manifests.messages import DataFragment, Manifest
 from boathouse.table.findings import Finding, damage, placed, raise_first
 
 _IDS = 1 << 32

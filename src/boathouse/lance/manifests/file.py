@@ -11,9 +11,9 @@ import struct
 from dataclasses import dataclass, field, replace
 
 from boathouse.errors import CorruptTableError
-from boathouse.lance import dictionaries
-from boathouse.lance.dictionaries import Dictionaries
-from boathouse.lance.messages import Manifest, Transaction
+from boathouse.lance.manifests import dictionaries
+from boathouse.lance.manifests.dictionaries import Dictionaries
+from boathouse.lance.manifests.messages import Manifest, Transaction
 
 MAGIC = b"LANC"
 _FOOTER = struct.Struct("<qHH4s")

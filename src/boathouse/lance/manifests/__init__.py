@@ -1,0 +1,1 @@
+"""Manifests: their messages, versions and feature flags, and what each must contain (table format, "Manifest")."""
