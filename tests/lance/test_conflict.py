@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from boathouse.bits.protobuf import Message
-from boathouse.lance.conflict import Landed, check, kind_of
+from boathouse.lance.commit.conflict import Landed, check, kind_of
 from boathouse.lance.manifests.messages import (
     OPERATIONS,
     Append,

@@ -27,7 +27,7 @@ from boathouse.errors import (
 )
 from boathouse.iceberg import snapshot as iceberg_snapshot
 from boathouse.lance import snapshot as lance_snapshot
-from boathouse.lance.landed import LanceCommitter
+from boathouse.lance.commit.landed import LanceCommitter
 from boathouse.storage import Stores
 from boathouse.storage.local import LocalStorage
 from boathouse.table.attempt import Attempt

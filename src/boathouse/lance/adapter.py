@@ -59,7 +59,7 @@ class LanceTable(LanceSnapshot):
         return scan.plan(self, columns, where, hidden, map, classify)
 
     def check_writable(self) -> None:
-        from boathouse.lance import transaction
+        from boathouse.lance.commit import transaction
 
         transaction.writable(self)
 
@@ -67,7 +67,7 @@ class LanceTable(LanceSnapshot):
         return "vectors"
 
     def evolve(self, edits: Sequence[SchemaEdit]) -> LanceTable:
-        from boathouse.lance import evolve
+        from boathouse.lance.commit import evolve
 
         return evolve.evolve(self, edits)
 
@@ -86,27 +86,27 @@ class LanceTable(LanceSnapshot):
         return history.find_write(self.context, write_id)
 
     def committer(self) -> Committer:
-        from boathouse.lance.landed import LanceCommitter
+        from boathouse.lance.commit.landed import LanceCommitter
 
         return LanceCommitter(self.context)
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
-        from boathouse.lance import conflict
+        from boathouse.lance.commit import conflict
 
         return conflict.winners(since, self)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
-        from boathouse.lance import conflict
+        from boathouse.lance.commit import conflict
 
         return conflict.check(change, winners, self)
 
     def prepare(self, change: Change) -> Attempt:
-        from boathouse.lance import transaction
+        from boathouse.lance.commit import transaction
 
         return transaction.prepare(change, self.context, self)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, LanceTable]:
-        from boathouse.lance import landed
+        from boathouse.lance.commit import landed
 
         return landed.look_back(attempt, change, snapshot.refreshed(self, attempt))
 
@@ -129,7 +129,7 @@ class LanceTable(LanceSnapshot):
         found: Offered | None = None
         match feature:
             case features.CommitRecords:
-                from boathouse.lance.commit_files import LanceCommitRecords
+                from boathouse.lance.commit.commit_files import LanceCommitRecords
 
                 found = LanceCommitRecords(self)
             case features.Examination:
@@ -184,17 +184,17 @@ class LanceDraft:
         return history.find_write(self.context, write_id)
 
     def committer(self) -> Committer:
-        from boathouse.lance.landed import LanceCommitter
+        from boathouse.lance.commit.landed import LanceCommitter
 
         return LanceCommitter(self.context)
 
     def prepare(self, change: Change) -> Attempt:
-        from boathouse.lance import transaction
+        from boathouse.lance.commit import transaction
 
         return transaction.prepare(change, self.context)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, LanceTable]:
-        from boathouse.lance import landed
+        from boathouse.lance.commit import landed
 
         return landed.look_back(attempt, change, self.newest())
 

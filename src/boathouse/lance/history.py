@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from boathouse.errors import VersionNotFoundError
-from boathouse.lance.landed import is_followed
-from boathouse.lance.manifests.file import ManifestFile, parse
-from boathouse.lance.manifests.messages import Transaction
-from boathouse.lance.manifests.versions import VERSIONS, VersionFile, list_versions
-from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
-from boathouse.lance.properties import (
+from boathouse.lance.commit.landed import is_followed
+from boathouse.lance.commit.properties import (
     MESSAGE,
     METADATA,
     METRICS,
@@ -23,8 +19,12 @@ from boathouse.lance.properties import (
     TXN_VERSION,
     WRITE_ID,
 )
-from boathouse.lance.properties import app_version as recorded
-from boathouse.lance.properties import document as document_of
+from boathouse.lance.commit.properties import app_version as recorded
+from boathouse.lance.commit.properties import document as document_of
+from boathouse.lance.manifests.file import ManifestFile, parse
+from boathouse.lance.manifests.messages import Transaction
+from boathouse.lance.manifests.versions import VERSIONS, VersionFile, list_versions
+from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.storage import join, parent
 from boathouse.table.attempt import undecided

@@ -13,14 +13,14 @@ from boathouse.errors import (
     UnsafeStorageError,
     UnsupportedFeatureError,
 )
-from boathouse.lance.build import Build, Built
-from boathouse.lance.conflict import kind_of
+from boathouse.lance.commit.build import Build, Built
+from boathouse.lance.commit.conflict import kind_of
+from boathouse.lance.commit.properties import properties_of
 from boathouse.lance.manifests import dictionaries, features
 from boathouse.lance.manifests.file import serialise
 from boathouse.lance.manifests.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.manifests.versions import manifest_uri
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
-from boathouse.lance.properties import properties_of
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import PutMode, join
 from boathouse.table.attempt import Attempt

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from boathouse.errors import VersionNotFoundError
+from boathouse.lance.commit.properties import WRITE_ID, app_version
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.manifests.versions import list_versions
-from boathouse.lance.properties import WRITE_ID, app_version
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.table.attempt import Winner
 from boathouse.table.change import Change

@@ -14,8 +14,8 @@ import pyarrow as pa
 from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.lance import schema as schemas
+from boathouse.lance.commit.evolve import evolved
 from boathouse.lance.deletions import read_deletions, write_deletions
-from boathouse.lance.evolve import evolved
 from boathouse.lance.file.fields import Field
 from boathouse.lance.manifests.file import ManifestFile
 from boathouse.lance.manifests.messages import (
