@@ -14,13 +14,13 @@ from boathouse.errors import (
 )  # fmt: skip
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import TRUE
-from boathouse.ops.append import Append
 from boathouse.ops.compact import Compact
-from boathouse.ops.delete import Delete
-from boathouse.ops.merge import Clause, Merge
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.overwrite import Overwrite, OverwriteWhere
-from boathouse.ops.update import Update
+from boathouse.ops.rows.append import Append
+from boathouse.ops.rows.delete import Delete
+from boathouse.ops.rows.merge import Clause, Merge
+from boathouse.ops.rows.overwrite import Overwrite, OverwriteWhere
+from boathouse.ops.rows.update import Update
 from boathouse.ops.write import RowWork, TaskWork
 from boathouse.ops.zorder import ClusterRows
 from boathouse.table.change import ReadSet

@@ -7,7 +7,7 @@ import pytest
 
 import boathouse as bh
 from boathouse import errors
-from boathouse.ops.assign import column_path
+from boathouse.ops.rows.assign import column_path
 from boathouse.types.text import parse_schema
 
 ON = "target.id = source.id"

@@ -8,8 +8,8 @@ import pytest
 import boathouse as bh
 from boathouse.api.engines import spark_engine
 from boathouse.arrow.schema import from_arrow
-from boathouse.ops import merge as merges
-from boathouse.ops.merge_columns import target_columns
+from boathouse.ops.rows import merge as merges
+from boathouse.ops.rows.merge_columns import target_columns
 
 COLUMNS = {"id": pa.int64(), "Name": pa.string(), "score": pa.float64(), "a.b": pa.int32(), "u": pa.int32()}
 TABLE = from_arrow(pa.schema(COLUMNS))

@@ -9,10 +9,10 @@ from boathouse.api.arguments import errors_at, names
 from boathouse.api.conditions import Condition, condition_text, is_sql, sql_text
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.identifiers import dotted
-from boathouse.ops.assign import column_path
-from boathouse.ops.merge import Action, Clause, Merge, When
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.rows.assign import column_path
+from boathouse.ops.rows.merge import Action, Clause, Merge, When
 from boathouse.table.change import Isolation
 from boathouse.types import Schema
 

@@ -9,8 +9,8 @@ from boathouse.api.arguments import flag
 from boathouse.api.conditions import Condition, condition
 from boathouse.api.partition_by import partition_fields
 from boathouse.errors import InvalidArgumentError, SchemaError
-from boathouse.ops.overwrite import Overwrite, OverwriteWhere
-from boathouse.ops.overwrite_partitions import OverwritePartitions
+from boathouse.ops.rows.overwrite import Overwrite, OverwriteWhere
+from boathouse.ops.rows.overwrite_partitions import OverwritePartitions
 from boathouse.ops.write import Source, Write
 from boathouse.table.engine import Engine
 

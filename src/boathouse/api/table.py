@@ -30,15 +30,15 @@ from boathouse.api.overwriting import Partitions, overwriting
 from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.append import Append
-from boathouse.ops.delete import Delete
 from boathouse.ops.handle import Handle
-from boathouse.ops.merge import Merge
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.rows.append import Append
+from boathouse.ops.rows.delete import Delete
+from boathouse.ops.rows.merge import Merge
+from boathouse.ops.rows.update import Update
 from boathouse.ops.run import run
 from boathouse.ops.set_properties import PropertiesSet
-from boathouse.ops.update import Update
 from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine

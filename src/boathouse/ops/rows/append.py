@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from boathouse.ops.computed import completed
 from boathouse.ops.evolve import evolution
-from boathouse.ops.identity import advanced, numbered
 from boathouse.ops.outcomes import data_files
+from boathouse.ops.rows.computed import completed
+from boathouse.ops.rows.identity import advanced, numbered
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import Operation
 from boathouse.table.edits import AddFiles

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from boathouse.expr.tree import TRUE
 from boathouse.expr.values import nothing
-from boathouse.ops.assign import assigned, stored
-from boathouse.ops.computed import generated, recomputed
-from boathouse.ops.identity import check_kept
-from boathouse.ops.predicate import bound_or_none
-from boathouse.ops.row_changes import RowChanges, marked, target_rows
+from boathouse.ops.rows.assign import assigned, stored
+from boathouse.ops.rows.computed import generated, recomputed
+from boathouse.ops.rows.identity import check_kept
+from boathouse.ops.rows.predicate import bound_or_none
+from boathouse.ops.rows.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import UPDATE
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation

@@ -8,7 +8,7 @@ from __future__ import annotations
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Case, Column, Expr, Function, In, Literal
 from boathouse.expr.values import Unread, Value, nothing
-from boathouse.ops.assign import stored
+from boathouse.ops.rows.assign import stored
 from boathouse.ops.tasks.sink import ACTION, INSERT, UPDATE
 from boathouse.ops.write import Source
 from boathouse.table.engine import Engine, Rel

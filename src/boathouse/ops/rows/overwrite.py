@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
-from boathouse.ops.computed import completed
 from boathouse.ops.evolve import evolution
 from boathouse.ops.held import held
-from boathouse.ops.identity import advanced, numbered
 from boathouse.ops.outcomes import change_files, data_files
-from boathouse.ops.rewrite import removal
+from boathouse.ops.rows.computed import completed
+from boathouse.ops.rows.identity import advanced, numbered
+from boathouse.ops.rows.rewrite import removal
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddChangeFiles, AddFiles, CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit

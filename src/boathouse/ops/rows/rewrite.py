@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import change_files, data_files, deletions
-from boathouse.ops.row_changes import check_names
+from boathouse.ops.rows.row_changes import check_names
 from boathouse.ops.tasks.delete import DeleteTask, delete_rows
 from boathouse.ops.write import Start, TaskWork
 from boathouse.table.change import ReadSet

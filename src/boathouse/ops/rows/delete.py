@@ -9,9 +9,9 @@ from typing import ClassVar
 import pyarrow as pa
 
 from boathouse.expr.tree import TRUE
-from boathouse.ops.predicate import bound_or_none
-from boathouse.ops.rewrite import removal
-from boathouse.ops.row_changes import RowChanges, marked, target_rows
+from boathouse.ops.rows.predicate import bound_or_none
+from boathouse.ops.rows.rewrite import removal
+from boathouse.ops.rows.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import DELETE
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation

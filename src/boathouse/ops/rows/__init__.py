@@ -1,0 +1,1 @@
+"""Operations that change rows: append, overwrite, delete, update, merge."""
