@@ -14,7 +14,8 @@ from boathouse.errors import (
 )  # fmt: skip
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import TRUE
-from boathouse.ops.compact import Compact
+from boathouse.ops.files.compact import Compact
+from boathouse.ops.files.zorder import ClusterRows
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.rows.append import Append
 from boathouse.ops.rows.delete import Delete
@@ -22,7 +23,6 @@ from boathouse.ops.rows.merge import Clause, Merge
 from boathouse.ops.rows.overwrite import Overwrite, OverwriteWhere
 from boathouse.ops.rows.update import Update
 from boathouse.ops.write import RowWork, TaskWork
-from boathouse.ops.zorder import ClusterRows
 from boathouse.table.change import ReadSet
 from boathouse.table.edits import AddColumn, RemoveAll, ReplaceSchema, SetTransaction
 from boathouse.table.engine import Spread

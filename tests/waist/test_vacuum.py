@@ -16,7 +16,7 @@ from toy_format.state import clean
 import boathouse as bh
 from boathouse import errors
 from boathouse.bits import entropy
-from boathouse.ops import vacuum
+from boathouse.ops.files import vacuum
 from boathouse.ops.tasks import remove
 from boathouse.testing.clocks import HOUR_MS, Ahead
 
@@ -203,7 +203,7 @@ def test_failures_are_reported_and_do_not_stop_the_rest(made, monkeypatch):
                 raise errors.StorageError("Permission denied", where=uri)
             self.files.delete(uri)
 
-    monkeypatch.setattr("boathouse.ops.vacuum.RemoveTask", lambda files, uris: real(Broken(files), uris))
+    monkeypatch.setattr("boathouse.ops.files.vacuum.RemoveTask", lambda files, uris: real(Broken(files), uris))
     with entropy.use(Ahead(8 * DAY)):
         result = made.vacuum()
     assert result.failed == ((stuck, "Permission denied"),) and stuck not in result.paths

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from boathouse.ops.compact import copy_task, marked
+from boathouse.ops.files.compact import copy_task, marked
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.copy import copy_rows
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan

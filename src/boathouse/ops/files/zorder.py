@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
 from boathouse.expr.tree import Column, Expr, Literal
-from boathouse.ops.compact import chosen_units, newest_sequence, worth_purging
+from boathouse.ops.files.compact import chosen_units, newest_sequence, worth_purging
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.order import KEY_BITS, SORTABLE, Path, ZOrder, part_of, z_order
 from boathouse.ops.tasks.sample import BYTES, SampleTask, sample_rows

@@ -12,7 +12,7 @@ import pyarrow as pa
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy
 from boathouse.errors import BoathouseError, InvalidArgumentError
-from boathouse.ops.garbage import Garbage, listed, recorded
+from boathouse.ops.files.orphans import Garbage, listed, recorded
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import VacuumResult

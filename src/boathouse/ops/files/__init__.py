@@ -1,0 +1,1 @@
+"""Operations that change files and no row: compaction, z-order, vacuum."""
