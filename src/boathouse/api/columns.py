@@ -9,10 +9,10 @@ from boathouse.api.arguments import located
 from boathouse.api.engines import LOCAL
 from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.add_columns import AddColumns
-from boathouse.ops.alter_columns import ColumnDropped, ColumnRenamed, ColumnWidened
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.schema.add_columns import AddColumns
+from boathouse.ops.schema.alter_columns import ColumnDropped, ColumnRenamed, ColumnWidened
 from boathouse.types import DataType
 from boathouse.types.text import parse_type
 

@@ -11,9 +11,9 @@ from boathouse.api.engines import engine_for
 from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
-from boathouse.ops.constraints import ConstraintAdded, ConstraintDropped
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.schema.constraints import ConstraintAdded, ConstraintDropped
 
 
 class Constraints(Part):

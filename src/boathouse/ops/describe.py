@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from boathouse.ops.alter_columns import column_path
+from boathouse.ops.schema.alter_columns import column_path
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.edits import SetComment, SetName

@@ -18,9 +18,9 @@ from boathouse.arrow.schema import to_arrow
 from boathouse.errors import ExpressionError, UnsupportedFeatureError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
-from boathouse.ops.dependents import check_unnamed
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.outcomes import discard, settle
+from boathouse.ops.schema.dependents import check_unnamed
 from boathouse.table.change import Change, Operation, ReadSet
 from boathouse.table.edits import Edit, SchemaEdit, SetTransaction, SetType
 from boathouse.table.engine import Engine, Rel, Spread

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from boathouse.ops.evolve import evolution
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.rows.computed import completed
 from boathouse.ops.rows.identity import advanced, numbered
+from boathouse.ops.schema.evolve import evolution
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import Operation
 from boathouse.table.edits import AddFiles

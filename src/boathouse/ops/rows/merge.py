@@ -14,7 +14,6 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.expr.qualify import qualified
 from boathouse.expr.tree import TRUE, And, Column, Expr, IsNull, Literal, Not
 from boathouse.expr.values import Unread, chosen, nothing
-from boathouse.ops.evolve import brought, evolution
 from boathouse.ops.rows.assign import assigned, check_whole, stored
 from boathouse.ops.rows.computed import defaults, generated, recomputed
 from boathouse.ops.rows.identity import advanced, check_kept, filled
@@ -22,6 +21,7 @@ from boathouse.ops.rows.merge_bounds import target_predicate
 from boathouse.ops.rows.merge_columns import target_columns
 from boathouse.ops.rows.merge_program import ACTIONS, MergeProgram, clause_column
 from boathouse.ops.rows.row_changes import RowChanges, before, marked, target_rows
+from boathouse.ops.schema.evolve import brought, evolution
 from boathouse.ops.tasks.sink import ACTION, DELETE
 from boathouse.ops.write import Planned, Source, Start, WritePlan
 from boathouse.table.change import Operation

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
-from boathouse.ops.evolve import evolution
-from boathouse.ops.held import held
 from boathouse.ops.outcomes import change_files, data_files
 from boathouse.ops.rows.computed import completed
 from boathouse.ops.rows.identity import advanced, numbered
 from boathouse.ops.rows.rewrite import removal
+from boathouse.ops.schema.evolve import evolution
+from boathouse.ops.schema.held import held
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddChangeFiles, AddFiles, CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit

@@ -9,12 +9,12 @@ from typing import ClassVar
 import pyarrow as pa
 
 from boathouse.errors import SchemaError, UnsupportedFeatureError
-from boathouse.ops.evolve import evolution
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.rows.computed import completed
 from boathouse.ops.rows.identity import advanced, numbered
 from boathouse.ops.rows.overwrite import Overwrite, live_rows
 from boathouse.ops.rows.partitions import rows_among, units_among
+from boathouse.ops.schema.evolve import evolution
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddFiles, Edit, RemoveFiles

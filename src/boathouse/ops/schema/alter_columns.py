@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from boathouse.bits.names import Names, steps
 from boathouse.errors import ColumnNotFoundError
-from boathouse.ops.dependents import check_unnamed
+from boathouse.ops.schema.dependents import check_unnamed
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.edits import DropColumn, RenameColumn, SetType

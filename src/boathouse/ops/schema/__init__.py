@@ -1,0 +1,1 @@
+"""Operations on columns and constraints, and the schema changes of other operations."""
