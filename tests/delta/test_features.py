@@ -20,8 +20,8 @@ from boathouse.errors import (
     SchemaError,
     UnsupportedFeatureError,
 )
-from boathouse.ops import features
 from boathouse.ops import write as write_op
+from boathouse.ops.table import drop_feature as features
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location

@@ -16,9 +16,9 @@ from peers import by_peer
 
 import boathouse as bh
 from boathouse import errors, registry
-from boathouse.ops import create as create_op
 from boathouse.ops import run as run_op
 from boathouse.ops.handle import Handle
+from boathouse.ops.table import create as create_op
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.features import LiveFiles

@@ -17,7 +17,7 @@ from boathouse.bits import entropy
 from boathouse.delta.checkpoint.writer import live_actions
 from boathouse.delta.log.entry import ADD, REMOVE
 from boathouse.delta.log.tail import unique_id
-from boathouse.ops import restore
+from boathouse.ops.table import restore
 from boathouse.testing.clocks import Ahead
 
 

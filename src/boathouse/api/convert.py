@@ -13,10 +13,10 @@ from boathouse.api.engines import engine_for, time_zone, zone_of
 from boathouse.api.free import check_free
 from boathouse.api.opening import path_text
 from boathouse.bits import zones
-from boathouse.ops import convert as _convert
-from boathouse.ops.convert import Convert
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.table import convert as _convert
+from boathouse.ops.table.convert import Convert
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.types import Schema

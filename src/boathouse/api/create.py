@@ -17,9 +17,9 @@ from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import Table
 from boathouse.arrow.schema import from_arrow
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops import create as _create
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
+from boathouse.ops.table import create as _create
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable

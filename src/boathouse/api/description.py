@@ -8,9 +8,9 @@ from boathouse.api.arguments import located
 from boathouse.api.engines import LOCAL
 from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.describe import Commented, TableNamed
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.table.comments import Commented, TableNamed
 
 
 class Description(Part):

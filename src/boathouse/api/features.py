@@ -9,9 +9,9 @@ from boathouse.api.arguments import located
 from boathouse.api.engines import engine_for
 from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.features import FeatureDropped
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.table.drop_feature import FeatureDropped
 
 
 class Features(Part):

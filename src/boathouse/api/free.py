@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from boathouse.api.detection import formats_at, require_free
-from boathouse.ops.create import already_there
 from boathouse.ops.handle import check_read_only
+from boathouse.ops.table.create import already_there
 from boathouse.table.context import TableContext
 
 

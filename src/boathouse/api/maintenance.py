@@ -15,14 +15,14 @@ from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.free import check_free
 from boathouse.api.opening import path_text, point
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.clone import clone
 from boathouse.ops.files.compact import COMMIT_BYTES, Compact
 from boathouse.ops.files.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.files.zorder import ClusterRows
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.restore import Restore
 from boathouse.ops.result import VacuumResult, WriteResult
+from boathouse.ops.table.clone import clone
+from boathouse.ops.table.restore import Restore
 from boathouse.ops.write import Write
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

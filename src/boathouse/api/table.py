@@ -38,7 +38,7 @@ from boathouse.ops.rows.delete import Delete
 from boathouse.ops.rows.merge import Merge
 from boathouse.ops.rows.update import Update
 from boathouse.ops.run import run
-from boathouse.ops.set_properties import PropertiesSet
+from boathouse.ops.table.set_properties import PropertiesSet
 from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine

@@ -21,11 +21,11 @@ from boathouse.compat.arguments import column_names, not_offered
 from boathouse.engines.spark.schema import from_spark
 from boathouse.errors import ArgumentTypeError, InvalidArgumentError
 from boathouse.expr.parse import parse
-from boathouse.ops.create import already_there
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.replace_table import TableReplaced
 from boathouse.ops.run import run
+from boathouse.ops.table.create import already_there
+from boathouse.ops.table.replace_table import TableReplaced
 from boathouse.storage import Stores
 from boathouse.table.edits import CreateTable
 from boathouse.types import DataType as OurType

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from boathouse import registry
 from boathouse.bits import entropy
-from boathouse.ops.create import already_there, commit_new
 from boathouse.ops.handle import check_read_only
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult, result_of
 from boathouse.ops.run import new_write_id
+from boathouse.ops.table.create import already_there, commit_new
 from boathouse.ops.write import Planned, new_change
 from boathouse.table.context import TableContext
 from boathouse.table.features import Clonable, required

@@ -13,12 +13,12 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits import entropy
 from boathouse.bits.zones import Zone
-from boathouse.ops.create import already_there, commit_new
-from boathouse.ops.folder import FoundFile, found_files, partition_arrays
 from boathouse.ops.handle import check_read_only
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult, metrics_of, result_of
 from boathouse.ops.run import new_write_id
+from boathouse.ops.table.create import already_there, commit_new
+from boathouse.ops.table.parquet_folder import FoundFile, found_files, partition_arrays
 from boathouse.ops.tasks.footers import FooterTask, read_footers, schema_of
 from boathouse.ops.write import Planned, new_change
 from boathouse.parquet.convert import leaf_cast

@@ -1,0 +1,1 @@
+"""Operations on whole tables: create, convert, clone, replace, restore, properties."""
