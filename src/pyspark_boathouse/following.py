@@ -7,8 +7,8 @@ from pyspark.sql.types import StructType
 from boathouse.api.arguments import errors_at
 from boathouse.api.engines import time_zone
 from boathouse.api.opening import open_handle, timestamp_ms
-from boathouse.ops.stream import Beginning, TableStream
-from boathouse.ops.stream_commits import Wanted
+from boathouse.ops.stream.commits import Wanted
+from boathouse.ops.stream.source import Beginning, TableStream
 from boathouse.table.metadata_columns import CHANGES
 from boathouse.table.snapshot import Snapshot
 from boathouse.types import Schema

@@ -19,7 +19,7 @@ from pyspark_boathouse.reader import Bundle
 from pyspark_boathouse.stream_options import StreamOptions
 
 if TYPE_CHECKING:
-    from boathouse.ops.stream import Room, TableStream
+    from boathouse.ops.stream.source import Room, TableStream
     from boathouse.table.snapshot import Snapshot
 
 
@@ -49,7 +49,7 @@ class StreamReader(DataSourceStreamReader):
 
     def offset_after(self, start: Mapping[str, Any], files: int | None, bytes: int | None) -> dict[str, Any]:
         """How far a batch that begins at `start` reads."""
-        room: Room = import_module("boathouse.ops.stream").Room(files, bytes)
+        room: Room = import_module("boathouse.ops.stream.source").Room(files, bytes)
         found = self.following().latest(_offsets().Offset.of(start), room, self.target)
         document: dict[str, Any] = found.document()
         return document
@@ -94,4 +94,4 @@ def _driver() -> Any:
 
 
 def _offsets() -> Any:
-    return import_module("boathouse.ops.stream_offset")
+    return import_module("boathouse.ops.stream.offset")

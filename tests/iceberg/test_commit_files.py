@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.ops import stream_commits
-from boathouse.ops.stream_commits import Portions, Wanted
-from boathouse.ops.unit_changes import compare
+from boathouse.ops.stream import commits as stream_commits
+from boathouse.ops.stream.commits import Portions, Wanted
+from boathouse.ops.stream.unit_changes import compare
 from boathouse.table.features import CommitRecords, required
 
 

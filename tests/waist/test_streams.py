@@ -11,9 +11,9 @@ from toy_format.state import clean
 
 import boathouse as bh
 from boathouse import errors, registry
-from boathouse.ops.stream import Beginning, Room, TableStream
-from boathouse.ops.stream_commits import Wanted
-from boathouse.ops.stream_offset import INITIAL, Offset
+from boathouse.ops.stream.commits import Wanted
+from boathouse.ops.stream.offset import INITIAL, Offset
+from boathouse.ops.stream.source import Beginning, Room, TableStream
 from boathouse.ops.tasks.difference import Difference, difference_rows
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -14,7 +14,7 @@ from boathouse.errors import MissingRequirementError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
-from boathouse.ops.changes import ChangesPlan, plan_changes
+from boathouse.ops.stream.changes import ChangesPlan, plan_changes
 from boathouse.table.engine import Engine
 from boathouse.table.location import Version
 from boathouse.table.snapshot import Snapshot

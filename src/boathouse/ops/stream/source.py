@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from boathouse.errors import BoathouseError, StreamError, VersionNotFoundError
-from boathouse.ops.changes import retained_words
-from boathouse.ops.stream_commits import Portion, Portions, StreamTask, Wanted
-from boathouse.ops.stream_offset import Offset, Position
+from boathouse.ops.stream.changes import retained_words
+from boathouse.ops.stream.commits import Portion, Portions, StreamTask, Wanted
+from boathouse.ops.stream.offset import Offset, Position
 from boathouse.table.location import Version
 from boathouse.table.snapshot import HistoryEntry, Snapshot
 

@@ -18,7 +18,7 @@ from boathouse.errors import UnsupportedFeatureError, VersionNotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.ops.schema.evolve import wider
-from boathouse.ops.unit_changes import Rows, compare
+from boathouse.ops.stream.unit_changes import Rows, compare
 from boathouse.table.engine import Engine, Rel
 from boathouse.table.equality import key_name
 from boathouse.table.features import ChangeFiles

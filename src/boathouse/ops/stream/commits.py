@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import StreamError
-from boathouse.ops.changes import (
+from boathouse.ops.stream.changes import (
     INSERT,
     CommitChanges,
     Plans,
@@ -20,8 +20,8 @@ from boathouse.ops.changes import (
     plan_end,
     reads_of,
 )
+from boathouse.ops.stream.unit_changes import Rows, compare
 from boathouse.ops.tasks.difference import Difference
-from boathouse.ops.unit_changes import Rows, compare
 from boathouse.table.features import CommitRecords
 from boathouse.table.location import Version
 from boathouse.table.plan import ScanPlan

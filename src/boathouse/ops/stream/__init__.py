@@ -1,0 +1,1 @@
+"""What changed in a table: between two versions, and as a stream."""
