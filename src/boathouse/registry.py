@@ -62,7 +62,7 @@ def tasks(name: str) -> TaskModule:
 
 def catalogs(name: str = "iceberg") -> Any:
     """The module with the catalogs of a format's tables."""
-    return import_module(f"{_package(name)}.catalogs")
+    return import_module(f"{_package(name)}.catalogs.pyiceberg")
 
 
 def _package(name: str) -> str:

@@ -261,7 +261,7 @@ def write_hint(attempt: Attempt, context: TableContext) -> None:
 
 def check_writable(found: IcebergSnapshot) -> None:
     """Raises if this library may not write the table, because of its location, other writers, or its features."""
-    from boathouse.iceberg.metadata import rules as validate
+    from boathouse.iceberg.metadata import rules
 
     metadata = found.metadata
     where = metadata.uri
@@ -294,7 +294,7 @@ def check_writable(found: IcebergSnapshot) -> None:
         raise UnsupportedFeatureError(f"writing with partition transform {unknown[0]} is not offered", where=where)
     if metadata.document.get("encryption-keys") or metadata.properties.get("encryption.key-id"):
         raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
-    validate.check(metadata.document, where)
+    rules.check(metadata.document, where)
     storage, _ = found.stores.resolve(found.location.uri)
     if not managed and not storage.atomic_create:
         raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)

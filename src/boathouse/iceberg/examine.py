@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from boathouse.iceberg.metadata import rules as validate
+from boathouse.iceberg.metadata import rules
 from boathouse.iceberg.scan import plan
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.examined import lost_files, unplanned
@@ -21,7 +21,7 @@ class IcebergExamination:
 
     def examine(self, depth: Depth = "metadata") -> Iterator[Finding]:
         metadata = self.snapshot.metadata
-        yield from validate.findings(metadata.document, metadata.uri)
+        yield from rules.findings(metadata.document, metadata.uri)
         found = list(unplanned(self.snapshot.format, lambda: plan(self.snapshot)))
         yield from found
         if depth == "files" and not found:

@@ -1,1 +1,1 @@
-"""Catalogs, which own the pointer to the newest metadata document, and the views beside their tables."""
+"""Clients of catalogs, which own the pointer to the newest metadata document of a table."""

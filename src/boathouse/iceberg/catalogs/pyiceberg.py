@@ -23,8 +23,8 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg.catalogs.views import parse_view
 from boathouse.iceberg.metadata.document import TableMetadata
+from boathouse.iceberg.metadata.views import parse_view
 from boathouse.storage import absolute, basename
 from boathouse.storage.aliases import ALIASES
 from boathouse.storage.options import scrub

@@ -12,7 +12,7 @@ from boathouse.iceberg.manifests.columns import partition_column
 from boathouse.iceberg.manifests.entries import Entries
 from boathouse.iceberg.manifests.records import Row, manifest_file, read_list
 from boathouse.iceberg.manifests.writer import counts
-from boathouse.iceberg.metadata import rules as validate
+from boathouse.iceberg.metadata import rules
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.updates import AddSnapshot, MetadataUpdate
 from boathouse.table.attempt import held_back
@@ -72,8 +72,8 @@ def check_metadata(
             found = TableMetadata.parse(made, uri, known=before)
         else:
             found = TableMetadata.of(made, uri, known=before)
-        validate.check(found.document, uri, known)
-        validate.check_settled(found.document, uri, known)
+        rules.check(found.document, uri, known)
+        rules.check_settled(found.document, uri, known)
     except CorruptTableError as error:
         raise held_back(error.message, uri, error.advice) from None
     for update in updates:

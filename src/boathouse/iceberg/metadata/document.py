@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.catalogs.views import is_view, parse_view
 from boathouse.iceberg.metadata.checks import check_document
 from boathouse.iceberg.metadata.partitions import parse_specs
 from boathouse.iceberg.metadata.schema_rules import check_schema
@@ -20,6 +19,7 @@ from boathouse.iceberg.metadata.schemas import parse_schema
 from boathouse.iceberg.metadata.updates import MAIN
 from boathouse.iceberg.metadata.version_1 import completed
 from boathouse.iceberg.metadata.versions import VERSIONS, FormatVersion
+from boathouse.iceberg.metadata.views import is_view, parse_view
 from boathouse.storage import ObjectInfo
 from boathouse.types import Partitioning, Schema
 
