@@ -15,8 +15,8 @@ from boathouse.errors import CorruptTableError, NotFoundError, StorageError, Und
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.storage import StorageOptions, Stores, join
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
-from boathouse.testing.stand_ins import s3_stand_in
 from boathouse.types import INT64
+from makers.stand_ins import s3_stand_in
 
 TABLE = pa.table({"n": list(range(10_000)), "s": [str(n % 7) for n in range(10_000)]})
 NAMES = ["f.parquet", "a b/c%20d.parquet", "x#12", "p=a%3Ab/q+r/ü:é?.parquet"]

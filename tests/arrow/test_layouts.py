@@ -9,8 +9,8 @@ from boathouse.arrow.conform import conform
 from boathouse.arrow.layouts import plain_list, unwrapped
 from boathouse.arrow.schema import from_arrow_field
 from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
-from boathouse.testing.arrows import COMPARABLE, plain, plain_field, samples
 from boathouse.types import INT32, Field, ListType, Schema
+from makers.arrows import COMPARABLE, plain, plain_field, samples
 
 REFUSED = {
     "union": pa.sparse_union([pa.field("a", pa.int32())]),

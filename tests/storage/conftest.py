@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from boathouse.testing.stand_ins import s3_stand_in
+from makers.stand_ins import s3_stand_in
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import boathouse as bh
 from boathouse.arrow.filesystem import NativeFiles
 from boathouse.errors import InvalidArgumentError, NotFoundError, UnsupportedFeatureError
 from boathouse.storage import StorageOptions, Stores
-from boathouse.testing.stand_ins import AzureStandIn, azure_stand_in
 from boathouse.testing.storage import AWKWARD, StorageConformance
+from makers.stand_ins import AzureStandIn, azure_stand_in
 
 FORMATS = ["delta", "iceberg", "lance"]
 

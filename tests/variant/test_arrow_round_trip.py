@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from boathouse.testing.arrows import COMPARABLE, Leaf, Sample, plain, plain_type, samples, values
 from boathouse.variant.columns.from_arrow import from_arrow
 from boathouse.variant.columns.to_arrow import to_arrow
+from makers.arrows import COMPARABLE, Leaf, Sample, plain, plain_type, samples, values
 
 QUICK = settings(max_examples=80, suppress_health_check=list(HealthCheck))
 

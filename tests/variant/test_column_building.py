@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import InvalidArgumentError, MalformedVariant, UnsupportedTypeError
-from boathouse.testing.variants import columns, names, to_column, tree_of, variants
 from boathouse.variant import Variant, VariantBuilder, build_metadata
 from boathouse.variant.columns import assemble
 from boathouse.variant.columns.byte_columns import (
@@ -30,6 +29,7 @@ from boathouse.variant.columns.layout import column
 from boathouse.variant.columns.metadata_builder import dictionary, dictionary_rows, row_dictionaries, variant_array
 from boathouse.variant.columns.nodes import roots
 from boathouse.variant.columns.rewrite import Rewriter
+from makers.variants import columns, names, to_column, tree_of, variants
 
 QUICK = settings(max_examples=60)
 STRINGS = st.lists(st.binary(max_size=6), max_size=8)

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError, InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
-from boathouse.testing import variants as made
 from boathouse.variant import Variant, VariantBuilder, build_metadata
 from boathouse.variant.columns import reading
 from boathouse.variant.columns.decode import to_pylist
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.to_json import to_json
+from makers import variants as made
 
 
 def column(rows):

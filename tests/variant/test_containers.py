@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError, InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
-from boathouse.testing import variants as made
 from boathouse.variant import Variant, VariantBuilder, build_metadata
 from boathouse.variant.decode import value_end
+from makers import variants as made
 
 ABC = build_metadata("abc")
 EMPTY = b"\x01\x00\x00"

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.testing import variants as made
 from boathouse.variant import Variant, VariantBuilder
+from makers import variants as made
 
 
 def same(*values: Variant) -> None:

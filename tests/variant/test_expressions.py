@@ -16,10 +16,10 @@ from boathouse.compute.evaluate import evaluate, fold_constants, mask
 from boathouse.errors import BoathouseError, EvaluationError, ExpressionError, InvalidJsonError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind, bind_predicate
-from boathouse.testing import variants as gen
 from boathouse.types import BOOLEAN, DOUBLE, INT32, STRING, VARIANT, Field, Schema
 from boathouse.variant import Variant
 from boathouse.variant.cast import cast_exact
+from makers import variants as gen
 
 FIELD = pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})
 SCHEMA = Schema((Field("v", VARIANT), Field("t", STRING), Field("i", INT32)))

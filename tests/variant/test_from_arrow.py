@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from boathouse.arrow.schema import MARK
 from boathouse.errors import InvalidArgumentError, MalformedVariant, UnsupportedTypeError
-from boathouse.testing.arrows import LEAVES, Leaf, Sample, samples, tree, values
-from boathouse.testing.arrows import array as array_of
-from boathouse.testing.variants import Tree, columns, to_column, tree_of
 from boathouse.variant import Variant, VariantBuilder, build_metadata
 from boathouse.variant.columns.from_arrow import from_arrow
+from makers.arrows import LEAVES, Leaf, Sample, samples, tree, values
+from makers.arrows import array as array_of
+from makers.variants import Tree, columns, to_column, tree_of
 
 QUICK = settings(max_examples=80, suppress_health_check=list(HealthCheck))
 NARROW = (("int8", 7), ("int16", 15), ("int32", 31), ("int64", 63))

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import InvalidArgumentError, InvalidJsonError
-from boathouse.testing.variants import tree_of
 from boathouse.variant import Variant
 from boathouse.variant.columns import json_batches as module
 from boathouse.variant.columns import metadata_builder
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.from_json import from_json
+from makers.variants import tree_of
 
 # By what they are about, as in well-known collections of texts that parsers get wrong.
 ACCEPTED = {

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.errors import BoathouseError, EvaluationError, MalformedVariant, UnsupportedFeatureError
-from boathouse.testing import variants as made
 from boathouse.variant import Lenient, Variant, VariantBuilder, build_metadata, extract, from_arrow, shred, to_json
 from boathouse.variant.validate import validate_bytes
+from makers import variants as made
 
 A = build_metadata(["a"])
 EMPTY = build_metadata([])

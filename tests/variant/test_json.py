@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import BoathouseError, InvalidArgumentError, InvalidJsonError
-from boathouse.testing import variants as made
 from boathouse.variant import Variant, VariantBuilder
+from makers import variants as made
 
 
 @pytest.mark.spec("V-064")

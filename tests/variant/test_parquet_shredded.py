@@ -39,11 +39,11 @@ from boathouse.parquet.write import ParquetWriter
 from boathouse.parquet.written import StatsCollector
 from boathouse.parquet_files import write as file_writing
 from boathouse.storage import StorageOptions
-from boathouse.testing import variants as gen
 from boathouse.types import INT64, STRING, VARIANT, Field, ListType, Schema
 from boathouse.variant import Variant, parse_metadata, shredding_schema, unshred
 from boathouse.variant import shred as shredded_by
 from boathouse.variant.shredding.get import get
+from makers import variants as gen
 
 FIELD = pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})
 EVENTS = [

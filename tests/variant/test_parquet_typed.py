@@ -17,11 +17,11 @@ import boathouse as bh
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.errors import ConstraintViolationError, UnsupportedTypeError
 from boathouse.parquet.footer import annotate, annotated, read_footer_bytes
-from boathouse.testing.shredding import schemas_for
-from boathouse.testing.variants import Tree, columns, scalar_bytes, tree_of
 from boathouse.types import TimestampType
 from boathouse.variant import Variant, build_metadata, parse_metadata
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema
+from makers.shredding import schemas_for
+from makers.variants import Tree, columns, scalar_bytes, tree_of
 
 EMPTY = b"\x11\x00\x00"
 FIELD = pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError, InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
-from boathouse.testing import variants as made
 from boathouse.variant import Variant, VariantBuilder, build_metadata
 from boathouse.variant.primitives import TYPE_NAMES
+from makers import variants as made
 
 EMPTY = b"\x11\x00\x00"
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.testing import variants as made
 from boathouse.variant import Variant, VariantBuilder
+from makers import variants as made
 
 
 @pytest.mark.spec("V-066")

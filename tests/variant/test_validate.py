@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.testing import variants as made
 from boathouse.variant import Finding, Variant, build_metadata
 from boathouse.variant.validate import validate_bytes
+from makers import variants as made
 
 AB = build_metadata("ab")
 

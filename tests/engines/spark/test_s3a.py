@@ -10,7 +10,7 @@ import boathouse as bh
 from boathouse.engines.spark.route import cause, respelled
 from boathouse.engines.spark.session import facts
 from boathouse.storage import Stores
-from boathouse.testing.stand_ins import s3_stand_in
+from makers.stand_ins import s3_stand_in
 
 pytestmark = pytest.mark.spark
 OVERLAY = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"

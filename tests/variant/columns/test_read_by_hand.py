@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
-from boathouse.testing.variants import to_column, tree_of
 from boathouse.variant import (
     Lenient,
     Variant,
@@ -32,6 +31,7 @@ from boathouse.variant import (
 )
 from boathouse.variant.columns.layout import column
 from boathouse.variant.schemas import SchemaBuilder
+from makers.variants import to_column, tree_of
 
 Pair = tuple[bytes, bytes]
 ABC = build_metadata("abc")

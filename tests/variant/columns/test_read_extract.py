@@ -23,13 +23,13 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     UnsupportedTypeError,
 )
-from boathouse.testing.variants import columns, encode, loose_variants, scalars, to_column, variants
 from boathouse.types import DateType, TimestampType, TimeType
 from boathouse.types.text import parse_type
 from boathouse.variant import Lenient, Variant, VariantBuilder, build_metadata
 from boathouse.variant.cast import cast_exact
 from boathouse.variant.columns.layout import column
 from boathouse.variant.extraction import extract
+from makers.variants import columns, encode, loose_variants, scalars, to_column, variants
 
 Row = Variant | None
 

@@ -16,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError, MalformedVariant, UnsupportedFeatureError
-from boathouse.testing.variants import Tree, encode, loose_variants, mutate, scalars, variants
 from boathouse.types.text import parse_type
 from boathouse.variant import Lenient, Variant
 from boathouse.variant.cast import cast_exact
@@ -30,6 +29,7 @@ from boathouse.variant.schemas import SchemaBuilder
 from boathouse.variant.shredding.shred import shred
 from boathouse.variant.shredding.unshred import unshred
 from boathouse.variant.validate import validate_bytes
+from makers.variants import Tree, encode, loose_variants, mutate, scalars, variants
 
 Raw = tuple[bytes, bytes]
 PATHS: list[tuple[str | int, ...]] = [

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError, UnsupportedTypeError
-from boathouse.testing.variants import columns, loose_variants, to_column, variants
 from boathouse.types import FixedSizeListType, ListType, MapType, StructType, VariantType
 from boathouse.types.text import parse_type
 from boathouse.variant import Lenient, Variant
@@ -23,6 +22,7 @@ from boathouse.variant.columns.to_arrow import to_arrow
 from boathouse.variant.columns.valid import is_valid
 from boathouse.variant.schemas import SchemaBuilder
 from boathouse.variant.validate import validate
+from makers.variants import columns, loose_variants, to_column, variants
 
 Row = Variant | None
 TYPES = [

@@ -20,7 +20,6 @@ from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.compute.evaluate import mask
 from boathouse.errors import EvaluationError
 from boathouse.expr.parse import parse
-from boathouse.testing.variants import Tree, python_values, scalar_bytes, to_column, tree_of
 from boathouse.types import TimestampType
 from boathouse.variant import (
     Lenient,
@@ -44,6 +43,7 @@ from boathouse.variant.edit import set as set_at
 from boathouse.variant.explode import explode
 from boathouse.variant.schemas import schema_of as schema_of_one
 from boathouse.variant.shredding.schema import ShreddingSchema
+from makers.variants import Tree, python_values, scalar_bytes, to_column, tree_of
 
 EMPTY = b"\x11\x00\x00"
 LONGS = [-(2**63), -1, 0, 1, 2**63 - 1]

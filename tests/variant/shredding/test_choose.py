@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.testing.variants import Tree, columns, encode, to_column, tree_of
 from boathouse.variant import Variant
 from boathouse.variant.shredding.choose import choose
 from boathouse.variant.shredding.schema import ShreddedObject, ShreddingSchema
 from boathouse.variant.shredding.shred import shred
 from boathouse.variant.shredding.unshred import unshred
+from makers.variants import Tree, columns, encode, to_column, tree_of
 
 
 def column(*values):

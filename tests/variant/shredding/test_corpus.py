@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from boathouse.errors import MalformedVariant
-from boathouse.testing.variants import tree_of
 from boathouse.variant import Variant, parse_metadata
 from boathouse.variant.shredding.get import get
 from boathouse.variant.shredding.shred import shred
 from boathouse.variant.shredding.unshred import unshred
+from makers.variants import tree_of
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
-from boathouse.testing.shredding import pair_at, schemas_for, unshred_tree
-from boathouse.testing.variants import columns, mutate, to_column, tree_of
 from boathouse.variant import Variant, parse_metadata
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.shredding.get import get
 from boathouse.variant.shredding.shred import shred
 from boathouse.variant.shredding.unshred import unshred
+from makers.shredding import pair_at, schemas_for, unshred_tree
+from makers.variants import columns, mutate, to_column, tree_of
 
 REFUSALS = (MalformedVariant, UnsupportedFeatureError)
 BAD = "bad"

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from boathouse.errors import EvaluationError
 from boathouse.parquet.fields import file_fields
 from boathouse.parquet.variants import variant_parts
-from boathouse.testing.shredding import schemas_for
-from boathouse.testing.variants import columns, to_column, tree_of
 from boathouse.variant import Variant
 from boathouse.variant.columns.extract import extract
 from boathouse.variant.path import as_path
 from boathouse.variant.shredding.get import get
 from boathouse.variant.shredding.schema import shredding_schema
 from boathouse.variant.shredding.shred import shred
+from makers.shredding import schemas_for
+from makers.variants import columns, to_column, tree_of
 
 TYPES = ["variant", "string", "bigint", "tinyint", "double", "decimal(20,4)", "boolean", "timestamp", "binary",
          "date"]  # fmt: skip

@@ -7,7 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boathouse.errors import MalformedVariant
-from boathouse.testing.shredding import (
+from boathouse.variant import Variant
+from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, storage_type
+from boathouse.variant.shredding.shred import shred
+from boathouse.variant.shredding.unshred import unshred
+from makers.shredding import (
     MISSING,
     Pair,
     pair_at,
@@ -17,11 +21,7 @@ from boathouse.testing.shredding import (
     to_storage,
     unshred_tree,
 )
-from boathouse.testing.variants import columns, to_column, tree_of, trees
-from boathouse.variant import Variant
-from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, storage_type
-from boathouse.variant.shredding.shred import shred
-from boathouse.variant.shredding.unshred import unshred
+from makers.variants import columns, to_column, tree_of, trees
 
 
 @st.composite
@@ -85,8 +85,8 @@ def pairs(draw, schema, anything=True):
 
 
 def fitting(schema):
-    from boathouse.testing.shredding import type_name
-    from boathouse.testing.variants import scalars
+    from makers.shredding import type_name
+    from makers.variants import scalars
 
     return scalars((type_name(schema.typed),))
 

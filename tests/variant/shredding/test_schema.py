@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 
 from boathouse.errors import SchemaError, UnsupportedTypeError
-from boathouse.testing.shredding import TYPES, schemas
-from boathouse.testing.variants import to_column
 from boathouse.types import DOUBLE, INT8, INT64, STRING, UUID, DecimalType, FixedType
 from boathouse.types.text import parse_type
 from boathouse.variant import Variant
@@ -23,6 +21,8 @@ from boathouse.variant.shredding.schema import (
 )
 from boathouse.variant.shredding.shred import shred
 from boathouse.variant.shredding.unshred import unshred
+from makers.shredding import TYPES, schemas
+from makers.variants import to_column
 
 # VariantShredding.md, "Shredded Value Types": what pyarrow's Parquet schema says of each.
 TABLE = {

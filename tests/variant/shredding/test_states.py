@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from boathouse.errors import InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
-from boathouse.testing.shredding import Pair, to_storage
-from boathouse.testing.variants import Tree, to_column, tree_of
 from boathouse.variant import Variant, build_metadata
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.shredding.get import get
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddingSchema, shredding_schema, storage_type
 from boathouse.variant.shredding.shred import shred
 from boathouse.variant.shredding.unshred import unshred
+from makers.shredding import Pair, to_storage
+from makers.variants import Tree, to_column, tree_of
 
 EVENT = shredding_schema("struct<event_type:string,event_ts:bigint>")
 
@@ -62,8 +62,8 @@ def test_the_specifications_series_of_objects_is_stored_and_read_as_its_table_sa
         (obj(), event(None)),
         (null, Pair(null)),
     ]
-    from boathouse.testing.shredding import pair_at
-    from boathouse.testing.variants import encode
+    from makers.shredding import pair_at
+    from makers.variants import encode
 
     shredded = shred(to_column([encode(tree) for tree, _ in series]), EVENT)
     for (tree, pair), scalar in zip(series, shredded, strict=True):
@@ -312,7 +312,7 @@ def test_a_conflict_costs_a_lenient_path_its_row_alone():
 
 @pytest.mark.spec("V-047")
 def test_decimals_of_another_width_scale_or_precision_stay_in_value():
-    from boathouse.testing.variants import encode
+    from makers.variants import encode
 
     held = [("decimal4", 12345, 2), ("decimal4", -99999, 2), ("decimal4", 100000, 2), ("decimal4", 5, 3),
             ("decimal8", 12345, 2), ("decimal16", 12345, 2)]  # fmt: skip

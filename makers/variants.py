@@ -121,7 +121,7 @@ def scalar_bytes(tree: Tree, *, long: bool = False) -> bytes:
     """The encoding of a scalar, implemented a second time; `long` chooses the long form of short strings."""
     type, content = tree.type, tree.content
     if type == "string":
-        raw = content.encode()
+        raw: bytes = content.encode()
         if len(raw) < 64 and not long:
             return bytes([len(raw) << 2 | 1]) + raw
         return b"\x40" + struct.pack("<I", len(raw)) + bytes(raw)

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from boathouse.errors import MalformedVariant
-from boathouse.testing.variants import Tree, encode, names, tree_of
 from boathouse.types import (
     BINARY,
     BOOLEAN,
@@ -40,6 +39,7 @@ from boathouse.types import (
 )
 from boathouse.variant import Variant, VariantBuilder
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema, storage_type
+from makers.variants import Tree, encode, names, tree_of
 
 TYPES: dict[str, DataType] = {
     "boolean": BOOLEAN, "int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "float": FLOAT,

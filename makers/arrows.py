@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from boathouse.arrow.schema import from_arrow_type, to_arrow_field, to_arrow_type
-from boathouse.testing.variants import Tree, names
 from boathouse.types import Field
 from boathouse.variant.primitives import DAY_MICROS
+from makers.variants import Tree, names
 
 
 @dataclass(frozen=True)
