@@ -13,8 +13,8 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr, columns
 from boathouse.ops.outcomes import data_files
-from boathouse.ops.tasks.copy import CopyTask, copy_rows
 from boathouse.ops.tasks.routing import same
+from boathouse.ops.tasks.unit_rows import UnitTask, write_units
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddFiles, Edit, RemoveFiles
@@ -55,7 +55,7 @@ class Compact:
         groups = [[i] for i in marked(scan.units)] if self.purge else _groups(scan.units, context)
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
         tasks = [copy_task(scan, group, context) for group in chosen]
-        work = TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], context)
+        work = TaskWork(write_units, tasks, [t.scan.cost for t in tasks], context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             if not chosen:
@@ -182,7 +182,7 @@ def _first_commit(groups: Sequence[list[int]], sizes: Sequence[int], commit_byte
     return chosen
 
 
-def copy_task(scan: ScanPlan, group: Sequence[int], context: WriteContext) -> CopyTask:
+def copy_task(scan: ScanPlan, group: Sequence[int], context: WriteContext) -> UnitTask:
     """Writes the live rows of these units of the plan anew, together."""
     units = compact(scan.units.take(pa.array(group, pa.int64())))
-    return CopyTask(ScanTask(scan.read, units, deletes_of(units, scan.deletes)), (None,) * len(group), context)
+    return UnitTask(ScanTask(scan.read, units, deletes_of(units, scan.deletes)), context)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from boathouse.expr.tree import TRUE
 from boathouse.ops.rows.predicate import bound_or_none
-from boathouse.ops.rows.rewrite import removal
+from boathouse.ops.rows.removal import removal, removed_files
 from boathouse.ops.rows.row_changes import RowChanges, marked, target_rows
 from boathouse.ops.tasks.sink import DELETE
 from boathouse.ops.write import Planned, Start, WritePlan
@@ -35,14 +35,9 @@ class Delete:
         parameters = {"predicate": "true" if self.where is None else self.where}
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            taken = rows.taken(outcomes[0])
-            done = Planned(None, taken.removed.num_rows, taken.rows_by_metadata)
-            edits = taken.edits()
-            if not edits:
-                return done
-            return Planned(
-                start.change("delete", edits, taken.reads, parameters), done.files_removed, done.rows_removed
-            )
+            edits, reads = rows.edits(outcomes[0])
+            change = start.change("delete", edits, reads, parameters) if edits else None
+            return Planned(change, removed_files(edits), rows.certain_rows)
 
         return WritePlan((rows.work,), finish)
 

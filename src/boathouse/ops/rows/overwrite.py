@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
-from boathouse.ops.outcomes import change_files, data_files
+from boathouse.ops.outcomes import data_files
 from boathouse.ops.rows.computed import completed
 from boathouse.ops.rows.identity import advanced, numbered
-from boathouse.ops.rows.rewrite import removal
+from boathouse.ops.rows.removal import removal, removed_files
 from boathouse.ops.schema.evolve import evolution
 from boathouse.ops.schema.held import held
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import Operation, ReadSet
-from boathouse.table.edits import AddChangeFiles, AddFiles, CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit
+from boathouse.table.edits import AddFiles, CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit
 from boathouse.table.engine import Engine
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import ScanPlan
@@ -100,18 +100,14 @@ class OverwriteWhere:
         rows = replace(rows, context=replace(rows.context, changes=gone.work.context.changes))
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            taken = gone.taken(outcomes[1])
-            files, changes = data_files(outcomes[0]), change_files(outcomes[0])
-            edits: tuple[Edit, ...] = (*added, *taken.edits())
-            if files.num_rows:
-                edits = (*edits, AddFiles(files), *advanced(context, outcomes[:1]))
-            if changes.num_rows:
-                edits = (*edits, AddChangeFiles(changes))
+            new, removing = outcomes
+            changed, reads = gone.edits(removing, (new,))
+            edits = (*added, *changed, *advanced(context, (new,)))
             if not edits and start.options.txn is None:
                 return Planned(None)
             parameters = {"predicate": str(self.where)}
-            change = start.change("overwrite", edits or (AddFiles(files),), taken.reads, parameters)
-            return Planned(change, taken.removed.num_rows, taken.rows_by_metadata)
+            change = start.change("overwrite", edits or (AddFiles(data_files(new)),), reads, parameters)
+            return Planned(change, removed_files(changed), gone.certain_rows)
 
         return WritePlan((rows, gone.work), finish)
 

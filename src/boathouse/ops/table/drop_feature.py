@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from boathouse.ops.files.compact import copy_task, marked
 from boathouse.ops.outcomes import data_files
-from boathouse.ops.tasks.copy import copy_rows
+from boathouse.ops.tasks.unit_rows import write_units
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddFiles, ClearFeature, Edit, RemoveFiles, SetFeature, SetProperties
@@ -41,7 +41,7 @@ class FeatureDropped:
         chosen = range(scan.units.num_rows) if left.clear else marked(scan.units) if left.purge else []
         units = scan.units.take(pa.array(chosen, pa.int64()))
         tasks = [copy_task(scan, [i], context) for i in chosen]
-        work = TaskWork(copy_rows, tasks, [t.scan.cost for t in tasks], context)
+        work = TaskWork(write_units, tasks, [t.scan.cost for t in tasks], context)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
             added = data_files(outcomes[0])

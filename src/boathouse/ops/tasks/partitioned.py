@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from boathouse.arrow.schema import to_arrow
 from boathouse.errors import BoathouseError
 from boathouse.ops.outcomes import discard
 from boathouse.ops.tasks.routing import PartitionKey, same, split
@@ -33,6 +34,7 @@ class PartitionedWriter:
     """
 
     def __init__(self, context: WriteContext, gathered_bytes: int = GATHERED_BYTES, threads: int = 1) -> None:
+        self.schema = to_arrow(context.rows)
         self._context = context
         self._files = tasks(context.format).writers(context)
         self._gathered_bytes = gathered_bytes

@@ -29,34 +29,47 @@ from boathouse.table.units import DELETE_FILE, plain_rows
 ACTION = "boathouse:action"
 INSERT, UPDATE, DELETE, COPY = "insert", "update", "delete", "copy"
 """The values of ACTION: insert, update (a new image) and copy go to data files; update and delete mark (`_unit`,
-`_pos`) as deleted, unless `_unit` is null, as where a whole unit is rewritten."""
+`_pos`) as deleted, unless `_unit` is null. Where `_pos` is null the unit goes, its other
+rows copied or deleted too."""
 BEFORE = "boathouse:before:"
 """Before the name of a column: its value in the row as it was, where the table wants change files."""
 _COUNTED = {INSERT: "inserted", UPDATE: "updated", DELETE: "deleted", COPY: "copied"}
 
 
 class DeletedRows:
-    """The positions deleted in each unit; the same row twice is an error (two source rows matched it)."""
+    """The positions deleted in each unit, or that it goes; the same row twice is an error (two source rows matched
+    it)."""
 
     def __init__(self) -> None:
         self._positions: dict[int, list[np.ndarray]] = {}
+        self._gone: set[int] = set()
 
     def add(self, units: pa.Array, positions: pa.Array) -> None:
+        if positions.null_count:
+            self._gone.update(pc.unique(units.filter(positions.is_null())).to_pylist())
+            units, positions = (a.filter(positions.is_valid()) for a in (units, positions))
         unit = units.to_numpy(zero_copy_only=False)
         position = positions.to_numpy(zero_copy_only=False)
         for u in np.unique(unit):
             self._positions.setdefault(int(u), []).append(position[unit == u])
 
     def rows(self) -> Iterator[dict[str, object]]:
+        yield from ({"kind": DELETE_FILE, "unit": unit, "vector": None} for unit in sorted(self._gone))
         for unit, found in sorted(self._positions.items()):
             positions = np.concatenate(found)
             bitmap = Bitmap.of(positions)
             if len(bitmap) != len(positions):
-                raise ConstraintViolationError(
-                    "more than one source row matched the same target row",
-                    advice="make the source unique on the join keys, or narrow the clauses' conditions",
-                )
+                raise matched_twice()
             yield {"kind": DELETE_FILE, "unit": unit, "vector": serialize64(bitmap)}
+
+
+def matched_twice(where: object = None) -> ConstraintViolationError:
+    """The error for a row that two source rows change."""
+    return ConstraintViolationError(
+        "more than one source row matched the same target row",
+        where=None if where is None else str(where),
+        advice="make the source unique on the join keys, or narrow the clauses' conditions",
+    )
 
 
 class _Rules:
@@ -143,14 +156,22 @@ def _route(
         counts["inserted"] += batch.num_rows
         return
     action = batch.column(ACTION)
-    for value in pc.value_counts(action).to_pylist():
-        counts[_COUNTED[value["values"]]] += value["counts"]
-    if UNIT in batch.schema.names:
+    found = {value["values"]: value["counts"] for value in pc.value_counts(action).to_pylist()}
+    for value, count in found.items():
+        counts[_COUNTED[value]] += count
+    if UNIT in batch.schema.names and (UPDATE in found or DELETE in found):
         marks = pc.or_(pc.equal(action, UPDATE), pc.equal(action, DELETE))
         gone = pc.and_(marks, pc.is_valid(batch.column(UNIT)))
         marked = batch.select([UNIT, POSITION]).filter(gone)
         deleted.add(marked.column(0), marked.column(1))
+    if found.keys() == {COPY} and UNIT not in batch.schema.names:
+        rows = batch.drop_columns([ACTION])
+        # A change may add columns with its rows: copies are written under the same schema.
+        writer.write(rows if rows.schema.equals(writer.schema) else conform(rows, context.rows))
+        return
     kept = batch.filter(pc.not_equal(action, DELETE))
+    if not kept.num_rows:
+        return
     rows = conform(_carried(kept, context).select(_new(batch)), context.rows)
     # Copies of existing rows were checked when they were new.
     if rules.hold(rows.filter(pc.not_equal(kept.column(ACTION), COPY)) if context.rules else rows):
@@ -184,6 +205,7 @@ def _note(batch: pa.RecordBatch, context: WriteContext, changes: ChangeFiles) ->
         changes.write(conform(batch, context.schema), INSERTED)
         return
     action = batch.column(ACTION)
+    found = set(pc.unique(action).to_pylist())
     hidden = frozenset(context.hidden)
     new = [n for n in _new(batch) if n not in hidden]
     old = [n for n in batch.schema.names if n.startswith(BEFORE)]
@@ -193,8 +215,8 @@ def _note(batch: pa.RecordBatch, context: WriteContext, changes: ChangeFiles) ->
         (UPDATE, new, AFTER_UPDATE),
         (DELETE, old, DELETED),
     ):
-        rows = batch.filter(pc.equal(action, kind)).select(names)
-        if rows.num_rows:
+        if kind in found:
+            rows = batch.filter(pc.equal(action, kind)).select(names)
             plain = rows.rename_columns([n.removeprefix(BEFORE) for n in names])
             changes.write(conform(plain, context.schema), change)
 

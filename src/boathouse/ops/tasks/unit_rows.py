@@ -1,0 +1,188 @@
+"""Units without some of their rows: those for which a predicate is true, or those at given positions.
+
+Each unit is read once, as rows for the sink: what is deleted, and, where units are written again, copies of the rest. A
+predicate's columns are read first and kept; the others follow as soon as it is known that a row matches, so that units
+in which none does are neither read whole nor written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from boathouse.arrow.prefetch import read_ahead
+from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.compute.evaluate import mask
+from boathouse.errors import CorruptTableError
+from boathouse.expr.tree import Expr, columns
+from boathouse.ops.tasks.sink import ACTION, BEFORE, COPY, DELETE, sink_batches
+from boathouse.registry import tasks
+from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.table.plan import bundles, deletes_of
+from boathouse.table.tasks import ScanTask, WriteContext
+
+AHEAD_BYTES: Final = 48 << 20
+"""Arrow memory that is read while a row group is written."""
+RUN_BYTES: Final = 16 << 20
+"""Files of this size together are read as one piece of the work ahead."""
+KEPT_BYTES: Final = 32 << 20
+"""Arrow memory of a predicate's columns that are kept; above it they are read again."""
+
+_MATCHES = "boathouse:matches"
+_Halves = Iterator[tuple[pa.RecordBatch, pa.Array | None]]
+"""Rows with all columns that are written, and which of them go (None: none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTask:
+    """`scan` reads every column of some units, without a predicate.
+
+    The rows go for which `where` is true, or those at the positions `gone`, which the operation has counted: of each
+    unit a portable 64-bit roaring bitmap, None: no row. With `rewrite` the others are copied; else they stay where they
+    are.
+    """
+
+    scan: ScanTask
+    context: WriteContext
+    where: Expr | None = None
+    gone: tuple[bytes | None, ...] = ()
+    rewrite: bool = True
+
+
+def write_units(task: UnitTask) -> Iterator[pa.RecordBatch]:
+    """OUTCOMES of the sink: deleted rows, new files, counts. Reads ahead of the writer, in a thread."""
+    runs = bundles([size or 0 for size in task.scan.units.column("size").to_pylist()], RUN_BYTES)
+    # What there is satisfied the rules, and has its identities.
+    context = replace(task.context, rules=(), identities=())
+    with closing(read_ahead(partial(_rows_of, task), runs, 1, AHEAD_BYTES)) as rows:
+        yield from sink_batches(rows, context)
+
+
+def _rows_of(task: UnitTask, run: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    """Rows for the sink, of the units from the first to the one before the last."""
+    for i in range(*run):
+        units = task.scan.units.slice(i, 1)
+        scan = replace(task.scan, units=units, deletes=deletes_of(units, task.scan.deletes))
+        if task.where is not None:
+            yield from _without_matches(task, scan, task.where)
+        else:
+            gone = task.gone[i] if task.gone else None
+            for rows, lost in _whole_rows(task, scan, None if gone is None else deserialize64(gone)):
+                yield _copies(rows, lost)
+
+
+def _without_matches(task: UnitTask, scan: ScanTask, where: Expr) -> Iterator[pa.RecordBatch]:
+    """Nothing if no row matches. If all do, the unit goes; but change files need its rows."""
+    unit = scan.units.column("unit")[0]
+    found = _search(scan, where, KEPT_BYTES if task.rewrite else 0)
+    changes = task.context.changes is not None
+    if not changes and sum(map(len, found.positions)) == found.live:
+        yield from (_marks(unit, len(p)) for p in found.positions)
+    elif not task.rewrite:
+        yield from (_marks(unit, len(p), p) for p in found.positions)
+    elif found.positions:
+        for rows, lost in _rest(task, scan, found):
+            yield _copies(rows, lost)
+            if gone := pc.sum(lost).as_py():
+                yield _deleted(
+                    _marks(unit, gone), rows.filter(lost).select(list(scan.read.output)) if changes else None
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Of the `live` rows of a unit those that match. `kept` has the predicate's columns of all, and which match; None:
+    they were too large, or are not needed."""
+
+    positions: Sequence[pa.Array]
+    live: int
+    kept: pa.Table | None
+
+
+def _search(scan: ScanTask, where: Expr, kept_bytes: int) -> _Found:
+    """The rows for which the predicate is true; of the columns only its own are read."""
+    wanted = {path[0] for path in columns(where)}
+    found: list[pa.Array] = []
+    kept: list[pa.RecordBatch] = []
+    live = size = 0
+    for batch in _read(scan, [n for n in scan.read.output if n in wanted], (POSITION,)):
+        hit = mask(where, batch)
+        live += batch.num_rows
+        size += batch.nbytes
+        if hit.true_count:
+            found.append(batch.columns[-1].filter(hit))
+        if size <= kept_bytes:
+            names = [*batch.schema.names[:-1], _MATCHES]
+            kept.append(pa.RecordBatch.from_arrays([*batch.columns[:-1], hit], names=names))
+        else:
+            kept.clear()
+    return _Found(found, live, pa.Table.from_batches(kept) if kept else None)
+
+
+def _rest(task: UnitTask, scan: ScanTask, found: _Found) -> _Halves:
+    """The rows of a unit some of which match; columns that were kept are not read again."""
+    if found.kept is None:
+        yield from _whole_rows(task, scan, Bitmap.of(pa.chunked_array(found.positions).to_numpy()))
+        return
+    kept, hidden = found.kept, task.context.hidden
+    known = frozenset(kept.schema.names)
+    others = [n for n in scan.read.output if n not in known]
+    names = [*scan.read.output, *hidden]
+    at = 0
+    for batch in _read(scan, others, hidden) if others or hidden else kept.to_batches():
+        done = 0
+        for part in kept.slice(at, batch.num_rows).to_batches():
+            beside = batch.slice(done, part.num_rows)
+            arrays = [(part if n in known else beside).column(n) for n in names]
+            yield pa.RecordBatch.from_arrays(arrays, names=names), part.column(_MATCHES)
+            done += part.num_rows
+        at += batch.num_rows
+    if at != kept.num_rows:
+        path = scan.units.column("path")[0].as_py()
+        raise CorruptTableError("the columns of a data file have different numbers of rows", where=path)
+
+
+def _whole_rows(task: UnitTask, scan: ScanTask, gone: Bitmap | None) -> _Halves:
+    """All rows of a unit; those at the positions go."""
+    if gone is None:
+        yield from ((rows, None) for rows in _read(scan, scan.read.output, task.context.hidden))
+        return
+    lost = pa.array(gone.positions())
+    for rows in _read(scan, scan.read.output, (*task.context.hidden, POSITION)):
+        yield rows.select(rows.schema.names[:-1]), pc.is_in(rows.column(rows.num_columns - 1), lost)
+
+
+def _read(scan: ScanTask, output: Sequence[str], hidden: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """These columns; what equality deletes and metadata columns need is read too, and not given."""
+    keys = {id for found in scan.deletes.column("keys").to_pylist() for id in found or ()}
+    names = {*output, *(stored for name, stored in scan.read.stored.items() if name in hidden)}
+    needed = tuple(c for c in scan.read.columns if c.name in names or c.field_id in keys)
+    read = replace(scan.read, columns=needed, output=tuple(output), hidden=hidden)
+    return tasks(read.format).read(replace(scan, read=read))
+
+
+def _copies(rows: pa.RecordBatch, lost: pa.Array | None) -> pa.RecordBatch:
+    """The rows that stay, as they are written."""
+    left = rows if lost is None else rows.filter(pc.invert(lost))
+    return left.append_column(ACTION, pa.repeat(pa.scalar(COPY), left.num_rows))
+
+
+def _marks(unit: pa.Scalar, rows: int, positions: pa.Array | None = None) -> pa.RecordBatch:
+    """Deleted rows of a unit; without positions the unit goes, or is written again."""
+    places = pa.nulls(rows, pa.int64()) if positions is None else positions
+    marked = [pa.repeat(pa.scalar(DELETE), rows), pa.repeat(unit, rows), places]
+    return pa.RecordBatch.from_arrays(marked, names=[ACTION, UNIT, POSITION])
+
+
+def _deleted(marks: pa.RecordBatch, rows: pa.RecordBatch | None) -> pa.RecordBatch:
+    """With the rows themselves, for change files."""
+    if rows is None:
+        return marks
+    names = [*marks.schema.names, *(f"{BEFORE}{n}" for n in rows.schema.names)]
+    return pa.RecordBatch.from_arrays([*marks.columns, *rows.columns], names=names)
