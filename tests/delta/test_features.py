@@ -418,8 +418,8 @@ def test_a_file_that_comes_while_mapped_ones_are_written_again(tmp_path, delta, 
             once.append(bh.open(path).append(ROWS))
         return copied(*args)
 
-    copied = features.copy_rows
-    monkeypatch.setattr(features, "copy_rows", meanwhile)
+    copied = features.write_units
+    monkeypatch.setattr(features, "write_units", meanwhile)
     done = table.drop_feature("columnMapping")
     assert len(once) == 1 and done.retries == 1
     assert len(delta.rows(path)) == 2 * ROWS.num_rows == bh.open(path).count()

@@ -101,7 +101,8 @@ def wrote(path: str, **counts: int) -> dict[str, Any]:
 
 def took(unit: int, *positions: int, **counts: int) -> dict[str, Any]:
     """A unit that loses rows: these positions, or all without any."""
-    return {"kind": "delete", "unit": unit, "vector": serialize64(Bitmap.of(positions)) if positions else None} | counts
+    vector, rows = (serialize64(Bitmap.of(positions)), len(positions)) if positions else (None, None)
+    return {"kind": "delete", "unit": unit, "vector": vector, "rows": rows} | counts
 
 
 def edits_of(planned: Planned) -> list[Any]:

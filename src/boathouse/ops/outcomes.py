@@ -34,8 +34,8 @@ def change_files(outcomes: pa.Table) -> pa.Table:
 
 
 def deletions(outcomes: pa.Table) -> pa.Table:
-    """The deleted rows of each unit, `unit` and `vector`, of OUTCOMES."""
-    return _of_kind(outcomes.select(["kind", "unit", "vector"]), DELETE_FILE)
+    """The deleted rows of each unit, `unit`, `vector` and their number `rows`, of OUTCOMES."""
+    return _of_kind(outcomes.select(["kind", "unit", "vector", "rows"]), DELETE_FILE)
 
 
 def _of_kind(outcomes: pa.Table, kind: str) -> pa.Table:

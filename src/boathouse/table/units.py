@@ -116,7 +116,7 @@ def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.S
     """The schema of OUTCOMES, the results of writing: one row per written file, or a row with only an error.
 
     `kind` is data, delete or change. `unit` and `vector` name the planned unit and its deleted rows (a portable 64-bit
-    roaring bitmap); a unit that lost all its rows has `vector` null and `kind` delete. `numbered` is above every
+    roaring bitmap of `rows` positions); a unit that goes has `vector` null and `kind` delete. `numbered` is above every
     ordinal that was given to a row with identity columns.
     """
     return pa.schema(

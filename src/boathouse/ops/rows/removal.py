@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
+from boathouse.bits.roaring import deserialize64, serialize64
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import change_files, data_files, deletions
 from boathouse.ops.tasks.sink import matched_twice
-from boathouse.ops.tasks.unit_rows import UnitTask, write_units
+from boathouse.ops.tasks.unit_rows import UnitTask, mark_rows, write_units
 from boathouse.ops.write import Start, TaskWork
 from boathouse.table.change import ReadSet
 from boathouse.table.edits import AddChangeFiles, AddFiles, Edit, RemoveFiles, SetDeletes
@@ -25,45 +25,35 @@ from boathouse.table.tasks import WriteContext
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """Planned FILES rows of units that lose rows, and the positions that each loses (None: it goes). With `rewrites`
-    their other rows are written again, so that all of them go."""
+    """Planned FILES rows of units that lose rows, and of each the positions, as a portable 64-bit roaring bitmap, and
+    their number (None: it goes). With `rewrites` the other rows are written again, so that all of the units go."""
 
     units: pa.Table
-    positions: tuple[Bitmap | None, ...]
+    vectors: tuple[bytes | None, ...]
+    counts: tuple[int | None, ...]
     rewrites: bool
 
     @staticmethod
     def of(units: pa.Table, outcomes: pa.Table, rewrites: bool, where: object = None) -> LostRows:
         """From OUTCOMES of work over planned units. Raises ConstraintViolationError if a row is lost twice."""
-        found: dict[int, Bitmap | None] = {}
-        rows = deletions(outcomes)
-        for unit, vector in zip(rows.column("unit").to_pylist(), rows.column("vector").to_pylist(), strict=True):
-            bitmap = None if vector is None else deserialize64(vector)
-            before = found.get(unit)
-            if bitmap is not None and before is not None:
-                both = before | bitmap
-                if len(both) < len(before) + len(bitmap):
-                    raise matched_twice(where)
-                bitmap = both
-            found[unit] = bitmap
+        found: dict[int, tuple[bytes | None, int | None]] = {}
+        for row in deletions(outcomes).to_pylist():
+            unit, taken = row["unit"], (row["vector"], row["rows"])
+            found[unit] = taken if unit not in found else _both(found[unit], taken, where)
         touched = units.filter(pc.is_in(units.column("unit"), pa.array(list(found), pa.int64())))
-        return LostRows(touched, tuple(found[u] for u in touched.column("unit").to_pylist()), rewrites)
+        lost = [found[u] for u in touched.column("unit").to_pylist()]
+        return LostRows(touched, tuple(v for v, _ in lost), tuple(n for _, n in lost), rewrites)
 
     @property
     def paths(self) -> frozenset[str]:
         return frozenset(self.units.column("path").to_pylist())
 
     @property
-    def vectors(self) -> tuple[bytes | None, ...]:
-        """The positions as portable 64-bit roaring bitmaps."""
-        return tuple(None if p is None else serialize64(p) for p in self.positions)
-
-    @property
     def _whole(self) -> pa.Array:
         """Which of the units go: also those without any row left, where it is known how many they had."""
         rows, before = self.units.column("rows").to_pylist(), self.units.column("deleted").to_pylist()
-        counts = zip(rows, before, self.positions, strict=True)
-        gone = [self.rewrites or p is None or (None not in (n, b) and n - b == len(p)) for n, b, p in counts]
+        counts = zip(rows, before, self.counts, strict=True)
+        gone = [self.rewrites or k is None or (n is not None and b is not None and n - b == k) for n, b, k in counts]
         return pa.array(gone, pa.bool_())
 
     def edits(self, outcomes: Sequence[pa.Table], certain: pa.Table | None = None) -> tuple[Edit, ...]:
@@ -73,16 +63,24 @@ class LostRows:
         removed = [t for t in (certain, self.units.filter(whole)) if t is not None and t.num_rows]
         if removed:
             edits.append(RemoveFiles(pa.concat_tables(removed)))
-        kept = tuple(
-            serialize64(p)
-            for p, gone in zip(self.positions, whole.to_pylist(), strict=True)
-            if p is not None and not gone
-        )
+        kept = tuple(v for v, gone in zip(self.vectors, whole.to_pylist(), strict=True) if v is not None and not gone)
         if kept:
             edits.append(SetDeletes(self.units.filter(pc.invert(whole)), kept))
         edits += [AddFiles(files) for o in outcomes if (files := data_files(o)).num_rows]
         edits += [AddChangeFiles(files) for o in outcomes if (files := change_files(o)).num_rows]
         return tuple(edits)
+
+
+def _both(
+    one: tuple[bytes | None, int | None], other: tuple[bytes | None, int | None], where: object
+) -> tuple[bytes | None, int | None]:
+    """What two workers took of one unit."""
+    if one[0] is None or other[0] is None:
+        return None, None
+    both = deserialize64(one[0]) | deserialize64(other[0])
+    if len(both) < (one[1] or 0) + (other[1] or 0):
+        raise matched_twice(where)
+    return serialize64(both), len(both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +126,8 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     else:
         context = replace(context, changes=None)  # removed units and vectors say which rows are deleted
     rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
-    tasks = [UnitTask(task, context, where, rewrite=rewrites) for task in rest.tasks()]
-    work = TaskWork(write_units, tasks, [t.scan.cost for t in tasks], context)
+    tasks = [UnitTask(task, context, where) for task in rest.tasks()]
+    work = TaskWork(write_units if rewrites else mark_rows, tasks, [t.scan.cost for t in tasks], context)
     return Removal(where, plan.units.filter(certain), rest.units, rewrites, work)
 
 

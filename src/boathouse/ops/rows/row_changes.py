@@ -50,9 +50,9 @@ class RowChanges:
             # They were counted, and are in change files, with the rows of the program.
             context = replace(self.context, changes=None)
             scan = self.plan.narrowed(lost.units, replace(self._whole_rows(), where=None, hidden=()))
-            at, vectors = 0, lost.vectors
+            at = 0
             for task in scan.tasks():
-                tasks.append(UnitTask(task, context, gone=vectors[at : at + task.units.num_rows]))
+                tasks.append(UnitTask(task, context, gone=lost.vectors[at : at + task.units.num_rows]))
                 at += task.units.num_rows
         return TaskWork(write_units, tasks, [t.scan.cost for t in tasks], self.context)
 

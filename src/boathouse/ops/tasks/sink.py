@@ -54,13 +54,14 @@ class DeletedRows:
             self._positions.setdefault(int(u), []).append(position[unit == u])
 
     def rows(self) -> Iterator[dict[str, object]]:
-        yield from ({"kind": DELETE_FILE, "unit": unit, "vector": None} for unit in sorted(self._gone))
+        for unit in sorted(self._gone):
+            yield {"kind": DELETE_FILE, "unit": unit, "vector": None}
         for unit, found in sorted(self._positions.items()):
             positions = np.concatenate(found)
             bitmap = Bitmap.of(positions)
             if len(bitmap) != len(positions):
                 raise matched_twice()
-            yield {"kind": DELETE_FILE, "unit": unit, "vector": serialize64(bitmap)}
+            yield {"kind": DELETE_FILE, "unit": unit, "vector": serialize64(bitmap), "rows": len(bitmap)}
 
 
 def matched_twice(where: object = None) -> ConstraintViolationError:

@@ -1,8 +1,8 @@
 """Units without some of their rows: those for which a predicate is true, or those at given positions.
 
-Each unit is read once, as rows for the sink: what is deleted, and, where units are written again, copies of the rest. A
-predicate's columns are read first and kept; the others follow as soon as it is known that a row matches, so that units
-in which none does are neither read whole nor written.
+Rows are marked, or units are written again without them. Then each unit is read once, as rows for the sink: copies, and
+what is deleted. A predicate's columns are read first and kept; the others follow if a row matches, so that units in
+which none does are neither read whole nor written.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.prefetch import read_ahead
-from boathouse.bits.roaring import Bitmap, deserialize64
+from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.errors import CorruptTableError
-from boathouse.expr.tree import Expr, columns
+from boathouse.expr.tree import TRUE, Expr, columns
 from boathouse.ops.tasks.sink import ACTION, BEFORE, COPY, DELETE, sink_batches
 from boathouse.registry import tasks
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import bundles, deletes_of
 from boathouse.table.tasks import ScanTask, WriteContext
+from boathouse.table.units import DELETE_FILE, plain_rows
 
 AHEAD_BYTES: Final = 48 << 20
 """Arrow memory that is read while a row group is written."""
@@ -44,19 +45,35 @@ class UnitTask:
     """`scan` reads every column of some units, without a predicate.
 
     The rows go for which `where` is true, or those at the positions `gone`, which the operation has counted: of each
-    unit a portable 64-bit roaring bitmap, None: no row. With `rewrite` the others are copied; else they stay where they
-    are.
+    unit a portable 64-bit roaring bitmap, None: no row.
     """
 
     scan: ScanTask
     context: WriteContext
-    where: Expr | None = None
-    gone: tuple[bytes | None, ...] = ()
-    rewrite: bool = True
+    where: Expr = TRUE
+    gone: tuple[bytes | None, ...] | None = None
+
+
+def mark_rows(task: UnitTask) -> Iterator[pa.RecordBatch]:
+    """OUTCOMES: a row of kind delete for each unit with rows for which the predicate is true (`vector` null: all)."""
+    schema = tasks(task.context.format).outcomes_schema(task.context)
+    rows: list[dict[str, Any]] = []
+    for scan in _units(task, 0, task.scan.units.num_rows):
+        found = _search(scan, task.where)
+        if found.count:
+            row: dict[str, Any] = {
+                "kind": DELETE_FILE,
+                "unit": scan.units.column("unit")[0].as_py(),
+                "deleted": found.count,
+            }
+            if found.count < found.live:
+                row |= {"vector": serialize64(found.bitmap), "rows": found.count}
+            rows.append(row)
+    yield from plain_rows(schema, rows).to_batches()
 
 
 def write_units(task: UnitTask) -> Iterator[pa.RecordBatch]:
-    """OUTCOMES of the sink: deleted rows, new files, counts. Reads ahead of the writer, in a thread."""
+    """OUTCOMES of the sink: files with the rows that stay, units that go. Reads ahead of the writer, in a thread."""
     runs = bundles([size or 0 for size in task.scan.units.column("size").to_pylist()], RUN_BYTES)
     # What there is satisfied the rules, and has its identities.
     context = replace(task.context, rules=(), identities=())
@@ -66,33 +83,33 @@ def write_units(task: UnitTask) -> Iterator[pa.RecordBatch]:
 
 def _rows_of(task: UnitTask, run: tuple[int, int]) -> Iterator[pa.RecordBatch]:
     """Rows for the sink, of the units from the first to the one before the last."""
-    for i in range(*run):
-        units = task.scan.units.slice(i, 1)
-        scan = replace(task.scan, units=units, deletes=deletes_of(units, task.scan.deletes))
-        if task.where is not None:
-            yield from _without_matches(task, scan, task.where)
+    for i, scan in enumerate(_units(task, *run), run[0]):
+        if task.gone is None:
+            yield from _without_matches(task, scan)
         else:
-            gone = task.gone[i] if task.gone else None
+            gone = task.gone[i]
             for rows, lost in _whole_rows(task, scan, None if gone is None else deserialize64(gone)):
                 yield _copies(rows, lost)
 
 
-def _without_matches(task: UnitTask, scan: ScanTask, where: Expr) -> Iterator[pa.RecordBatch]:
-    """Nothing if no row matches. If all do, the unit goes; but change files need its rows."""
+def _units(task: UnitTask, start: int, end: int) -> Iterator[ScanTask]:
+    for i in range(start, end):
+        units = task.scan.units.slice(i, 1)
+        yield replace(task.scan, units=units, deletes=deletes_of(units, task.scan.deletes))
+
+
+def _without_matches(task: UnitTask, scan: ScanTask) -> Iterator[pa.RecordBatch]:
+    """Nothing if no row matches. If all do, no other column is read, unless change files need it."""
     unit = scan.units.column("unit")[0]
-    found = _search(scan, where, KEPT_BYTES if task.rewrite else 0)
+    found = _search(scan, task.where, KEPT_BYTES)
     changes = task.context.changes is not None
-    if not changes and sum(map(len, found.positions)) == found.live:
-        yield from (_marks(unit, len(p)) for p in found.positions)
-    elif not task.rewrite:
-        yield from (_marks(unit, len(p), p) for p in found.positions)
-    elif found.positions:
+    if found.count == found.live and not changes:
+        yield from (_deleted(unit, len(p)) for p in found.positions)
+    elif found.count:
         for rows, lost in _rest(task, scan, found):
             yield _copies(rows, lost)
             if gone := pc.sum(lost).as_py():
-                yield _deleted(
-                    _marks(unit, gone), rows.filter(lost).select(list(scan.read.output)) if changes else None
-                )
+                yield _deleted(unit, gone, rows.filter(lost).select(list(scan.read.output)) if changes else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +121,16 @@ class _Found:
     live: int
     kept: pa.Table | None
 
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.positions))
 
-def _search(scan: ScanTask, where: Expr, kept_bytes: int) -> _Found:
+    @property
+    def bitmap(self) -> Bitmap:
+        return Bitmap.of(pa.chunked_array(self.positions).to_numpy())
+
+
+def _search(scan: ScanTask, where: Expr, kept_bytes: int = 0) -> _Found:
     """The rows for which the predicate is true; of the columns only its own are read."""
     wanted = {path[0] for path in columns(where)}
     found: list[pa.Array] = []
@@ -128,7 +153,7 @@ def _search(scan: ScanTask, where: Expr, kept_bytes: int) -> _Found:
 def _rest(task: UnitTask, scan: ScanTask, found: _Found) -> _Halves:
     """The rows of a unit some of which match; columns that were kept are not read again."""
     if found.kept is None:
-        yield from _whole_rows(task, scan, Bitmap.of(pa.chunked_array(found.positions).to_numpy()))
+        yield from _whole_rows(task, scan, found.bitmap)
         return
     kept, hidden = found.kept, task.context.hidden
     known = frozenset(kept.schema.names)
@@ -173,16 +198,9 @@ def _copies(rows: pa.RecordBatch, lost: pa.Array | None) -> pa.RecordBatch:
     return left.append_column(ACTION, pa.repeat(pa.scalar(COPY), left.num_rows))
 
 
-def _marks(unit: pa.Scalar, rows: int, positions: pa.Array | None = None) -> pa.RecordBatch:
-    """Deleted rows of a unit; without positions the unit goes, or is written again."""
-    places = pa.nulls(rows, pa.int64()) if positions is None else positions
-    marked = [pa.repeat(pa.scalar(DELETE), rows), pa.repeat(unit, rows), places]
-    return pa.RecordBatch.from_arrays(marked, names=[ACTION, UNIT, POSITION])
-
-
-def _deleted(marks: pa.RecordBatch, rows: pa.RecordBatch | None) -> pa.RecordBatch:
-    """With the rows themselves, for change files."""
-    if rows is None:
-        return marks
-    names = [*marks.schema.names, *(f"{BEFORE}{n}" for n in rows.schema.names)]
-    return pa.RecordBatch.from_arrays([*marks.columns, *rows.columns], names=names)
+def _deleted(unit: pa.Scalar, count: int, rows: pa.RecordBatch | None = None) -> pa.RecordBatch:
+    """Rows of a unit that is written again, or goes; with the rows themselves for change files."""
+    arrays = [pa.repeat(pa.scalar(DELETE), count), pa.repeat(unit, count), pa.nulls(count, pa.int64())]
+    before = {} if rows is None else dict(zip(rows.schema.names, rows.columns, strict=True))
+    names = [ACTION, UNIT, POSITION, *(f"{BEFORE}{n}" for n in before)]
+    return pa.RecordBatch.from_arrays([*arrays, *before.values()], names=names)
