@@ -16,6 +16,7 @@ import pytest
 import boathouse as bh
 from boathouse import registry
 from boathouse.errors import CommitConflictError, CommitUnknownError
+from boathouse.ops.tasks import unit_rows
 from boathouse.parquet.source import ParquetSource
 from boathouse.parquet.write import ParquetOptions
 from boathouse.storage import Stores
@@ -251,3 +252,68 @@ def test_a_filter_reads_one_row_group_beside_partition_columns(tmp_path, groups,
     read = registry.tasks(format).read
     assert [row for task in tasks for batch in read(task) for row in batch.to_pylist()] == wanted
     assert len(groups) == 1, groups
+
+
+@pytest.fixture
+def chunks(monkeypatch, groups) -> Counter[tuple[str, int, str]]:
+    """How often each column of each row group is read from now on, by the file's name; row groups have 10 rows."""
+    seen: Counter[tuple[str, int, str]] = Counter()
+    read, batches = ParquetSource.read, ParquetSource.batches
+
+    def count(source: ParquetSource, groups: Any, leaves: Any) -> None:
+        names = [source.resolver.leaf_at(leaf).name for leaf in leaves]
+        seen.update((source.uri.rsplit("/", 1)[-1], g, name) for g in groups for name in names)
+
+    def counted_read(self: ParquetSource, groups: Any, leaves: Any, *more: Any) -> Any:
+        count(self, groups, leaves)
+        return read(self, groups, leaves, *more)
+
+    def counted_batches(self: ParquetSource, rows: int, groups: Any, leaves: Any, *more: Any) -> Any:
+        count(self, groups, leaves)
+        return batches(self, rows, groups, leaves, *more)
+
+    monkeypatch.setattr(ParquetSource, "read", counted_read)
+    monkeypatch.setattr(ParquetSource, "batches", counted_batches)
+    return seen
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["kept", "too large to be kept"])
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_delete_that_copies_reads_every_column_once(tmp_path, chunks, format, large, monkeypatch):
+    """Of a file in which no row matches, the predicate's columns alone; it is not written again."""
+    if large:
+        monkeypatch.setattr(unit_rows, "KEPT_BYTES", 200)
+    properties = {"delta.enableDeletionVectors": "false"} if format == "delta" else {}
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int64()), ("w", pa.string())])
+    t = bh.create(str(tmp_path / "t"), schema, format=format, properties=properties)
+    data = [
+        pa.table({"id": range(k, k + 40), "v": range(40), "w": [f"w{i}" for i in range(40)]}, schema=schema)
+        for k in (0, 100)
+    ]
+    for one in data:
+        t.append(one)
+    files = {p.name for p in (tmp_path / "t").rglob("*.parquet")}
+    chunks.clear()
+    result = t.delete("v = 17 and id < 100 or v = 50")
+    assert (result.rows_deleted, result.rows_copied, result.files_added, result.files_removed) == (1, 39, 1, 1)
+    untouched = {name for name in files if not any(n == name and column == "w" for n, _, column in chunks)}
+    assert len(untouched) == 1
+    searched = {(name, g, column) for name in files for g in range(4) for column in ("id", "v")}
+    copied = {(name, g, "w") for name in files - untouched for g in range(4)}
+    assert chunks.keys() == searched | copied
+    twice = {(name, g, column) for name, g, column in searched if name not in untouched}
+    assert {key for key, times in chunks.items() if times > 1} == (twice if large else set())
+    left = [row for one in data for row in one.to_pylist() if not (row["v"] == 17 and row["id"] < 100)]
+    assert sorted(t.to_arrow().to_pylist(), key=lambda r: r["id"]) == left
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_delete_of_all_rows_of_a_file_reads_the_columns_of_its_predicate(tmp_path, chunks, format):
+    properties = {"delta.enableDeletionVectors": "false"} if format == "delta" else {}
+    data = pa.table({"id": range(20), "v": ["x"] * 20})
+    t = bh.create(str(tmp_path / "t"), data.schema, format=format, properties=properties)
+    t.append(data)
+    chunks.clear()
+    result = t.delete("id % 100 < 50")
+    assert (result.rows_deleted, result.files_added, result.files_removed) == (20, 0, 1)
+    assert {column for _, _, column in chunks} == {"id"}
