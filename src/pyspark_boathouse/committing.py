@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at
-from boathouse.api.opening import open_handle
-from boathouse.api.write import WriteCall
+from boathouse.api.write import Place, WriteCall
 from boathouse.engines.local import LocalEngine
-from boathouse.errors import TableNotFoundError
+from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.outcomes import discard, settle
 from boathouse.ops.write import Done, Source
@@ -43,12 +42,14 @@ def _call(target: WriteTarget) -> WriteCall:
     return WriteCall(target.path, **target.arguments, options=WriteOptions(**target.options))
 
 
-def begin(target: WriteTarget, schema: Schema) -> WriteContext | None:
-    """The write context of the rows; None if there is nothing to write. Raises what the write raises before it writes
-    anything."""
+def begin(target: WriteTarget, schema: Schema) -> tuple[WriteContext | None, Place]:
+    """The write context of the rows, None if there is nothing to write, and what is there, for the commit. Raises what
+    the write raises before it writes anything."""
     with errors_at(target.path):
-        work = _call(target).rows(HostEngine(), Source(schema))
-    return None if work is None else work.context
+        call = _call(target)
+        place = call.place()
+        work = call.rows(HostEngine(), Source(schema), place)
+    return None if work is None else work.context, place
 
 
 def commit(
@@ -57,12 +58,14 @@ def commit(
     context: WriteContext,
     batches: Sequence[pa.RecordBatch],
     dynamic: bool = False,
+    place: Place | None = None,
 ) -> None:
     """Commits what tasks wrote; `dynamic`: their session lets overwrites replace single partitions. Raises their first
     error, and those of the write; then no file is left behind."""
     outcomes = settle(iter(batches), registry.tasks(context.format).outcomes_schema(context), context)
     with errors_at(target.path):
-        _call(target).run(HostEngine(dynamic), lambda: Source(schema), Done(context, outcomes, fixed=True))
+        done = Done(context, outcomes, fixed=True)
+        _call(target).run(HostEngine(dynamic), lambda: Source(schema), done, place)
 
 
 def remove(context: WriteContext, batches: Sequence[pa.RecordBatch]) -> None:
@@ -78,18 +81,12 @@ def commit_batch(
     query: str,
     batch: int,
     batches: Sequence[pa.RecordBatch],
+    place: Place | None,
 ) -> None:
-    """Commits a batch of a streaming query, unless it was committed before. An append without rows commits nothing."""
+    """Commits a batch of a streaming query, unless it was committed before. An append without rows commits nothing to a
+    table that is there."""
     told = (b.column(name) for b in batches for name in ("path", "error"))
     nothing = all(column.null_count == len(column) for column in told)
-    if nothing and target.arguments["mode"] == "append" and _exists(target):
+    if nothing and target.arguments["mode"] == "append" and isinstance(place, Handle):
         return
-    commit(of_batch(target, query, batch), schema, context, batches)
-
-
-def _exists(target: WriteTarget) -> bool:
-    try:
-        open_handle(target.path, target.arguments["format"], storage_options=target.arguments["storage_options"])
-    except TableNotFoundError:
-        return False
-    return True
+    commit(of_batch(target, query, batch), schema, context, batches, place=place)

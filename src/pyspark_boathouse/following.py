@@ -44,4 +44,4 @@ def follow(options: StreamOptions, asked: StructType) -> TableStream:
         check_types(asked, base.schema, options.path, hidden)
         columns = tuple(base.schema.field(f.name).name for f in asked.fields if f.name not in hidden)
         wanted = Wanted(columns, options.changes, options.ignore_deletes, options.skip_changes)
-        return TableStream(base, wanted, beginning)
+        return TableStream.of(base, wanted, beginning)

@@ -28,4 +28,4 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         return self.offset_after(start, self._files, self.options.bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = self.following().newest()
+        self.target = self.newest()

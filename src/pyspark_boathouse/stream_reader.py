@@ -19,7 +19,7 @@ from pyspark_boathouse.reader import Bundle
 from pyspark_boathouse.stream_options import StreamOptions
 
 if TYPE_CHECKING:
-    from boathouse.ops.stream.source import Room, TableStream
+    from boathouse.ops.stream.source import Batch, Room, TableStream
     from boathouse.table.snapshot import Snapshot
 
 
@@ -32,6 +32,7 @@ class StreamReader(DataSourceStreamReader):
         self.schema = schema
         self.last: Mapping[str, Any] | None = None
         self.target: Snapshot | None = None
+        self.batch: Batch | None = None
         self._following: TableStream | None = None
 
     def following(self) -> TableStream:
@@ -39,6 +40,10 @@ class StreamReader(DataSourceStreamReader):
         if self._following is None:
             self._following = _driver().follow(self.options, self.schema)
         return self._following
+
+    def newest(self) -> Snapshot:
+        """The newest version, from the one that the last batch was planned with."""
+        return self.following().newest(None if self.batch is None else self.batch.newest)
 
     def initialOffset(self) -> dict[str, Any]:
         return dict(_offsets().INITIAL)
@@ -50,8 +55,9 @@ class StreamReader(DataSourceStreamReader):
     def offset_after(self, start: Mapping[str, Any], files: int | None, bytes: int | None) -> dict[str, Any]:
         """How far a batch that begins at `start` reads."""
         room: Room = import_module("boathouse.ops.stream.source").Room(files, bytes)
-        found = self.following().latest(_offsets().Offset.of(start), room, self.target)
-        document: dict[str, Any] = found.document()
+        newest = self.newest() if self.target is None else self.target
+        self.batch = self.following().next(_offsets().Offset.of(start), room, newest, self.batch)
+        document: dict[str, Any] = self.batch.end.document()
         return document
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Bundle]:
@@ -60,8 +66,11 @@ class StreamReader(DataSourceStreamReader):
         self.last = end
         if start == end:
             return []
-        offset = _offsets().Offset.of
-        return [Bundle(pickle.dumps(t)) for t in self.following().tasks(offset(start), offset(end))]
+        asked = _offsets().Offset.of(start), _offsets().Offset.of(end)
+        batch, stream = self.batch, self.following()
+        if batch is None or (batch.start, batch.end) != asked:
+            batch = self.batch = stream.between(*asked, stream.base if batch is None else batch.newest)
+        return [Bundle(pickle.dumps(t)) for t in batch.tasks()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""

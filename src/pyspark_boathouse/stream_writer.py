@@ -18,7 +18,7 @@ from pyspark.sql.types import Row, StructType
 
 from boathouse.engines.spark.exchange import encode, from_spark_batch
 from boathouse.engines.spark.schema import from_spark
-from boathouse.errors import UnsupportedFeatureError
+from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.tasks import WriteContext
 from pyspark_boathouse.options import WriteTarget
@@ -38,19 +38,29 @@ class WrittenBatch(Written):
 
 
 class StreamSink:
-    """What the writers of every PySpark do: the rows of tasks, and the commit."""
+    """What the writers of every PySpark do: the rows of tasks, and the commit.
+
+    The table is opened when a writer is made. What prevents that is raised when the writer is sent to tasks, or
+    commits, so that files of a failed batch are removed even then.
+    """
 
     def __init__(self, target: WriteTarget, schema: StructType) -> None:
         self.target = target
         self.struct = schema
         self.schema = from_spark(schema)
         self.context: WriteContext | None = None
+        self.place: Any = None
+        self.error: BoathouseError | None = None
+        try:
+            self.context, self.place = _driver().begin(target, self.schema)
+        except BoathouseError as error:
+            self.error = error
 
     def __getstate__(self) -> dict[str, Any]:
-        """The writer as it is sent to tasks, with the write context; that of the commit needs none."""
-        if self.context is None:
-            self.context = _driver().begin(self.target, self.schema)
-        return self.__dict__
+        """The writer as it is sent to tasks, which open nothing."""
+        if self.error is not None:
+            raise self.error
+        return {**self.__dict__, "place": None}
 
     def written(self, iterator: Iterator[pa.RecordBatch]) -> WrittenBatch:
         task = TaskContext.get()
@@ -67,8 +77,8 @@ class StreamSink:
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         found = [m for m in messages if isinstance(m, WrittenBatch)]
         if found:
-            first = found[0]
-            _driver().commit_batch(self.target, self.schema, first.context, first.query, batchId, list(batches(found)))
+            first, written = found[0], list(batches(found))
+            _driver().commit_batch(self.target, self.schema, first.context, first.query, batchId, written, self.place)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Removes the files of finished tasks; those of others are orphans that no commit refers to."""

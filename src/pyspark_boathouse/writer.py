@@ -36,7 +36,7 @@ class TableWriter(DataSourceArrowWriter):
     def __init__(self, target: WriteTarget, schema: StructType) -> None:
         self.target = target
         self.schema = from_spark(schema)
-        self.context: WriteContext | None = _driver().begin(target, self.schema)
+        self.context: WriteContext | None = _driver().begin(target, self.schema)[0]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         if self.context is None:

@@ -5,7 +5,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.ops.stream import commits as stream_commits
-from boathouse.ops.stream.commits import Portions, Wanted
+from boathouse.ops.stream.commits import Reading, Wanted
 from boathouse.ops.stream.unit_changes import compare
 from boathouse.table.features import CommitRecords, required
 
@@ -55,9 +55,9 @@ def test_a_stream_compares_no_versions_where_rows_are_added(table, monkeypatch):
         table.append(rows(100 + 10 * i).append_column("n", pa.array(range(10), pa.int32())))
     table.optimize()
     newest = table._handle.snapshot
-    portions = Portions(base, Wanted())
-    portions.follow(newest)
-    monkeypatch.setattr(stream_commits, "compare", lambda *_: pytest.fail("versions were compared"))
+    reading = Reading.of(base, Wanted())
+    monkeypatch.setattr(stream_commits, "compare_commit", lambda *_: pytest.fail("versions were compared"))
     known = {e.version for e in base.history()}
     later = [e for e in newest.history() if e.version is not None and e.version not in known]
-    assert [sum(p.units.num_rows for p, _ in portions.of(e, True).scans) for e in later[::-1]] == [2] * 5 + [0]
+    found = reading.commits(newest, later[::-1])
+    assert [sum(p.units.num_rows for p, _ in portion.scans) for portion, _ in found] == [2] * 5 + [0]

@@ -6,7 +6,7 @@ import pytest
 import boathouse as bh
 import lance
 from boathouse.ops.stream import commits as stream_commits
-from boathouse.ops.stream.commits import Portions, Wanted
+from boathouse.ops.stream.commits import Reading, Wanted
 from boathouse.ops.stream.unit_changes import compare
 from boathouse.table.features import CommitRecords, required
 
@@ -57,8 +57,8 @@ def test_a_stream_compares_no_versions_where_rows_are_added(path, monkeypatch):
         table.append(rows(100 + 10 * i))
     table.optimize()
     newest = table._handle.snapshot
-    portions = Portions(base, Wanted())
-    portions.follow(newest)
-    monkeypatch.setattr(stream_commits, "compare", lambda *_: pytest.fail("versions were compared"))
+    reading = Reading.of(base, Wanted())
+    monkeypatch.setattr(stream_commits, "compare_commit", lambda *_: pytest.fail("versions were compared"))
     later = [e for e in newest.history() if e.version > base.version]
-    assert [sum(p.units.num_rows for p, _ in portions.of(e, True).scans) for e in later[::-1]] == [1] * 5 + [0]
+    found = reading.commits(newest, later[::-1])
+    assert [sum(p.units.num_rows for p, _ in portion.scans) for portion, _ in found] == [1] * 5 + [0]

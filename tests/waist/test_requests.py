@@ -294,7 +294,7 @@ def test_a_delete_that_copies_reads_every_column_once(tmp_path, chunks, format, 
         t.append(one)
     files = {p.name for p in (tmp_path / "t").rglob("*.parquet")}
     chunks.clear()
-    result = t.delete("v = 17 and id < 100 or v = 50")
+    result = t.delete("v * 10 + id = 187")
     assert (result.rows_deleted, result.rows_copied, result.files_added, result.files_removed) == (1, 39, 1, 1)
     untouched = {name for name in files if not any(n == name and column == "w" for n, _, column in chunks)}
     assert len(untouched) == 1
@@ -303,7 +303,7 @@ def test_a_delete_that_copies_reads_every_column_once(tmp_path, chunks, format, 
     assert chunks.keys() == searched | copied
     twice = {(name, g, column) for name, g, column in searched if name not in untouched}
     assert {key for key, times in chunks.items() if times > 1} == (twice if large else set())
-    left = [row for one in data for row in one.to_pylist() if not (row["v"] == 17 and row["id"] < 100)]
+    left = [row for one in data for row in one.to_pylist() if row["v"] * 10 + row["id"] != 187]
     assert sorted(t.to_arrow().to_pylist(), key=lambda r: r["id"]) == left
 
 

@@ -13,7 +13,7 @@ import boathouse as bh
 from boathouse import errors, registry
 from boathouse.ops.stream.commits import Wanted
 from boathouse.ops.stream.offset import INITIAL, Offset
-from boathouse.ops.stream.source import Beginning, Room, TableStream
+from boathouse.ops.stream.source import Batch, Beginning, Room, TableStream
 from boathouse.ops.tasks.difference import Difference, difference_rows
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -49,15 +49,21 @@ class Query:
 
     def restart(self) -> None:
         newest = bh.open(self.t.uri, format=self.t.format)._handle.snapshot
-        self.stream = TableStream(newest, self.wanted, self.beginning)
+        self.stream = TableStream.of(newest, self.wanted, self.beginning)
+        self.planned: Batch | None = None
 
     def plan(self, files: int | None = None, bytes: int | None = None) -> str:
         start = Offset.of(json.loads(self.offset))
-        return json.dumps(self.stream.latest(start, Room(files, bytes)).document())
+        newest = self.stream.newest(self.planned and self.planned.newest)
+        self.planned = self.stream.next(start, Room(files, bytes), newest, self.planned)
+        return json.dumps(self.planned.end.document())
 
     def between(self, start: str, end: str) -> list[dict]:
-        work = self.stream.tasks(Offset.of(json.loads(start)), Offset.of(json.loads(end)))
-        return [row for task in work for batch in _read(task) for row in batch.to_pylist()]
+        asked = Offset.of(json.loads(start)), Offset.of(json.loads(end))
+        batch = self.planned
+        if batch is None or (batch.start, batch.end) != asked:
+            batch = self.stream.between(*asked, self.stream.base if batch is None else batch.newest)
+        return [row for task in batch.tasks() for batch in _read(task) for row in batch.to_pylist()]
 
     def batch(self, files: int | None = None, bytes: int | None = None) -> list[dict] | None:
         """The rows of the next batch; None if nothing is new."""

@@ -59,24 +59,35 @@ def choose(location: Location, stores: Stores, format: str | None) -> TableForma
         chosen = registry.load(format)
         if chosen.detect(TableContext(location, stores)):
             return chosen
-        others = formats_at(location, stores)
-        if others:
-            raise TableNotFoundError(
-                f"this is {registry.signs(others[0]).title}, not {registry.signs(chosen.name).title}",
-                where=str(location),
-                advice=f"open it with format={others[0]!r}, or without format",
-            )
-        raise not_found(location, stores)
-    found = formats_at(location, stores)
-    if len(found) == 1:
+        return chosen_among(formats_at(location, stores), location, stores, format)
+    return chosen_among(formats_at(location, stores), location, stores)
+
+
+def chosen_among(found: tuple[str, ...], location: Location, stores: Stores, format: str | None = None) -> TableFormat:
+    """The format to open with, where these were found; errors as of `choose`."""
+    if format is not None:
+        chosen = registry.load(format)
+        if chosen.name in found:
+            return chosen
+        if found:
+            raise _another(found, chosen, location)
+    elif len(found) == 1:
         return registry.load(found[0])
-    if found:
+    elif found:
         raise AmbiguousFormatError(
             f"there is more than one table here: {', '.join(found)}",
             where=str(location),
             advice=f"open it with format={found[0]!r} or format={found[1]!r}",
         )
     raise not_found(location, stores)
+
+
+def _another(found: tuple[str, ...], chosen: TableFormat, location: Location) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"this is {registry.signs(found[0]).title}, not {registry.signs(chosen.name).title}",
+        where=str(location),
+        advice=f"open it with format={found[0]!r}, or without format",
+    )
 
 
 def not_found(location: Location, stores: Stores) -> TableNotFoundError:

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.catalog import Catalog, in_catalog, newest_in
-from boathouse.api.detection import formats_at, locate, not_found, require_free
+from boathouse.api.detection import chosen_among, formats_at, locate, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
-from boathouse.api.opening import open_handle, path_text
+from boathouse.api.opening import path_text, session_allows
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
 from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError, TableNotFoundError
@@ -124,12 +124,15 @@ class _Skipped:
 
 
 _Target = _New | _Existing | _Skipped
+Place = Handle | TableContext | _Skipped
+"""What is there when a call looks: a table, nothing, or a table of which the mode says that nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteCall:
     """The arguments of one call of `write`. A host that writes the rows itself, as Spark's data source does, first
-    asks for their work with `rows`, and then commits what was written with `run`."""
+    asks for their work with `rows`, and then commits what was written with `run`; both may be given the place, which
+    is then not opened again."""
 
     uri: str
     format: str | None = None
@@ -146,19 +149,25 @@ class WriteCall:
     options: WriteOptions = field(default_factory=WriteOptions)
     catalog_options: Mapping[str, str] | None = None
 
-    def rows(self, engine: Engine, source: Source) -> RowWork | None:
+    def rows(self, engine: Engine, source: Source, place: Place | None = None) -> RowWork | None:
         """How the rows are written; None if there is nothing to write. Raises what `run` raises before it writes."""
-        match self._target(engine, lambda: source):
+        match self._target(engine, lambda: source, place):
             case _New(_, format, context, table):
                 return _create.first_rows(format.create(context, table), source, self.options)
             case _Existing(handle, write):
                 return begin(handle, engine, write, self.options)
         return None
 
-    def run(self, engine: Engine, source: Callable[[], Source], written: Done | None = None) -> WriteResult:
+    def run(
+        self,
+        engine: Engine,
+        source: Callable[[], Source],
+        written: Done | None = None,
+        place: Place | None = None,
+    ) -> WriteResult:
         """Writes and commits the rows, or commits the files that the host has written; then `source` has no rows."""
         try:
-            found = self._target(engine, source)
+            found = self._target(engine, source, place)
             if isinstance(found, _New):
                 try:
                     return self._create(found, engine, written)
@@ -175,8 +184,8 @@ class WriteCall:
         assert isinstance(found, _Skipped)
         return found.result
 
-    def _target(self, engine: Engine, source: Callable[[], Source]) -> _Target:
-        """What the call writes to. Raises AlreadyExistsError, TableNotFoundError, and errors of the arguments."""
+    def place(self) -> Place:
+        """Looks what is there. Raises AlreadyExistsError, TableNotFoundError, and errors of the arguments."""
         if self.mode not in ("error", "errorifexists", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"mode={self.mode!r}", advice="it is one of error, append, overwrite, ignore")
         flag("overwrite_schema", self.overwrite_schema)
@@ -186,18 +195,31 @@ class WriteCall:
         named = in_catalog(self.uri, self.catalog_options, self.storage_options)
         if named is not None:
             handle = self._in_catalog(*named)
-            return self._settled(handle.location) or self._existing(handle, engine, source)
+            return self._settled(handle.location) or handle
         location = locate(path_text(self.uri))
         stores = Stores(self.storage_options, home=location.uri)
         check_read_only(str(location))
         there = formats_at(location, stores)
         if not there:
-            if self.where is not None:
-                raise not_found(location, stores)
-            require_free(location, stores)
-            return self._new(TableContext(location, stores), source())
-        known = self.format or (there[0] if len(there) == 1 else None)
-        return self._settled(location) or self._existing(self._opened(known), engine, source)
+            return TableContext(location, stores)
+        settled = self._settled(location)
+        if settled is not None:
+            return settled
+        mixed = flag("allow_mixed_writers", self.allow_mixed_writers) or session_allows(None)
+        format = chosen_among(there, location, stores, self.format)
+        return Handle(format.open(TableContext(location, stores, mixed)), location.metadata is not None)
+
+    def _target(self, engine: Engine, source: Callable[[], Source], place: Place | None = None) -> _Target:
+        """What the call writes to. Raises what `place` raises."""
+        place = self.place() if place is None else place
+        if isinstance(place, Handle):
+            return self._existing(place, engine, source)
+        if isinstance(place, _Skipped):
+            return place
+        if self.where is not None:
+            raise not_found(place.location, place.stores)
+        require_free(place.location, place.stores)
+        return self._new(place, source())
 
     def _settled(self, location: Location) -> _Skipped | None:
         """What a table that is there means by itself. Raises AlreadyExistsError."""
@@ -218,14 +240,6 @@ class WriteCall:
                 "create it in the catalog first, with PyIceberg or an engine: tables that are there are written"
             )
             raise
-
-    def _opened(self, format: str | None) -> Handle:
-        return open_handle(
-            self.uri,
-            format,
-            storage_options=self.storage_options,
-            allow_mixed_writers=flag("allow_mixed_writers", self.allow_mixed_writers),
-        )
 
     def _new(self, context: TableContext, source: Source) -> _New:
         format = registry.load(self.format or "delta")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.run import already_applied, new_write_id, newest
+from boathouse.ops.run import already_applied, new_write_id
 from boathouse.ops.write import RowWork, Start, Write
 from boathouse.table.engine import Engine
 
 
 def begin(handle: Handle, engine: Engine, write: Write, options: WriteOptions = WriteOptions()) -> RowWork | None:
-    """How the rows of the write are written on the newest snapshot; None if its transaction was applied before.
+    """How the rows of the write are written on the snapshot of the handle; None if its transaction was applied before.
 
     Their OUTCOMES are passed to `run` as `written`. Raises what planning the write raises.
     """
-    handle = newest(handle)
     handle.check_writable()
     if already_applied(handle.snapshot, options) is not None:
         return None

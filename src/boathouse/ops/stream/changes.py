@@ -147,10 +147,26 @@ def plan_changes(
     """
     last = plan_end(end, map)
     whole = last.whole
-    plans = Plans(end, map, last)
-    found = (commit_changes(end, entry, plans) for entry in _entries(end, start) if entry.data_change)
-    commits = tuple(c for c in found if c is not None and (not appends_only or _inserts_only(c)))
+    found = _changes(end, _entries(end, start), VersionPlan(end, last), map)
+    commits = tuple(c for c in found if not appends_only or _inserts_only(c))
     return replace(reads_of(end, columns, last, whole, where), commits=commits)
+
+
+def _changes(
+    end: Snapshot, entries: Sequence[HistoryEntry], last: VersionPlan, map: MapFunction | None
+) -> Iterator[CommitChanges | RecordedChanges]:
+    """The changes of commits that changed rows, one after the other."""
+    known: tuple[VersionPlan, ...] = (last,)
+    for entry in entries:
+        if not entry.data_change:
+            continue
+        found: CommitChanges | RecordedChanges | None = recorded_changes(end, entry)
+        if found is None:
+            compared = compare_commit(end, entry, known, map)
+            known = (last, *compared.plans)
+            found = compared.changes(end)
+        if found is not None:
+            yield found
 
 
 def _inserts_only(commit: CommitChanges | RecordedChanges) -> bool:
@@ -184,17 +200,74 @@ def reads_of(
     return ChangesPlan(replace(plan.read, where=where), tuple(output), empty, ())
 
 
-def commit_changes(end: Snapshot, entry: HistoryEntry, plans: Plans) -> CommitChanges | RecordedChanges | None:
-    """The changes of one commit, for reading with the schema of `end`; None if no row changed."""
+def recorded_changes(end: Snapshot, entry: HistoryEntry) -> RecordedChanges | None:
+    """The changes that a commit recorded, for reading with the schema of `end`; None if it recorded none."""
     recording = end.offers(ChangeFiles)
-    if recording is not None and (recorded := recording.change_files(entry.version)) is not None:
-        return RecordedChanges(entry, recorded)
-    before = None if entry.parent is None else plans.at(entry.parent)
-    lost, gained = compare(before, plans.at(entry.version))
-    for version, rows in ((entry.parent, lost), (entry.version, gained)):
-        if rows.any and version is not None:
-            check_readable(plans.snapshot(version), end, set(rows.units.column("spec").to_pylist()))
-    return CommitChanges(entry, lost, gained) if lost.any or gained.any else None
+    recorded = None if recording is None else recording.change_files(entry.version)
+    return None if recorded is None else RecordedChanges(entry, recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPlan:
+    """A plan of every column of a version."""
+
+    snapshot: Snapshot
+    plan: ScanPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A commit by comparing the version `before` it, None for the first, with the one `after` it: the rows that each
+    has and the other has not."""
+
+    entry: HistoryEntry
+    before: VersionPlan | None
+    after: VersionPlan
+    lost: Rows
+    gained: Rows
+
+    @property
+    def plans(self) -> tuple[VersionPlan, ...]:
+        return (self.after,) if self.before is None else (self.before, self.after)
+
+    def changes(self, end: Snapshot) -> CommitChanges | None:
+        """The changes for reading with the schema of `end`; None if there are none. Raises UnsupportedFeatureError."""
+        for version, rows in ((self.before, self.lost), (self.after, self.gained)):
+            if rows.any and version is not None:
+                check_readable(version.snapshot, end, set(rows.units.column("spec").to_pylist()))
+        return CommitChanges(self.entry, self.lost, self.gained) if self.lost.any or self.gained.any else None
+
+
+def compare_commit(
+    end: Snapshot, entry: HistoryEntry, known: Sequence[VersionPlan] = (), map: MapFunction | None = None
+) -> Compared:
+    """Compares the versions around a commit up to `end`, of which `known` were planned. Raises VersionNotFoundError."""
+    before = None if entry.parent is None else _planned(end, entry.parent, known, map)
+    after = _planned(end, entry.version, known, map)
+    lost, gained = compare(None if before is None else before.plan, after.plan)
+    return Compared(entry, before, after, lost, gained)
+
+
+def _planned(end: Snapshot, version: Version, known: Sequence[VersionPlan], map: MapFunction | None) -> VersionPlan:
+    for one in known:
+        if one.snapshot.version == version:
+            return one
+    snapshot = opened(end, version)
+    return VersionPlan(snapshot, snapshot.plan((), None, (), map))
+
+
+def opened(end: Snapshot, version: Version) -> Snapshot:
+    """A version up to `end`, from which changes are read. Raises VersionNotFoundError."""
+    if version == end.version:
+        return end
+    try:
+        return registry.load(end.format).open(end.context, At(version=version))
+    except VersionNotFoundError as error:
+        raise VersionNotFoundError(
+            f"version {version}, which the changes start from, is gone: {error.message}",
+            where=error.where or str(end.context.location),
+            advice=f"{retained_words(list(end.history()))}: start after the first of them",
+        ) from error
 
 
 def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
@@ -222,48 +295,6 @@ def retained_words(entries: Sequence[HistoryEntry]) -> str:
         return "no version with rows is retained"
     shown = versions if len(versions) <= _SHOWN else [*versions[:2], "...", *versions[-2:]]
     return f"the retained versions are {', '.join(shown)}"
-
-
-class Plans:
-    """The plans of the versions of a table, of which the last two are kept; `last` is that of `end`."""
-
-    def __init__(self, end: Snapshot, map: MapFunction | None = None, last: ScanPlan | None = None) -> None:
-        self._end, self._last, self._map = end, last, map
-        self._found: dict[Version, tuple[Snapshot, ScanPlan]] = {}
-
-    def follow(self, end: Snapshot) -> None:
-        """Versions up to a newer one are asked for from now on."""
-        self._end, self._last = end, None
-
-    def at(self, version: Version) -> ScanPlan:
-        return self._of(version)[1]
-
-    def snapshot(self, version: Version) -> Snapshot:
-        return self._of(version)[0]
-
-    def _of(self, version: Version) -> tuple[Snapshot, ScanPlan]:
-        if version == self._end.version and self._last is not None:
-            return self._end, self._last
-        if version not in self._found:
-            if len(self._found) > 1:
-                del self._found[next(iter(self._found))]
-            snapshot = self.opened(version)
-            self._found[version] = snapshot, snapshot.plan((), None, (), self._map)
-        return self._found[version]
-
-    def opened(self, version: Version) -> Snapshot:
-        """A version of the table. Raises VersionNotFoundError."""
-        end = self._end
-        if version == end.version:
-            return end
-        try:
-            return registry.load(end.format).open(end.context, At(version=version))
-        except VersionNotFoundError as error:
-            raise VersionNotFoundError(
-                f"version {version}, which the changes start from, is gone: {error.message}",
-                where=error.where or str(end.context.location),
-                advice=f"{retained_words(list(end.history()))}: start after the first of them",
-            ) from error
 
 
 def check_readable(snapshot: Snapshot, end: Snapshot, used: Iterable[int]) -> None:

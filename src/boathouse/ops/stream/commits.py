@@ -12,15 +12,20 @@ import pyarrow.compute as pc
 from boathouse.errors import StreamError
 from boathouse.ops.stream.changes import (
     INSERT,
+    ChangesPlan,
     CommitChanges,
-    Plans,
+    Compared,
     RecordedChanges,
+    VersionPlan,
     check_readable,
-    commit_changes,
+    compare_commit,
+    opened,
     plan_end,
     reads_of,
+    recorded_changes,
 )
-from boathouse.ops.stream.unit_changes import Rows, compare
+from boathouse.ops.stream.offset import Position
+from boathouse.ops.stream.unit_changes import Rows
 from boathouse.ops.tasks.difference import Difference
 from boathouse.table.features import CommitRecords
 from boathouse.table.location import Version
@@ -30,6 +35,8 @@ from boathouse.table.tally import Tally
 from boathouse.table.tasks import ScanTask, version_words
 
 StreamTask = ScanTask | Difference
+BEFORE_THE_FIRST: Final = 0
+"""The version of a table that has none, as an Iceberg table without any snapshot."""
 _UNKNOWN_BYTES: Final = 1 << 20
 _TASK_BYTES: Final = 64 << 20
 
@@ -85,38 +92,83 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Commit:
-    """What a commit added to a version under this layout; `changed`: it did not only remove whole units."""
+class CommitRows:
+    """What a commit added to a version, which has the schema and partitioning of `layout`; `removed`: it took rows
+    away, and `changed`: it did not only remove whole units. `compared` if versions were."""
 
     layout: Snapshot
     rows: Rows
     removed: bool
     changed: bool
+    compared: Compared | None = None
 
 
-class Portions:
-    """The portions of the versions of one table, all read with the schema of `base`."""
+def commits_between(newest: Snapshot, at: Position) -> list[HistoryEntry] | None:
+    """The commits after a position up to a version, oldest first, that of its own version among them if that was read
+    in part; None if the table no longer has all of them."""
+    partly = at.open and not at.snapshot
+    if newest.version == at.version and not partly:
+        return []
+    found: list[HistoryEntry] = []
+    for entry in newest.history():
+        if entry.metadata_only:
+            continue
+        if found and found[-1].parent != entry.version:
+            break
+        if entry.version != at.version or partly:
+            found.append(entry)
+        if entry.version == at.version or (entry.parent == at.version and not partly):
+            return found[::-1]
+    return found[::-1] if found and found[-1].parent is None and at.version == BEFORE_THE_FIRST else None
 
-    def __init__(self, base: Snapshot, wanted: Wanted) -> None:
-        self.base, self.wanted = base, wanted
+
+def rows_of(
+    newest: Snapshot, entry: HistoryEntry, before: Snapshot | None = None, known: Sequence[VersionPlan] = ()
+) -> CommitRows:
+    """What a commit up to `newest` brought: from its own record, where the format has one and it says that; else by
+    comparing the version with the one before, of which some plans may be `known`.
+
+    `before` may be a version with the layout of the one before the commit, so that none is opened.
+    """
+    records = newest.offers(CommitRecords)
+    if records is not None:
+        layout = opened(newest, entry.version) if before is None else before
+        found = records.commit_files(entry.version, layout)
+        if found is not None and found.relaid and before is not None:
+            layout = opened(newest, entry.version)
+            found = records.commit_files(entry.version, layout)
+        if found is not None:
+            rows = Rows(found.units, found.deletes, version_words(entry.version, layout.context.location.uri))
+            return CommitRows(layout, rows, found.removed, found.removed and rows.any)
+    compared = compare_commit(newest, entry, known)
+    lost, gained = compared.lost, compared.gained
+    kept = set(compared.after.plan.units.column("path").to_pylist()) if lost.any else set()
+    in_place = not kept.isdisjoint(lost.units.column("path").to_pylist())
+    changed = lost.any and (gained.any or in_place)
+    return CommitRows(compared.after.snapshot, gained, lost.any, changed, compared)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a stream reads versions of one table: all with the schema of `base`."""
+
+    base: Snapshot
+    wanted: Wanted
+    reads: ChangesPlan
+
+    @staticmethod
+    def of(base: Snapshot, wanted: Wanted) -> Reading:
         plan = plan_end(base) if wanted.changes else base.plan()
-        self._reads = reads_of(base, wanted.columns, plan, next(plan.parts()))
-        self._plans = Plans(base)
-        self._layout: tuple[Version, Snapshot] | None = None
+        return Reading(base, wanted, reads_of(base, wanted.columns, plan, next(plan.parts())))
 
     @property
     def output(self) -> tuple[str, ...]:
         """The columns of the rows."""
-        return (*self._reads.output, *self._reads.read.hidden)
+        return (*self.reads.output, *self.reads.read.hidden)
 
-    def follow(self, newest: Snapshot) -> None:
-        """Commits up to a newer version are asked for from now on."""
-        self._plans.follow(newest)
-        self._newest = newest
-
-    def initial(self, version: Version) -> Portion:
+    def initial(self, newest: Snapshot, version: Version) -> Portion:
         """All rows of a version, as inserts if changes are wanted. Raises VersionNotFoundError."""
-        snapshot = self.base if version == self.base.version else self._plans.opened(version)
+        snapshot = self.base if version == self.base.version else opened(newest, version)
         plan = snapshot.plan()
         if not _laid_out_alike(snapshot, self.base):
             check_readable(snapshot, self.base, _specs(plan.units))
@@ -124,65 +176,59 @@ class Portions:
         if not self.wanted.changes:
             return self._added(rows)
         entry = HistoryEntry(version, None, snapshot.timestamp_ms, "")
-        return Portion(((self._reads.scan(entry, INSERT, rows), None),))
+        return Portion(((self.reads.scan(entry, INSERT, rows), None),))
 
-    def of(self, entry: HistoryEntry, later: bool) -> Portion:
-        """What a commit gives. `later`: it followed `base`, so that its schema must still be that of the stream.
+    def commits(
+        self, newest: Snapshot, entries: Sequence[HistoryEntry], layout: Snapshot | None = None
+    ) -> Iterator[tuple[Portion, Snapshot | None]]:
+        """What each commit gives, and the layout of its version if that is known; `layout` is that of the version
+        before the first. They are looked at one by one.
 
-        Raises StreamError, and UnsupportedFeatureError for an older version that cannot be read so.
+        A commit after `base` must leave the schema as it is. Raises StreamError, and UnsupportedFeatureError for an
+        older version that cannot be read so.
         """
-        if not entry.data_change:
-            return NOTHING
-        commit = self._commit(entry)
-        self._check_layout(commit, entry, later)
-        if self.wanted.changes:
-            return self._changes(commit, entry)
-        if not commit.removed:
-            return self._added(commit.rows)
-        self._check_removed(commit, entry)
-        return NOTHING
+        versions = [e.version for e in entries]
+        later = versions.index(self.base.version) + 1 if self.base.version in versions else 0
+        known: tuple[VersionPlan, ...] = ()
+        for i, entry in enumerate(entries):
+            if not entry.data_change:
+                layout = None
+                yield NOTHING, layout
+                continue
+            commit = rows_of(newest, entry, layout, known)
+            self._check_layout(commit, entry, i >= later)
+            if self.wanted.changes:
+                portion, known = self._changes(newest, commit, entry, known)
+            else:
+                portion = NOTHING if commit.removed else self._added(commit.rows)
+                known = () if commit.compared is None else commit.compared.plans
+                if commit.removed:
+                    self._check_removed(commit, entry)
+            layout = commit.layout
+            yield portion, layout
 
     def _added(self, rows: Rows) -> Portion:
         if not rows.any:
             return NOTHING
         rows = _in_order(rows)
-        read = replace(self._reads.spec(self._reads.output, rows.keys), version=rows.version)
+        read = replace(self.reads.spec(self.reads.output, rows.keys), version=rows.version)
         return Portion(((ScanPlan.of(read, rows.units, rows.deletes, None, Tally()), None),))
 
-    def _changes(self, commit: _Commit, entry: HistoryEntry) -> Portion:
+    def _changes(
+        self, newest: Snapshot, commit: CommitRows, entry: HistoryEntry, known: tuple[VersionPlan, ...]
+    ) -> tuple[Portion, tuple[VersionPlan, ...]]:
+        """The changes of a commit, and the plans that its comparison made."""
         found: CommitChanges | RecordedChanges | None
-        if commit.removed:
-            found = commit_changes(self.base, entry, self._plans)
-        else:  # what it added is what it changed: no version is compared
+        compared = commit.compared
+        if not commit.removed:  # what it added is what it changed: no version is compared
             found = CommitChanges(entry, _none(commit.rows), commit.rows)
-        return NOTHING if found is None else Portion(tuple(self._reads.scans(found)), False, self.output)
+        elif (found := recorded_changes(self.base, entry)) is None:
+            compared = compared or compare_commit(newest, entry, known)
+            found = compared.changes(self.base)
+        portion = NOTHING if found is None else Portion(tuple(self.reads.scans(found)), False, self.output)
+        return portion, () if compared is None else compared.plans
 
-    def _commit(self, entry: HistoryEntry) -> _Commit:
-        """From the commit's own record where it has one; else by comparing the version with the one before."""
-        version = entry.version
-        known = self._layout is not None and self._layout[0] == entry.parent
-        layout = self._layout[1] if self._layout is not None and known else self._plans.opened(version)
-        records = self._newest.offers(CommitRecords)
-        found = None if records is None else records.commit_files(version, layout)
-        if records is not None and found is not None and found.relaid and known:
-            layout = self._plans.opened(version)
-            found = records.commit_files(version, layout)
-        if found is None:
-            return self._compared(entry)
-        self._layout = version, layout
-        where = version_words(version, layout.context.location.uri)
-        rows = Rows(found.units, found.deletes, where)
-        return _Commit(layout, rows, found.removed, found.removed and rows.any)
-
-    def _compared(self, entry: HistoryEntry) -> _Commit:
-        before = None if entry.parent is None else self._plans.at(entry.parent)
-        after = self._plans.at(entry.version)
-        lost, gained = compare(before, after)
-        kept = set(after.units.column("path").to_pylist()) if lost.any else set()
-        in_place = not kept.isdisjoint(lost.units.column("path").to_pylist())
-        return _Commit(self._plans.snapshot(entry.version), gained, lost.any, lost.any and (gained.any or in_place))
-
-    def _check_layout(self, commit: _Commit, entry: HistoryEntry, later: bool) -> None:
+    def _check_layout(self, commit: CommitRows, entry: HistoryEntry, later: bool) -> None:
         if _laid_out_alike(commit.layout, self.base):
             return
         if not later:
@@ -195,7 +241,7 @@ class Portions:
             advice="restart the query, with the same checkpoint: it then reads with the new schema",
         )
 
-    def _check_removed(self, commit: _Commit, entry: HistoryEntry) -> None:
+    def _check_removed(self, commit: CommitRows, entry: HistoryEntry) -> None:
         wanted = self.wanted
         if wanted.skip_changes or (wanted.ignore_deletes and not commit.changed):
             return

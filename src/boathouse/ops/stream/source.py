@@ -8,18 +8,14 @@ files. What cannot be given ends the stream when everything before it has been r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
 
 from boathouse.errors import BoathouseError, StreamError, VersionNotFoundError
 from boathouse.ops.stream.changes import retained_words
-from boathouse.ops.stream.commits import Portion, Portions, StreamTask, Wanted
+from boathouse.ops.stream.commits import Portion, Reading, StreamTask, Wanted, commits_between
 from boathouse.ops.stream.offset import Offset, Position
 from boathouse.table.location import Version
 from boathouse.table.snapshot import HistoryEntry, Snapshot
-
-_BEFORE_THE_FIRST: Final = 0
-"""The version of an Iceberg table without any snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class Beginning:
     latest: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Room:
     """What a batch may still take; None: no limit. It takes a piece as long as there is any room, so that a piece
     larger than the limit is read too."""
@@ -44,138 +40,159 @@ class Room:
     def any(self) -> bool:
         return (self.files is None or self.files > 0) and (self.bytes is None or self.bytes > 0)
 
-    def take(self, sizes: Sequence[int], files: int = 1) -> int:
-        """How many of these pieces, each of so many files, are taken."""
+    def take(self, sizes: Sequence[int], files: int = 1) -> tuple[int, Room]:
+        """How many of these pieces, each of so many files, are taken, and the room that is left."""
+        left = self
         for i, size in enumerate(sizes):
-            if not self.any:
-                return i
-            if self.files is not None:
-                self.files -= files
-            if self.bytes is not None:
-                self.bytes -= size
-        return len(sizes)
+            if not left.any:
+                return i, left
+            room_of_files = None if left.files is None else left.files - files
+            left = Room(room_of_files, None if left.bytes is None else left.bytes - size)
+        return len(sizes), left
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a version gives, as a snapshot or by its commit: all of it in `portion`, in the batch that from `first` up
+    to, but not, `last`. `layout` is a version with the schema and partitioning of this one, if one is known."""
+
+    version: Version
+    snapshot: bool
+    portion: Portion
+    layout: Snapshot | None
+    first: int
+    last: int
+
+    @property
+    def end(self) -> Position:
+        """Where the stream is after it."""
+        whole = self.last == len(self.portion.sizes)
+        return Position(self.version) if whole else Position(self.version, self.last, self.snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The pieces between two offsets (`start` None: the beginning), as a table was at `newest`."""
+
+    start: Offset | None
+    end: Offset
+    newest: Snapshot
+    pieces: tuple[Piece, ...] = ()
+
+    def tasks(self) -> Iterator[StreamTask]:
+        """The work of reading the rows."""
+        for piece in self.pieces:
+            yield from piece.portion.tasks(piece.first, piece.last)
+
+
+@dataclass(frozen=True, slots=True)
 class TableStream:
-    """Follows one table. `base` is the version whose schema the rows have: the newest one when the query started."""
+    """Follows one table. `reading` has the version whose schema the rows have: the newest when the query started."""
 
-    def __init__(self, base: Snapshot, wanted: Wanted = Wanted(), beginning: Beginning = Beginning()) -> None:
-        self._base, self._newest = base, base
-        self._wanted, self._beginning = wanted, beginning
-        self._portions = Portions(base, wanted)
-        self._seen: dict[tuple[Version, bool], Portion] = {}
-        self._walked: tuple[tuple[str, Position], list[HistoryEntry]] | None = None
+    reading: Reading
+    beginning: Beginning
+
+    @staticmethod
+    def of(base: Snapshot, wanted: Wanted = Wanted(), beginning: Beginning = Beginning()) -> TableStream:
+        return TableStream(Reading.of(base, wanted), beginning)
+
+    @property
+    def base(self) -> Snapshot:
+        return self.reading.base
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that the tasks give."""
-        return self._portions.output
+        return self.reading.output
 
-    def newest(self) -> Snapshot:
-        """The newest version; one listing if nothing is new. Raises StreamError if it is that of another table."""
-        newest = self._newest.newest()
-        if newest.identity != self._base.identity:
-            raise self._recreated(self._base.format, self._base.identity, newest)
-        self._newest = newest
+    def newest(self, known: Snapshot | None = None) -> Snapshot:
+        """The newest version, from one that is known; one listing if nothing is new. Raises StreamError if it is that
+        of another table."""
+        newest = (known or self.base).newest()
+        if newest.identity != self.base.identity:
+            raise self._recreated(self.base.format, self.base.identity, newest)
         return newest
 
-    def latest(self, start: Offset | None, room: Room, newest: Snapshot | None = None) -> Offset:
-        """How far the next batch reads from `start` (None: the beginning), at most up to `newest`.
+    def next(self, start: Offset | None, room: Room, newest: Snapshot, before: Batch | None = None) -> Batch:
+        """What the next batch reads from `start` (None: the beginning) on, at most up to `newest`; it ends at `start`
+        if nothing is new. What the batch `before` looked at is not looked at again.
 
-        It is `start` itself if nothing is new. Raises StreamError, VersionNotFoundError.
+        Raises StreamError, VersionNotFoundError.
         """
-        newest = self.newest() if newest is None else newest
-        start = self._first(newest) if start is None else self._checked(start)
-        self._seen = {key: portion for key, portion in self._seen.items() if key[0] == start.at.version}
-        at = start.at
+        begin = self._first(newest) if start is None else self._checked(start)
+        pieces: list[Piece] = []
         try:
-            for version, snapshot, done, portion in self._ahead(newest, start.at):
-                sizes = portion.sizes
-                taken = done + room.take(sizes[done:], portion.files_in_piece)
-                at = Position(version) if taken == len(sizes) else Position(version, taken, snapshot)
+            for piece in self._ahead(newest, begin.at, before):
+                taken, room = room.take(piece.portion.sizes[piece.first :], piece.portion.files_in_piece)
+                pieces.append(replace(piece, last=piece.first + taken))
                 if not room.any:
                     break
         except BoathouseError:
             # What comes before it is given first; without progress the next call raises the same.
-            if at == start.at:
+            if not pieces or pieces[-1].end == begin.at:
                 raise
-        return start.moved(at)
+        return Batch(start, begin.moved(pieces[-1].end) if pieces else begin, newest, tuple(pieces))
 
-    def tasks(self, start: Offset | None, end: Offset) -> Iterator[StreamTask]:
-        """The work of reading the rows between two offsets: the same rows at every call.
+    def between(self, start: Offset | None, end: Offset, newest: Snapshot) -> Batch:
+        """The batch between two offsets of a checkpoint: the same rows at every call.
 
         Raises StreamError, VersionNotFoundError.
         """
         at, to = self._checked(end).begin if start is None else self._checked(start).at, end.at
         if at == to:
-            return
-        for version, _, done, portion in self._ahead(self._newest, at):
-            yield from portion.tasks(done, to.units if version == to.version and to.open else len(portion.sizes))
-            if version == to.version:
-                return
+            return Batch(start, end, newest)
+        pieces: list[Piece] = []
+        for piece in self._ahead(newest, at):
+            last = to.version == piece.version
+            pieces.append(replace(piece, last=to.units) if last and to.open else piece)
+            if last:
+                return Batch(start, end, newest, tuple(pieces))
         raise VersionNotFoundError(
             f"version {to.version}, up to which the checkpoint says that the stream reads, does not follow "
             f"version {at.version}",
-            where=str(self._base.context.location),
+            where=str(self.base.context.location),
             advice="start the query with a checkpoint of its own",
         )
 
-    def _ahead(self, newest: Snapshot, at: Position) -> Iterator[tuple[Version, bool, int, Portion]]:
-        """(version, whether it is read as a snapshot, how many pieces were read, what it gives) from a position on."""
-        self._portions.follow(newest)
+    def _ahead(self, newest: Snapshot, at: Position, before: Batch | None = None) -> Iterator[Piece]:
+        """What versions give from a position on, without what was read of the first."""
+        done = at.units if at.open else 0
+        read = before.pieces[-1] if before is not None and before.pieces else None
+        if read is not None and read.version != at.version:
+            read = None
+        again = read if read is not None and at.open and read.snapshot == at.snapshot else None
         if at.snapshot:
-            yield at.version, True, at.units, self._portion(at.version, None, False)
-        entries = self._commits(newest, at)
-        versions = [e.version for e in entries]
-        later = versions.index(self._base.version) + 1 if self._base.version in versions else 0
-        for i, entry in enumerate(entries):
-            done = at.units if entry.version == at.version else 0
-            yield entry.version, False, done, self._portion(entry.version, entry, i >= later)
+            portion = self.reading.initial(newest, at.version) if again is None else again.portion
+            yield Piece(at.version, True, portion, None, done, len(portion.sizes))
+        entries = commits_between(newest, at)
+        if entries is None:
+            raise self._gone(newest, at)
+        layout = None if read is None else read.layout
+        if not at.snapshot and at.open:  # the first is the commit of the version itself
+            if again is None:
+                layout = None
+            else:
+                yield replace(again, first=done, last=len(again.portion.sizes))
+                entries = entries[1:]
+        for entry, (portion, now) in zip(entries, self.reading.commits(newest, entries, layout), strict=True):
+            first = done if entry.version == at.version else 0
+            yield Piece(entry.version, False, portion, now, first, len(portion.sizes))
 
-    def _portion(self, version: Version, entry: HistoryEntry | None, later: bool) -> Portion:
-        key = version, entry is None
-        if key not in self._seen:
-            made = self._portions.initial(version) if entry is None else self._portions.of(entry, later)
-            self._seen[key] = made
-        return self._seen[key]
-
-    def _commits(self, newest: Snapshot, at: Position) -> list[HistoryEntry]:
-        """The commits after a position, oldest first, that of its own version among them if that was read in part."""
-        key = newest.token, at
-        if self._walked is None or self._walked[0] != key:
-            self._walked = key, self._walk(newest, at)
-        return self._walked[1]
-
-    def _walk(self, newest: Snapshot, at: Position) -> list[HistoryEntry]:
-        partly = at.open and not at.snapshot
-        if newest.version == at.version and not partly:
-            return []
-        found: list[HistoryEntry] = []
-        for entry in newest.history():
-            if entry.metadata_only:
-                continue
-            if found and found[-1].parent != entry.version:
-                break
-            if entry.version != at.version or partly:
-                found.append(entry)
-            if entry.version == at.version or (entry.parent == at.version and not partly):
-                return found[::-1]
-        if found and found[-1].parent is None and at.version == _BEFORE_THE_FIRST:
-            return found[::-1]
-        raise VersionNotFoundError(
+    def _gone(self, newest: Snapshot, at: Position) -> VersionNotFoundError:
+        return VersionNotFoundError(
             f"the stream has read up to version {at.version}, and the table no longer has all commits between it and "
             f"version {newest.version}: their rows cannot be read",
-            where=str(self._base.context.location),
-            advice=f"{retained_words(found)}: start the query with a checkpoint of its own, with startingVersion or "
-            "with all rows",
+            where=str(self.base.context.location),
+            advice=f"{retained_words(list(newest.history()))}: start the query with a checkpoint of its own, with "
+            "startingVersion or with all rows",
         )
 
     def _first(self, newest: Snapshot) -> Offset:
         at = self._begin(newest)
-        return Offset(newest.format, newest.identity, self._wanted.changes, at, at)
+        return Offset(newest.format, newest.identity, self.reading.wanted.changes, at, at)
 
     def _begin(self, newest: Snapshot) -> Position:
-        beginning = self._beginning
+        beginning = self.beginning
         if beginning.latest:
             return Position(newest.version)
         if beginning.version is None and beginning.timestamp_ms is None:
@@ -203,12 +220,12 @@ class TableStream:
         )
 
     def _checked(self, offset: Offset) -> Offset:
-        if (offset.format, offset.table) != (self._base.format, self._base.identity):
-            raise self._recreated(offset.format, offset.table, self._base)
-        if offset.changes != self._wanted.changes:
+        if (offset.format, offset.table) != (self.base.format, self.base.identity):
+            raise self._recreated(offset.format, offset.table, self.base)
+        if offset.changes != self.reading.wanted.changes:
             raise StreamError(
                 f"the checkpoint is of a stream with readChangeFeed={str(offset.changes).lower()}",
-                where=str(self._base.context.location),
+                where=str(self.base.context.location),
                 advice="keep the option, or start the query with a checkpoint of its own",
             )
         return offset
