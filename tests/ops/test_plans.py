@@ -25,7 +25,7 @@ from boathouse.ops.rows.update import Update
 from boathouse.ops.tasks.unit_rows import mark_rows, write_units
 from boathouse.ops.write import RowWork, TaskWork
 from boathouse.table.change import ReadSet
-from boathouse.table.edits import AddColumn, RemoveAll, ReplaceSchema, SetTransaction
+from boathouse.table.edits import AddColumn, AddDeletes, RemoveAll, ReplaceSchema, SetTransaction
 from boathouse.table.engine import Spread
 from boathouse.types import STRING
 
@@ -205,6 +205,22 @@ def test_a_unit_with_deletes_that_are_not_counted_is_read():
 def test_bad_conditions_are_refused_by_the_plan(kit, write, where, error):
     with pytest.raises(error):
         kit.plan(write(where))
+
+
+def test_files_of_deletes_are_added_for_units_that_stay():
+    """The third unit has eight rows left; those of the first are taken by a file that a task writes."""
+    kit = Kit("positions")
+    _, files = kit.plan(Delete("id in (12, 15) or score > 3")).work
+    took_them = kit.outcomes(took(1, 2, 5, deleted=2), took(3, deleted=8))
+    later = files([took_them])
+    assert [(t.units.column("unit").to_pylist(), len(t.vectors)) for t in later.tasks] == [([1], 1)]
+    done = kit.outcomes({"kind": "delete", "path": "mem://deletes", "rows": 2, "unit_path": "mem://1.a"})
+    planned, result = kit.run(Delete("id in (12, 15) or score > 3"), took_them, done)
+    removed, added = planned.change.edits
+    assert removed.units.column("unit").to_pylist() == [3]
+    assert isinstance(added, AddDeletes) and added.units.column("unit").to_pylist() == [1]
+    assert added.outcomes.column("path").to_pylist() == ["mem://deletes"]
+    assert figures(result) == {"rows_deleted": 10, "files_removed": 1}
 
 
 # Update.

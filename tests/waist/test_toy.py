@@ -224,3 +224,77 @@ def test_the_toy_is_a_table_format():
     for protocol, kind in ((TableFormat, type(FORMAT)), (Snapshot, ToySnapshot), (Target, NewToy)):
         methods = [n for n, m in vars(protocol).items() if callable(m) and not n.startswith("_")]
         assert methods and all(callable(getattr(kind, n)) for n in methods)
+
+
+@pytest.fixture
+def by_positions(tmp_path, make_people):
+    """A table whose rows are deleted by files of positions, with three units."""
+    uri = str(tmp_path / "positions")
+    bh.create(uri, make_people(0, 1).schema, format="toy", properties={"toy.deletes": "positions"})
+    t = bh.open(uri, format="toy")
+    for i in (0, 10, 20):
+        t.append(make_people(i, i + 10))
+    return t
+
+
+def position_files(t) -> list[toy_tasks.PositionFile]:
+    return [d.rows for d in t._handle.snapshot.document.deletes if isinstance(d.rows, toy_tasks.PositionFile)]
+
+
+def test_a_task_writes_the_positions_of_deleted_rows(by_positions, tmp_path):
+    t = by_positions
+    before = {u.id: u for u in t._handle.snapshot.document.units}
+    result = t.delete("id in (3, 5, 27)")
+    assert (result.rows_deleted, result.files_removed, result.files_added, result.rows_copied) == (3, 0, 0, 0)
+    assert {u.id: u for u in t._handle.snapshot.document.units} == before, "no data file is written again"
+    found = position_files(t)
+    assert sorted(tuple(f[f.unit]) for f in found) == [(3, 5), (7,)]
+    assert all(f.path.startswith(f"{t._handle.snapshot.write_context('x').directory}/") for f in found)
+    assert ids(t) == [i for i in range(30) if i not in (3, 5, 27)]
+    assert [e.operation for e in t.history(1)] == ["delete"]
+
+
+def test_a_unit_that_loses_its_last_rows_goes_without_a_file(by_positions):
+    t = by_positions
+    t.delete("id % 2 = 0 and id < 10")
+    result = t.delete("score is null or id < 12")
+    assert len(position_files(t)) == 2 and len(t._handle.snapshot.document.units) == 2
+    assert ids(t) == list(range(12, 30)) and result.files_removed == 1
+
+
+def test_changed_rows_are_taken_by_files_of_positions(by_positions, make_people):
+    t = by_positions
+    t.update({"score": "-1"}, where="id in (1, 21)")
+    source = make_people(8, 12).append_column("gone", pa.array([False, True, False, True]))
+    merge = t.merge(source, "target.id = source.id").when_matched_delete("source.gone")
+    merge.when_matched_update(set={"score": "-2"}).execute()
+    t.overwrite(make_people(5, 6), where="id = 5 or id = 6")
+    rows = {r["id"]: r["score"] for r in t.to_arrow().to_pylist()}
+    assert sorted(rows) == [i for i in range(30) if i not in (6, 9, 11)]
+    assert {i for i, score in rows.items() if score in (-1, -2)} == {1, 21, 8, 10}
+    assert len(position_files(t)) == 2 + 2 + 1
+
+
+def test_files_of_positions_of_a_failed_write_are_removed(by_positions, monkeypatch):
+    t = by_positions
+    state = TABLES[t.uri]
+    before, store = state.refs["main"], set(stored(t))
+    real, written = toy_tasks._Writer.close, []
+
+    def close(self):
+        if self._context.content == "positions":
+            written.append(self)
+            if len(written) == 2:
+                raise OSError("the disk is full")
+        return real(self)
+
+    monkeypatch.setattr(toy_tasks._Writer, "close", close)
+    with pytest.raises(OSError, match="full"):
+        t.delete("id in (3, 13, 23)")
+    assert len(written) == 2 and state.refs["main"] == before and set(stored(t)) == store
+
+
+def stored(t) -> list[str]:
+    context = t._handle.snapshot.context
+    storage, key = context.stores.resolve(f"{context.location.uri}/data")
+    return [info.key for info in storage.list(key)]

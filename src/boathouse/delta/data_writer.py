@@ -21,7 +21,7 @@ from boathouse.parquet.stats import leaf_array, schema_leaves
 from boathouse.parquet.write import CODEC, Layout, ParquetOptions, ParquetWriter
 from boathouse.parquet.written import FileLeaves, FileStats, LeafColumn, StatsCollector, struct_of
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import DATA_FILE, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
+from boathouse.table.units import KIND_OF, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
 from boathouse.types import PartitionField, PartitionSpec, Schema, VariantType
 from boathouse.variant.shredding.choose import choose
 from boathouse.variant.shredding.schema import ShreddingSchema
@@ -150,7 +150,7 @@ class DeltaFiles:
             "stats": struct_of(self._all_leaves(leaves, partitions, rows), len(files)),
             "native": pa.StructArray.from_arrays(native, fields=list(WRITTEN)),
         }
-        return outcome_rows(self._schema, DATA_FILE, PARQUET, self.context.spec.id, known)
+        return outcome_rows(self._schema, KIND_OF[self.context.content], PARQUET, self.context.spec.id, known)
 
     def _all_leaves(
         self, leaves: Sequence[LeafColumn], values: Sequence[pa.Array], rows: Sequence[int]
@@ -223,15 +223,15 @@ def data_schema(schema: Schema, spec: PartitionSpec) -> Schema:
 
 
 def _path(files: DeltaFiles, texts: Sequence[str | None]) -> str:
-    """The file's raw path below the table's root; files of another kind have a folder and a prefix of their own.
+    """The file's raw path below the table's root; change files have a folder of their own.
 
     Under column mapping, where columns are renamed, no folder has the name of a column, as the reference does it.
     """
-    codec, options = files.codec.lower(), files.context.options
+    codec, changes = files.codec.lower(), files.context.content == "changes"
     suffix = _SUFFIX.get(codec, f".{codec}")
     id = str(entropy.current().uuid4())
-    name = f"{options.get('prefix', 'part')}-00000-{id}.c000{suffix}.parquet"
-    folders = [options["folder"]] if "folder" in options else []
+    name = f"{'cdc' if changes else 'part'}-00000-{id}.c000{suffix}.parquet"
+    folders = [paths.CHANGE_DATA] if changes else []
     if files.mapped:
         return "/".join([*folders, id[:_RANDOM], name])
     return "/".join([*folders, *(paths.partition_folder(n, t) for n, t in zip(files.names, texts)), name])

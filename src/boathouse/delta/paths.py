@@ -7,6 +7,7 @@ value `A/A` makes the folder `x=A%2FA`, and the path contains `x=A%252FA`.
 from __future__ import annotations
 
 import re
+from typing import Final
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -15,6 +16,9 @@ import pyarrow.compute as pc
 
 from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.storage import uris
+
+CHANGE_DATA: Final = "_change_data"
+"""The folder of change files."""
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")

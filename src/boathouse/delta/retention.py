@@ -31,7 +31,7 @@ LAST_VACUUM: Final = "_last_vacuum_info"
 """A file of the log: every file that commits up to a version removed is deleted, as the reference implementation
 records it."""
 _UP_TO: Final = "latestCommitVersionOutsideOfRetentionWindow"
-_CHANGES: Final = "_change_data"
+
 _NOT_OURS: Final = "metadata"
 """Iceberg's metadata, where a table is of both formats."""
 _ADDED: Final = pa.schema([ADD.field(n) for n in ("path", "deletionVector")])
@@ -122,7 +122,7 @@ class DeltaRetention:
         first, *rest = folder.split("/")
         if first == _NOT_OURS or any(name.startswith((".", "_")) for name in rest if not self._partition(name)):
             return False
-        return first == _CHANGES or self._partition(first) or not first.startswith((".", "_"))
+        return first == paths.CHANGE_DATA or self._partition(first) or not first.startswith((".", "_"))
 
     def _partition(self, folder: str) -> bool:
         return folder.startswith(self._partition_names) if "=" in folder else False

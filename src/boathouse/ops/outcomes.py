@@ -35,7 +35,14 @@ def change_files(outcomes: pa.Table) -> pa.Table:
 
 def deletions(outcomes: pa.Table) -> pa.Table:
     """The deleted rows of each unit, `unit`, `vector` and their number `rows`, of OUTCOMES."""
-    return _of_kind(outcomes.select(["kind", "unit", "vector", "rows"]), DELETE_FILE)
+    found = _of_kind(outcomes.select(["kind", "unit", "vector", "rows"]), DELETE_FILE)
+    return found.filter(pc.is_valid(found.column("unit")))
+
+
+def delete_files(outcomes: pa.Table) -> pa.Table:
+    """The OUTCOMES rows of files of deletes."""
+    found = _of_kind(outcomes, DELETE_FILE)
+    return found.filter(pc.is_valid(found.column("path")))
 
 
 def _of_kind(outcomes: pa.Table, kind: str) -> pa.Table:
@@ -55,7 +62,7 @@ def total(outcomes: pa.Table | None, column: str) -> int:
 
 def discard(outcomes: pa.Table, context: WriteContext) -> None:
     """Removes files that no commit refers to; one that cannot be removed is a harmless orphan."""
-    files = pa.concat_tables([data_files(outcomes), change_files(outcomes)])
+    files = outcomes.filter(pc.is_valid(outcomes.column("path"))).select(["path", "parts"])
     parts = (part["path"] for row in files.column("parts").to_pylist() for part in row or ())
     for path in {*files.column("path").to_pylist(), *parts}:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -13,7 +13,8 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.parquet.matching import Matching
-from boathouse.table.metadata_columns import METADATA_COLUMNS, PARTITION
+from boathouse.table.metadata_columns import FILE, METADATA_COLUMNS, PARTITION, POSITION
+from boathouse.table.units import Content
 from boathouse.types import DataType, Field, PartitionSpec, Schema, StructType
 from boathouse.types.identity import INT64_MAX, INT64_MIN
 
@@ -188,7 +189,8 @@ class Rule:
 class WriteContext:
     """How conforming files are written.
 
-    `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
+    `content` is what the files hold; those of changes and positions have columns of their own (`recording` of a format,
+    `positions_of`). `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
     `directory` is the URI below which the format names its files. `conditions` are the table's constraints; `rules`
     are these and the operation's own, bound, and are checked by the sink. `computed` are the columns that operations
     fill before the sink, `identities` those that the sink fills in inserted rows without a value.
@@ -216,6 +218,7 @@ class WriteContext:
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: WriteContext | None = None
     carried: tuple[Field, ...] = ()
+    content: Content = "data"
 
     @property
     def rows(self) -> Schema:
@@ -228,6 +231,14 @@ class WriteContext:
         return tuple(f.name for f in self.carried)
 
 
+def positions_of(context: WriteContext, spec: PartitionSpec) -> WriteContext:
+    """How files of the places of deleted rows are written, for data files of a partition spec."""
+    places = (METADATA_COLUMNS[name] for name in (FILE, POSITION))
+    schema = Schema(tuple(Field(c.name, c.type, c.nullable) for c in places))
+    plain = replace(context, conditions=(), rules=(), computed=(), identities=(), carried=(), changes=None)
+    return replace(plain, schema=schema, spec=spec, content="positions")
+
+
 class FileWriter(Protocol):
     """One data file being written; a format's FileWriters open them."""
 
@@ -236,7 +247,7 @@ class FileWriter(Protocol):
         """The approximate size of the file so far, for rolling."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Adds rows; columns are those of `WriteContext.schema`, partition columns included."""
+        """Adds rows; columns are those of `WriteContext.rows`, partition columns included."""
 
     def close(self) -> ClosedFile:
         """Finishes the file."""
@@ -260,7 +271,8 @@ class FileWriters(Protocol):
         """A new file for rows that all have these partition values (by partition field id)."""
 
     def outcomes(self, closed: Sequence[Any]) -> pa.Table:
-        """OUTCOMES: a row of kind data for each of these files, in order; there is at least one."""
+        """OUTCOMES: a row for each of these files, whose kind is that of the context's content, in order; there is at
+        least one."""
 
 
 class TaskModule(Protocol):

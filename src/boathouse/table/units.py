@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -22,6 +22,11 @@ EQUALITY: Final = 2
 DATA_FILE: Final = "data"
 DELETE_FILE: Final = "delete"
 CHANGE_FILE: Final = "change"
+
+Content = Literal["data", "changes", "positions"]
+"""What files hold: rows, changed rows with `_change_type`, or the places of deleted rows."""
+KIND_OF: Final[Mapping[Content, str]] = {"data": DATA_FILE, "changes": CHANGE_FILE, "positions": DELETE_FILE}
+"""The `kind` of OUTCOMES of a file."""
 
 PART = pa.struct(
     [
@@ -116,7 +121,8 @@ def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.S
     """The schema of OUTCOMES, the results of writing: one row per written file, or a row with only an error.
 
     `kind` is data, delete or change. `unit` and `vector` name the planned unit and its deleted rows (a portable 64-bit
-    roaring bitmap of `rows` positions); a unit that goes has `vector` null and `kind` delete. `numbered` is above every
+    roaring bitmap of `rows` positions); a unit that goes has `vector` null and `kind` delete. A file of deletes has a
+    `path`, and as `unit_path` that of the only unit that it is for. `numbered` is above every
     ordinal that was given to a row with identity columns.
     """
     return pa.schema(
@@ -134,6 +140,7 @@ def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.S
             pa.field("native", native),
             pa.field("unit", pa.int64()),
             pa.field("vector", pa.binary()),
+            pa.field("unit_path", pa.string()),
             pa.field("inserted", pa.int64()),
             pa.field("updated", pa.int64()),
             pa.field("deleted", pa.int64()),

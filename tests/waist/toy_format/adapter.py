@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.arrow.filesystem import data_files
+from boathouse.arrow.filesystem import DataFiles, data_files
 from boathouse.bits import entropy
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.compute.prune import Pruner
@@ -175,7 +175,7 @@ class ToySnapshot:
     def check_writable(self) -> None: ...
 
     def row_deletes(self, operation: str) -> str:
-        return "vectors"
+        return self.properties.get("toy.deletes", "vectors")
 
     def evolve(self, edits: Sequence[edits.SchemaEdit]) -> ToySnapshot:
         document = self.document
@@ -280,7 +280,8 @@ def _find_write(context: TableContext, write_id: str) -> int | None:
 
 def _prepare(context: TableContext, change: ch.Change, head: ToySnapshot | None) -> Attempt:
     state = TABLES.setdefault(context.location.uri, State())
-    document = _next(change, None if head is None else head.document, state.next_version())
+    files = data_files(context.stores)
+    document = _next(change, None if head is None else head.document, state.next_version(), files)
     uri = f"memory://toy/{entropy.current().uuid4()}"
     PENDING[uri] = document
     commit = CommitId(document.version, str(document.version))
@@ -324,7 +325,7 @@ class Toy:
         return NewToy(context, create)
 
 
-def _next(change: ch.Change, head: Document | None, version: int) -> Document:
+def _next(change: ch.Change, head: Document | None, version: int, files: DataFiles) -> Document:
     clock = entropy.current()
     if head is None:
         create = change.edit(edits.CreateTable)
@@ -338,8 +339,19 @@ def _next(change: ch.Change, head: Document | None, version: int) -> Document:
                   write_id=change.write_id, touched=frozenset(), added=False, metadata_changed=False,
                   message=change.message, metadata=change.metadata)  # fmt: skip
     for edit in change.edits:
-        doc = _apply(doc, edit)
+        doc = _with_files(doc, edit, files) if isinstance(edit, edits.AddDeletes) else _apply(doc, edit)
     return doc if change.data_change else replace(doc, added=False)
+
+
+def _with_files(doc: Document, edit: edits.AddDeletes, files: DataFiles) -> Document:
+    """The document with files of deletes, which are read when a plan needs them."""
+    by_path = dict(zip(edit.units.column("path").to_pylist(), edit.units.column("unit").to_pylist()))
+    assert set(edit.outcomes.column("unit_path").to_pylist()) == by_path.keys()
+    new = tuple(
+        Deletes("position", doc.version, toy_tasks.PositionFile(files, row["path"], by_path[row["unit_path"]]))
+        for row in edit.outcomes.to_pylist()
+    )
+    return replace(doc, deletes=(*doc.deletes, *new), touched=doc.touched | frozenset(by_path.values()))
 
 
 def _apply(doc: Document, edit: edits.Edit) -> Document:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from boathouse.errors import VersionNotFoundError
 from toy_format.state import Document, State
+from toy_format.tasks import PositionFile
 
 WEEK_MS = 7 * 86_400_000
 
@@ -19,8 +20,7 @@ class ToyLiveFiles:
 
     def uris(self) -> Iterator[str]:
         for document in self.state.versions.values():
-            for unit in document.units:
-                yield from unit.parts
+            yield from files_of(document)
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,12 @@ class ToyRetention:
     def vacuumed(self, before_ms: int) -> None: ...
 
     def _files(self, document: Document) -> list[str]:
-        return [part.removeprefix(f"{self.root}/") for unit in document.units for part in unit.parts]
+        return [part.removeprefix(f"{self.root}/") for part in files_of(document)]
+
+
+def files_of(document: Document) -> Iterator[str]:
+    for unit in document.units:
+        yield from unit.parts
+    for deletes in document.deletes:
+        if isinstance(deletes.rows, PositionFile):
+            yield from deletes.rows.parts

@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow, to_arrow_type
 from boathouse.bits import entropy
 from boathouse.compute.evaluate import mask
-from boathouse.table.metadata_columns import POSITION
+from boathouse.table.metadata_columns import FILE, POSITION
 from boathouse.table.reading import UnitRead, read_units
 from boathouse.table.tasks import ReadColumn, ScanTask, WriteContext
-from boathouse.table.units import DATA_FILE, LANCE, partition_type, stats_type
+from boathouse.table.units import KIND_OF, LANCE, partition_type, stats_type
 from boathouse.table.units import outcomes_schema as _outcomes
 
 NATIVE = pa.struct([("first_row_id", pa.int64())])
@@ -55,6 +56,36 @@ def _load_keys(delete: Mapping[str, Any], keys: Sequence[ReadColumn]) -> pa.Tabl
 
 
 @dataclass(frozen=True)
+class PositionFile(Mapping):
+    """The rows that a file of deletes takes from one unit, as `Deletes.rows`."""
+
+    files: DataFiles
+    path: str
+    unit: int
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        return self.path, self.path.replace("-0.arrow", "-1.arrow")
+
+    def __getitem__(self, unit: int) -> tuple[int, ...]:
+        if unit != self.unit:
+            raise KeyError(unit)
+        columns = {}
+        for part in self.parts:
+            with self.files.open_input(part) as f:
+                found = pa.ipc.open_file(io.BytesIO(f.read())).read_all()
+            columns |= {n: found.column(n).to_pylist() for n in found.column_names}
+        assert columns.keys() == {FILE, POSITION} and len(set(columns[FILE])) == 1
+        return tuple(columns[POSITION])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self.unit,))
+
+    def __len__(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
 class _Closed:
     row: dict[str, Any]
 
@@ -87,8 +118,8 @@ class _Writer:
             part = {"path": f"{name}-{i}.arrow", "size": buffer.tell(), "format": LANCE, "fields": None}
             parts.append({**part, "columns": None})
         row = {
-            "kind": DATA_FILE, "path": parts[0]["path"], "format": LANCE, "size": sum(p["size"] for p in parts),
-            "rows": table.num_rows, "spec": self._context.spec.id,
+            "kind": KIND_OF[self._context.content], "path": parts[0]["path"], "format": LANCE,
+            "size": sum(p["size"] for p in parts), "rows": table.num_rows, "spec": self._context.spec.id,
             "partition": {str(k): v for k, v in self._partition.items()}, "parts": parts,
             "stats": {str(i): _stats(table.column(i)) for i in range(len(self._context.schema))},
         }  # fmt: skip

@@ -21,7 +21,6 @@ from boathouse.table.tasks import WriteContext
 from boathouse.types import STRING, Field, Schema
 
 FEED: Final = "delta.enableChangeDataFeed"
-FOLDER: Final = "_change_data"
 
 
 def is_recorded(snapshot: DeltaSnapshot) -> bool:
@@ -32,16 +31,9 @@ def is_recorded(snapshot: DeltaSnapshot) -> bool:
 def recording(context: WriteContext) -> WriteContext:
     """The context with change files, which lie in a folder of their own and have no statistics."""
     fields = (*context.schema.fields, Field(CHANGE_TYPE, STRING))
-    options = {
-        **context.options,
-        "folder": FOLDER,
-        "prefix": "cdc",
-        "indexed": 0,
-        "stats_columns": None,
-        "clustered": (),
-    }
+    options = {**context.options, "indexed": 0, "stats_columns": None, "clustered": ()}
     plain = replace(context, conditions=(), rules=(), computed=(), identities=(), carried=())
-    changes = replace(plain, schema=Schema(fields), options=options)
+    changes = replace(plain, schema=Schema(fields), options=options, content="changes")
     return replace(context, changes=changes)
 
 

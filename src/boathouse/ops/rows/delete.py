@@ -35,11 +35,11 @@ class Delete:
         parameters = {"predicate": "true" if self.where is None else self.where}
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            edits, reads = rows.edits(outcomes[0])
+            edits, reads = rows.edits(outcomes[0], outcomes[1:])
             change = start.change("delete", edits, reads, parameters) if edits else None
             return Planned(change, removed_files(edits), rows.certain_rows)
 
-        return WritePlan((rows.work,), finish)
+        return WritePlan(rows.works(), finish)
 
     def _by_rows(self, start: Start) -> WritePlan:
         """With a predicate that only the engine evaluates: it sees every row."""

@@ -100,8 +100,8 @@ class OverwriteWhere:
         rows = replace(rows, context=replace(rows.context, changes=gone.work.context.changes))
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:
-            new, removing = outcomes
-            changed, reads = gone.edits(removing, (new,))
+            new, removing, *files = outcomes
+            changed, reads = gone.edits(removing, (new, *files))
             edits = (*added, *changed, *advanced(context, (new,)))
             if not edits and start.options.txn is None:
                 return Planned(None)
@@ -109,7 +109,7 @@ class OverwriteWhere:
             change = start.change("overwrite", edits or (AddFiles(data_files(new)),), reads, parameters)
             return Planned(change, removed_files(changed), gone.certain_rows)
 
-        return WritePlan((rows, gone.work), finish)
+        return WritePlan((rows, *gone.works(1)), finish)
 
 
 def live_rows(engine: Engine, plan: ScanPlan) -> int:

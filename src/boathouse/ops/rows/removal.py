@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,29 +13,35 @@ import pyarrow.compute as pc
 from boathouse.bits.roaring import deserialize64, serialize64
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
-from boathouse.ops.outcomes import change_files, data_files, deletions
+from boathouse.ops.outcomes import change_files, data_files, delete_files, deletions
+from boathouse.ops.tasks.position_deletes import PositionsTask, write_positions
 from boathouse.ops.tasks.sink import matched_twice
 from boathouse.ops.tasks.unit_rows import UnitTask, mark_rows, write_units
-from boathouse.ops.write import Start, TaskWork
+from boathouse.ops.write import LaterWork, Start, TaskWork, Work
 from boathouse.table.change import ReadSet
-from boathouse.table.edits import AddChangeFiles, AddFiles, Edit, RemoveFiles, SetDeletes
+from boathouse.table.edits import AddChangeFiles, AddDeletes, AddFiles, Edit, RemoveFiles, SetDeletes
 from boathouse.table.metadata_columns import POSITION, UNIT
-from boathouse.table.snapshot import Snapshot
+from boathouse.table.plan import bundles, compact
+from boathouse.table.snapshot import RowDeletes, Snapshot
 from boathouse.table.tasks import WriteContext
+
+_TASK_BYTES: Final = 8 << 20
+"""Bytes of bitmaps whose files one task writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
     """Planned FILES rows of units that lose rows, and of each the positions, as a portable 64-bit roaring bitmap, and
-    their number (None: it goes). With `rewrites` the other rows are written again, so that all of the units go."""
+    their number (None: it goes). `way` is how the table deletes some rows of a unit: where the others are written
+    again, all of the units go."""
 
     units: pa.Table
     vectors: tuple[bytes | None, ...]
     counts: tuple[int | None, ...]
-    rewrites: bool
+    way: RowDeletes
 
     @staticmethod
-    def of(units: pa.Table, outcomes: pa.Table, rewrites: bool, where: object = None) -> LostRows:
+    def of(units: pa.Table, outcomes: pa.Table, way: RowDeletes, where: object = None) -> LostRows:
         """From OUTCOMES of work over planned units. Raises ConstraintViolationError if a row is lost twice."""
         found: dict[int, tuple[bytes | None, int | None]] = {}
         for row in deletions(outcomes).to_pylist():
@@ -42,7 +49,7 @@ class LostRows:
             found[unit] = taken if unit not in found else _both(found[unit], taken, where)
         touched = units.filter(pc.is_in(units.column("unit"), pa.array(list(found), pa.int64())))
         lost = [found[u] for u in touched.column("unit").to_pylist()]
-        return LostRows(touched, tuple(v for v, _ in lost), tuple(n for _, n in lost), rewrites)
+        return LostRows(touched, tuple(v for v, _ in lost), tuple(n for _, n in lost), way)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -53,19 +60,38 @@ class LostRows:
         """Which of the units go: also those without any row left, where it is known how many they had."""
         rows, before = self.units.column("rows").to_pylist(), self.units.column("deleted").to_pylist()
         counts = zip(rows, before, self.counts, strict=True)
-        gone = [self.rewrites or k is None or (n is not None and b is not None and n - b == k) for n, b, k in counts]
+        every = self.way == "rewrite"
+        gone = [every or k is None or (n is not None and b is not None and n - b == k) for n, b, k in counts]
         return pa.array(gone, pa.bool_())
+
+    @property
+    def _left(self) -> tuple[pa.Table, tuple[bytes, ...]]:
+        """The units that stay without some rows, and the positions of these."""
+        whole = self._whole
+        kept = (v for v, gone in zip(self.vectors, whole.to_pylist(), strict=True) if v is not None and not gone)
+        return self.units.filter(pc.invert(whole)), tuple(kept)
+
+    def files(self, snapshot: Snapshot, context: WriteContext) -> TaskWork:
+        """The files of deletes that such a table needs; none for another."""
+        tasks: list[PositionsTask] = []
+        if self.way == "positions":
+            units, vectors = self._left
+            for start, end in bundles(map(len, vectors), _TASK_BYTES):
+                some = compact(units.slice(start, end - start))
+                tasks.append(PositionsTask(some, vectors[start:end], snapshot.partitioning.specs, context))
+        return TaskWork(write_positions, tasks, [t.cost for t in tasks], context)
 
     def edits(self, outcomes: Sequence[pa.Table], certain: pa.Table | None = None) -> tuple[Edit, ...]:
         """The edits of a change with these OUTCOMES; units that are `certain` to go were not read."""
-        whole = self._whole
         edits: list[Edit] = []
-        removed = [t for t in (certain, self.units.filter(whole)) if t is not None and t.num_rows]
+        removed = [t for t in (certain, self.units.filter(self._whole)) if t is not None and t.num_rows]
         if removed:
             edits.append(RemoveFiles(pa.concat_tables(removed)))
-        kept = tuple(v for v, gone in zip(self.vectors, whole.to_pylist(), strict=True) if v is not None and not gone)
-        if kept:
-            edits.append(SetDeletes(self.units.filter(pc.invert(whole)), kept))
+        units, vectors = self._left
+        if units.num_rows and self.way == "positions":
+            edits.append(AddDeletes(units, pa.concat_tables([delete_files(o) for o in outcomes])))
+        elif units.num_rows:
+            edits.append(SetDeletes(units, vectors))
         edits += [AddFiles(files) for o in outcomes if (files := data_files(o)).num_rows]
         edits += [AddChangeFiles(files) for o in outcomes if (files := change_files(o)).num_rows]
         return tuple(edits)
@@ -91,12 +117,22 @@ class Removal:
     where: Expr
     certain: pa.Table
     rest: pa.Table
-    rewrites: bool
+    way: RowDeletes
     work: TaskWork
+    snapshot: Snapshot
+
+    def works(self, before: int = 0) -> tuple[Work | LaterWork, ...]:
+        """The work, after so much other, and that of files of deletes."""
+        if self.way != "positions":
+            return (self.work,)
+        return self.work, lambda done: self._lost(done[before]).files(self.snapshot, self.work.context)
+
+    def _lost(self, removing: pa.Table) -> LostRows:
+        return LostRows.of(self.rest, removing, self.way)
 
     def edits(self, removing: pa.Table, others: Sequence[pa.Table] = ()) -> tuple[tuple[Edit, ...], ReadSet]:
         """The edits, and what was read, from OUTCOMES of `work`, and of others of the same change."""
-        lost = LostRows.of(self.rest, removing, self.rewrites)
+        lost = self._lost(removing)
         touched = lost.paths | frozenset(self.certain.column("path").to_pylist())
         return lost.edits((removing, *others), self.certain), ReadSet(predicates=(self.where,), units=touched)
 
@@ -118,7 +154,8 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     assert certain is not None
     # The rows of units with deletes that are not counted are counted by reading them.
     certain = pc.and_(certain, pc.is_valid(plan.units.column("deleted")))
-    rewrites = bool(pc.any(pc.invert(certain)).as_py()) and snapshot.row_deletes(operation) == "rewrite"
+    way = snapshot.row_deletes(operation) if pc.any(pc.invert(certain)).as_py() else "vectors"
+    rewrites = way == "rewrite"
     if rewrites:
         check_names(snapshot)
     if context.changes is not None and rewrites:
@@ -128,7 +165,7 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     rest = plan.narrowed(plan.units.filter(pc.invert(certain)), replace(plan.read, where=None))
     tasks = [UnitTask(task, context, where) for task in rest.tasks()]
     work = TaskWork(write_units if rewrites else mark_rows, tasks, [t.scan.cost for t in tasks], context)
-    return Removal(where, plan.units.filter(certain), rest.units, rewrites, work)
+    return Removal(where, plan.units.filter(certain), rest.units, way, work, snapshot)
 
 
 def removed_files(edits: Sequence[Edit]) -> int:

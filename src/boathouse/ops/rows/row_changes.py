@@ -43,10 +43,12 @@ class RowChanges:
         return RowWork(source, self.context, spread_of(self.context), fixed=False)
 
     def copies(self, outcomes: Sequence[pa.Table]) -> TaskWork:
-        """The remaining rows of the units that lost some; none if the table marks deleted rows."""
+        """The remaining rows of the units that lost some, or files of deletes; none if the table has vectors."""
         tasks: list[UnitTask] = []
         lost = self._lost(outcomes)
-        if lost.rewrites:
+        if lost.way == "positions":
+            return lost.files(self.start.snapshot, self.context)
+        if lost.way == "rewrite":
             # They were counted, and are in change files, with the rows of the program.
             context = replace(self.context, changes=None)
             scan = self.plan.narrowed(lost.units, replace(self._whole_rows(), where=None, hidden=()))
@@ -85,8 +87,8 @@ class RowChanges:
 
     def _lost(self, outcomes: Sequence[pa.Table]) -> LostRows:
         snapshot, gone = self.start.snapshot, outcomes[0]
-        rewrites = deletions(gone).num_rows > 0 and snapshot.row_deletes(self.operation) == "rewrite"
-        return LostRows.of(self.plan.units, gone, rewrites, snapshot.context)
+        way = snapshot.row_deletes(self.operation) if deletions(gone).num_rows else "vectors"
+        return LostRows.of(self.plan.units, gone, way, snapshot.context)
 
 
 def target_rows(

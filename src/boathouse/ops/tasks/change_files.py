@@ -7,7 +7,6 @@ import pyarrow as pa
 from boathouse.ops.tasks.partitioned import PartitionedWriter
 from boathouse.table.metadata_columns import CHANGE_TYPE
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import CHANGE_FILE
 
 INSERTED, BEFORE_UPDATE, AFTER_UPDATE, DELETED = "insert", "update_preimage", "update_postimage", "delete"
 """The values of `_change_type`."""
@@ -28,11 +27,11 @@ class ChangeFiles:
 
     def finish(self, schema: pa.Schema) -> list[pa.Table]:
         """Closes the files; their OUTCOMES rows, with the given schema."""
-        return [] if self._writer is None else [_as_changes(t, schema) for t in self._writer.finish()]
+        return [] if self._writer is None else [_fitted(t, schema) for t in self._writer.finish()]
 
     def closed(self, schema: pa.Schema) -> list[pa.Table]:
         """The OUTCOMES rows of the files that were finished before a failure."""
-        return [] if self._writer is None else [_as_changes(t, schema) for t in self._writer.closed()]
+        return [] if self._writer is None else [_fitted(t, schema) for t in self._writer.closed()]
 
     def abort(self, finished: bool = False) -> None:
         """As PartitionedWriter.abort."""
@@ -40,9 +39,8 @@ class ChangeFiles:
             self._writer.abort(finished)
 
 
-def _as_changes(outcomes: pa.Table, schema: pa.Schema) -> pa.Table:
+def _fitted(outcomes: pa.Table, schema: pa.Schema) -> pa.Table:
     """Without statistics, which nobody reads: those of the file have one column more than the table."""
-    rows = outcomes.num_rows
-    known = {"kind": pa.repeat(pa.scalar(CHANGE_FILE), rows), "stats": pa.nulls(rows, schema.field("stats").type)}
-    columns = [known[f.name] if f.name in known else outcomes.column(f.name) for f in schema]
+    none = pa.nulls(outcomes.num_rows, schema.field("stats").type)
+    columns = [none if f.name == "stats" else outcomes.column(f.name) for f in schema]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -1,7 +1,15 @@
 """Edits: what a change does. Each is made by an operation and taken by a format; one that only some formats take is
 refused by its name (`Change.require`)."""
 
-from boathouse.table.edits.rows import AddChangeFiles, AddFiles, FileEdit, RemoveAll, RemoveFiles, SetDeletes
+from boathouse.table.edits.rows import (
+    AddChangeFiles,
+    AddDeletes,
+    AddFiles,
+    FileEdit,
+    RemoveAll,
+    RemoveFiles,
+    SetDeletes,
+)
 from boathouse.table.edits.schema import (
     SCHEMA_EDITS,
     AddColumn,
@@ -32,6 +40,7 @@ __all__ = [
     "SCHEMA_EDITS",
     "AddChangeFiles",
     "AddColumn",
+    "AddDeletes",
     "AddFiles",
     "AdvanceIdentity",
     "ClearFeature",

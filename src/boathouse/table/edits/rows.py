@@ -44,10 +44,19 @@ class SetDeletes:
 
 
 @dataclass(frozen=True, slots=True)
+class AddDeletes:
+    """New files of deletes: OUTCOMES rows of kind delete that have a path; `units` are the planned FILES rows of the
+    units that lose rows by them."""
+
+    units: pa.Table
+    outcomes: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class AddChangeFiles:
     """New files of changed rows, for readers of the table's changes: OUTCOMES rows of kind change."""
 
     outcomes: pa.Table
 
 
-FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddChangeFiles
+FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | AddChangeFiles
