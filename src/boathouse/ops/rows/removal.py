@@ -3,14 +3,16 @@ removal of the rows that match a predicate, whole units by their metadata where 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.bits.roaring import deserialize64, serialize64
+from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import change_files, data_files, delete_files, deletions
@@ -43,12 +45,11 @@ class LostRows:
     @staticmethod
     def of(units: pa.Table, outcomes: pa.Table, way: RowDeletes, where: object = None) -> LostRows:
         """From OUTCOMES of work over planned units. Raises ConstraintViolationError if a row is lost twice."""
-        found: dict[int, tuple[bytes | None, int | None]] = {}
+        found: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
         for row in deletions(outcomes).to_pylist():
-            unit, taken = row["unit"], (row["vector"], row["rows"])
-            found[unit] = taken if unit not in found else _both(found[unit], taken, where)
+            found[row["unit"]].append(row)
         touched = units.filter(pc.is_in(units.column("unit"), pa.array(list(found), pa.int64())))
-        lost = [found[u] for u in touched.column("unit").to_pylist()]
+        lost = [_joined(found[u], where) for u in touched.column("unit").to_pylist()]
         return LostRows(touched, tuple(v for v, _ in lost), tuple(n for _, n in lost), way)
 
     @property
@@ -97,16 +98,16 @@ class LostRows:
         return tuple(edits)
 
 
-def _both(
-    one: tuple[bytes | None, int | None], other: tuple[bytes | None, int | None], where: object
-) -> tuple[bytes | None, int | None]:
-    """What two workers took of one unit."""
-    if one[0] is None or other[0] is None:
-        return None, None
-    both = deserialize64(one[0]) | deserialize64(other[0])
-    if len(both) < (one[1] or 0) + (other[1] or 0):
+def _joined(taken: Sequence[Mapping[str, Any]], where: object) -> tuple[bytes | None, int | None]:
+    """What several workers took of one unit."""
+    vectors = [row["vector"] for row in taken]
+    if len(taken) == 1 or None in vectors:
+        return (None, None) if None in vectors else (vectors[0], taken[0]["rows"])
+    positions = np.concatenate([deserialize64(v).positions() for v in vectors])
+    bitmap = Bitmap.of(positions)
+    if len(bitmap) < len(positions):
         raise matched_twice(where)
-    return serialize64(both), len(both)
+    return serialize64(bitmap), len(bitmap)
 
 
 @dataclass(frozen=True, slots=True)

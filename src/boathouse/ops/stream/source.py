@@ -72,12 +72,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The pieces between two offsets (`start` None: the beginning), as a table was at `newest`."""
+    """The pieces between two offsets (`start` None: the beginning), as a table was at `newest`; and the last piece that
+    was `read`, in it or in one before."""
 
     start: Offset | None
     end: Offset
     newest: Snapshot
     pieces: tuple[Piece, ...] = ()
+    read: Piece | None = None
 
     def tasks(self) -> Iterator[StreamTask]:
         """The work of reading the rows."""
@@ -131,7 +133,9 @@ class TableStream:
             # What comes before it is given first; without progress the next call raises the same.
             if not pieces or pieces[-1].end == begin.at:
                 raise
-        return Batch(start, begin.moved(pieces[-1].end) if pieces else begin, newest, tuple(pieces))
+        if not pieces:
+            return Batch(start, begin, newest, read=None if before is None else before.read)
+        return Batch(start, begin.moved(pieces[-1].end), newest, tuple(pieces), pieces[-1])
 
     def between(self, start: Offset | None, end: Offset, newest: Snapshot) -> Batch:
         """The batch between two offsets of a checkpoint: the same rows at every call.
@@ -146,7 +150,7 @@ class TableStream:
             last = to.version == piece.version
             pieces.append(replace(piece, last=to.units) if last and to.open else piece)
             if last:
-                return Batch(start, end, newest, tuple(pieces))
+                return Batch(start, end, newest, tuple(pieces), pieces[-1])
         raise VersionNotFoundError(
             f"version {to.version}, up to which the checkpoint says that the stream reads, does not follow "
             f"version {at.version}",
@@ -157,9 +161,7 @@ class TableStream:
     def _ahead(self, newest: Snapshot, at: Position, before: Batch | None = None) -> Iterator[Piece]:
         """What versions give from a position on, without what was read of the first."""
         done = at.units if at.open else 0
-        read = before.pieces[-1] if before is not None and before.pieces else None
-        if read is not None and read.version != at.version:
-            read = None
+        read = None if before is None or before.read is None or before.read.version != at.version else before.read
         again = read if read is not None and at.open and read.snapshot == at.snapshot else None
         if at.snapshot:
             portion = self.reading.initial(newest, at.version) if again is None else again.portion
