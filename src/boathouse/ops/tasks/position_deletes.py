@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from boathouse.arrow.schema import to_arrow
 from boathouse.bits.roaring import deserialize64
 from boathouse.ops.tasks.sink import pickle_error
 from boathouse.registry import tasks
-from boathouse.table.metadata_columns import FILE, POSITION
 from boathouse.table.tasks import WriteContext, positions_of
 from boathouse.table.units import plain_rows
 from boathouse.types import PartitionSpec
@@ -55,7 +55,7 @@ def _written(context: WriteContext, partition: dict[int, object], path: str, vec
     writer = files.open(partition)
     try:
         columns = [pa.repeat(pa.scalar(path), len(positions)), positions]
-        writer.write(pa.RecordBatch.from_arrays(columns, names=[FILE, POSITION]))
+        writer.write(pa.RecordBatch.from_arrays(columns, schema=to_arrow(context.schema)))
         return files.outcomes([writer.close()])
     except BaseException:
         writer.abort()
