@@ -19,8 +19,6 @@ def test_shared_by_name() -> None:
     other, _ = Stores().resolve("memory://another-name/")
     one.put(key, b"1")
     assert key == "a/b" and two.get("a/b") == b"1" and not other.exists("a/b")
-    MemoryStorage.forget("shared-by-name")
-    assert not Stores().resolve("memory://shared-by-name/")[0].exists("a/b")
 
 
 def test_time_is_the_injected_clock() -> None:

@@ -45,7 +45,6 @@ from boathouse.types import (
 
 FIELD_ID = b"PARQUET:field_id"
 MARK = b"boathouse:type"
-DOC = b"boathouse:doc"
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = "arrow.parquet.variant"
 VARIANT_MARKS = {

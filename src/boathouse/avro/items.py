@@ -21,7 +21,6 @@ _TOGETHER: Final = 4096
 _FEW: Final = 8
 """So few records are read one by one."""
 _NUMBERS: Final = ("int", "long")
-_BYTES: Final = ("bytes", "string")
 
 
 @dataclass(frozen=True, slots=True)

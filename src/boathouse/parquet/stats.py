@@ -113,25 +113,6 @@ def group_bounds(
     return merged(found) if found else None
 
 
-def to_struct(stats: Sequence[LeafStats]) -> pa.StructArray:
-    """One row of the OUTCOMES column `stats`: `struct<"0": S, ...>` over the leaves, in order."""
-    columns = [_summary(s) for s in stats]
-    return pa.StructArray.from_arrays(columns, names=[str(i) for i in range(len(columns))])
-
-
-def _summary(s: LeafStats) -> pa.StructArray:
-    value = to_arrow_type(s.type)
-    return summaries(
-        pa.array([s.lower], value) if s.lower is not None else pa.nulls(1, value),
-        pa.array([s.upper], value) if s.upper is not None else pa.nulls(1, value),
-        [s.lower_exact],
-        [s.upper_exact],
-        [s.nulls],
-        [s.nans],
-        [s.values],
-    )
-
-
 def summaries(
     lower: pa.Array,
     upper: pa.Array,

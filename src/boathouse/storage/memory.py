@@ -40,12 +40,6 @@ class MemoryStorage:
         with cls._naming:
             return cls._named.setdefault(name, cls(name))
 
-    @classmethod
-    def forget(cls, name: str) -> None:
-        """Drops the process-wide store of this name with its contents; later resolutions get an empty one."""
-        with cls._naming:
-            cls._named.pop(name, None)
-
     def __repr__(self) -> str:
         return f"MemoryStorage({self.name!r})"
 

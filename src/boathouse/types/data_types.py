@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Literal
 
 from boathouse.bits.names import Names
 from boathouse.errors import ColumnNotFoundError, SchemaError
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
-_NO_METADATA: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

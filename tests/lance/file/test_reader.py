@@ -19,7 +19,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     UnsupportedTypeError,
 )
-from boathouse.lance.file.schema import Node, arrow_schema, fields_of, nodes_of
+from boathouse.lance.file.schema import Node, arrow_schema, fields_of, tree
 
 
 @pytest.mark.spec("L-104", "L-105", "L-106", "L-108", "L-109", "L-101", "L-102", "L-135")
@@ -99,15 +99,12 @@ def test_fields_of_the_table_lead(kit):
         a = file.node("a")
         only_y = Node(a.field, (a.children[1],))
         assert file.read([only_y]).column(0).to_pylist() == [{"y": "p"}, None]
-        wider = nodes_of(
-            pa.schema(
-                [
-                    ("a", pa.struct([("x", pa.int64()), ("y", pa.string())])),
-                    ("b2", pa.int64()),
-                    ("new", pa.list_(pa.int8())),
-                ]
-            )
-        )
+        named = [
+            ("a", pa.struct([("x", pa.int64()), ("y", pa.string())])),
+            ("b2", pa.int64()),
+            ("new", pa.list_(pa.int8())),
+        ]
+        wider = tree(fields_of(pa.schema(named)))
         assert file.read(wider).to_pydict() == {
             "a": [{"x": 1, "y": "p"}, None], "b2": [1, 2], "new": [None, None],
         }  # fmt: skip

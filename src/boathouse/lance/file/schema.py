@@ -251,11 +251,6 @@ def fields_of(schema: pa.Schema, first_id: int = 0) -> tuple[Field, ...]:
     return tuple(out)
 
 
-def nodes_of(schema: pa.Schema, first_id: int = 0) -> tuple[Node, ...]:
-    """The same as trees."""
-    return tree(fields_of(schema, first_id))
-
-
 def _add(f: pa.Field, path: str, parent: int, first_id: int, out: list[Field]) -> None:
     metadata = {k.decode(): v for k, v in (f.metadata or {}).items()}
     kind = f.type

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
 from boathouse.lance.file.fields import Field
 
-TOMBSTONE = -2
-"""A field id in DataFile.fields whose column is obsolete; other negative ids are hidden columns."""
 ARROW_ARRAY, BITMAP = 0, 1
 """DeletionFile.file_type."""
 

@@ -36,11 +36,10 @@ from boathouse.variant.columns.gather import Bools, Ints, prefix, unsigned
 from boathouse.variant.columns.nodes import OBJECT, STRING, Nodes
 from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.metadata import parse_metadata
-from boathouse.variant.primitives import BINARY, EMPTY_METADATA, NULL, UUID
+from boathouse.variant.primitives import BINARY, NULL, UUID
 from boathouse.variant.value import Variant
 
 _INT32_MAX = 2**31 - 1
-_NONE = parse_metadata(EMPTY_METADATA)
 
 
 class Taker:
