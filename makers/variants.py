@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from boathouse.variant import Variant, VariantBuilder
-from boathouse.variant.primitives import DAY_MICROS, TYPE_NAMES, width_of
+from boathouse.variant.primitives import DAY_MICROS, KINDS, width_of
 
+TYPE_NAMES = tuple(kind.name for kind in KINDS)
 _INT_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "date": 32}
 _LONGS = ("timestamp", "timestamp_ntz", "timestamp_nanos", "timestamp_ntz_nanos")
 _DECIMALS = {"decimal4": (9, 4), "decimal8": (18, 8), "decimal16": (38, 16)}

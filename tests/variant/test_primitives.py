@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from boathouse.errors import EvaluationError, InvalidArgumentError, MalformedVariant, UnsupportedFeatureError
 from boathouse.variant import Variant, VariantBuilder, build_metadata
-from boathouse.variant.primitives import TYPE_NAMES
+from boathouse.variant.primitives import KINDS
 from makers import variants as made
 
 EMPTY = b"\x11\x00\x00"
@@ -391,9 +391,9 @@ def test_unknown_types_are_refused_by_name_and_their_siblings_stay_readable(id):
 
 
 def test_names_of_the_types():
-    assert len(TYPE_NAMES) == 21
+    assert len(KINDS) == 21
     for id in range(21):
-        assert raw(id, bytes(20)).type == TYPE_NAMES[id]
+        assert raw(id, bytes(20)).type == KINDS[id].name
 
 
 def expected_tree(found: dict) -> made.Tree:

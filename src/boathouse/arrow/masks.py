@@ -13,9 +13,14 @@ def booleans(mask: npt.NDArray[np.bool_]) -> pa.BooleanArray:
 
 
 def mask_of(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    """An array without nulls as a mask."""
-    first, last = array.offset, array.offset + len(array)
-    if first == last:
-        return np.zeros(0, np.bool_)
-    bits = np.frombuffer(array.buffers()[1], np.uint8)
-    return np.unpackbits(bits, count=last, bitorder="little")[first:].view(np.bool_)
+    """An array as a mask; what it says for nulls is undefined."""
+    return bits_of(array.buffers()[1], array.offset, len(array))
+
+
+def bits_of(buffer: pa.Buffer | None, start: int, count: int) -> npt.NDArray[np.bool_]:
+    """So many bits of a buffer, from bit `start` on; False where there is no buffer."""
+    if buffer is None or not count:
+        return np.zeros(count, np.bool_)
+    first, shift = start >> 3, start & 7
+    bits = np.frombuffer(buffer, np.uint8)[first:]
+    return np.unpackbits(bits, count=count + shift, bitorder="little")[shift:].view(np.bool_)

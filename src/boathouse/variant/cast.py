@@ -50,7 +50,7 @@ from boathouse.types.text import parse_type
 from boathouse.variant.cast_text import parse_time, to_text
 from boathouse.variant.json_out import to_json
 from boathouse.variant.path import Step, format_path
-from boathouse.variant.primitives import budget
+from boathouse.variant.primitives import Family, budget, kinds_of
 from boathouse.variant.to_python import date_of, datetime_of, decimal_of, nanos_of, time_of
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import over_budget
@@ -60,11 +60,11 @@ _UTC = zone("UTC")
 _ADVICE = "use try_get or try_cast (safe=True), which give null instead"
 _FAILED: Any = object()
 # Times by `Variant.type`: units per second of the stored integer.
-_INSTANTS = {"timestamp": 1_000_000, "timestamp_nanos": 1_000_000_000}
-_CLOCKS = {"timestamp_ntz": 1_000_000, "timestamp_ntz_nanos": 1_000_000_000}
-_INTEGERS = frozenset(("int8", "int16", "int32", "int64"))
-_DECIMALS = frozenset(("decimal4", "decimal8", "decimal16"))
-_FLOATS = frozenset(("float", "double"))
+_INSTANTS = {kind.name: 10**kind.digits for kind in kinds_of(Family.TIMESTAMP) if kind.utc}
+_CLOCKS = {kind.name: 10**kind.digits for kind in kinds_of(Family.TIMESTAMP) if not kind.utc}
+_INTEGERS, _DECIMALS, _FLOATS = (
+    {kind.name for kind in kinds_of(family)} for family in (Family.INTEGER, Family.DECIMAL, Family.FLOAT)
+)
 
 
 def cast_value(v: VariantView, type: DataType | str, safe: bool = False) -> Any:
@@ -220,7 +220,7 @@ def _boolean(v: VariantView, kind: str, type: DataType) -> Any:
 
 def _integer(v: VariantView, kind: str, type: DataType) -> Any:
     assert isinstance(type, IntegerType)
-    low, high = (-(1 << type.bits - 1), (1 << type.bits - 1) - 1) if type.signed else (0, (1 << type.bits) - 1)
+    low, high = type.low, type.high
     if kind == "string":
         literal = cast_literal(Literal(str(v.scalar), type=STRING), IntegerType(type.bits if type.signed else 65))
         number: Any = None if literal is None else literal.value

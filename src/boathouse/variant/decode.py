@@ -15,34 +15,24 @@ needed, reserved bits, bytes after the root's end. Primitive ids 21 to 63 are Un
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
 from boathouse.variant.metadata import Metadata, unsigned
 from boathouse.variant.primitives import (
-    ARRAY,
-    BINARY,
-    CONTENT_SIZES,
     DAY_MICROS,
-    DECIMAL4,
-    DECIMAL16,
-    DECIMAL_LIMITS,
-    DOUBLE,
-    FALSE,
-    FLOAT,
+    KINDS,
     MAX_SCALE,
-    NULL,
     OBJECT,
     PRIMITIVE,
     PRIMITIVES,
     SHORT_STRING,
     STRING,
-    TIME,
     TRUE,
-    TYPE_NAMES,
-    UUID,
     VARIABLE,
+    Family,
+    Kind,
 )
 
 Scalar = None | bool | int | float | bytes | str | tuple[int, int]
@@ -70,7 +60,7 @@ _SHAPES = 256  # how many id lists a dictionary caches, and how long they may be
 # By header byte: bytes of the whole value where the header determines it, else 0.
 HEADER_SIZES = [
     1 + (header >> 2) if header & 3 == SHORT_STRING
-    else 1 + CONTENT_SIZES[header >> 2] if header & 3 == PRIMITIVE and header >> 2 < PRIMITIVES else 0
+    else 1 + KINDS[header >> 2].size if header & 3 == PRIMITIVE and header >> 2 < PRIMITIVES else 0
     for header in range(256)
 ]  # fmt: skip
 assert VARIABLE == -1  # makes binary and string 0 here
@@ -117,7 +107,7 @@ def value_end(data: bytes, pos: int, end: int) -> int:
     elif header >> 2 >= PRIMITIVES:
         return -1
     else:
-        size = CONTENT_SIZES[header >> 2]
+        size = KINDS[header >> 2].size
         stop = pos + 1 + size
         if size == VARIABLE:
             stop = pos + 5
@@ -208,11 +198,6 @@ def check_layout(box: Container, starts: list[int], ends: list[int]) -> None:
         )
 
 
-_INTEGERS = {1: struct.Struct("<b"), 2: struct.Struct("<h"), 4: struct.Struct("<i"), 8: struct.Struct("<q")}
-_DOUBLE = struct.Struct("<d")
-_FLOAT = struct.Struct("<f")
-
-
 def read_scalar(data: bytes, pos: int, end: int) -> Scalar:
     """The content of the scalar at `pos`, without loss: decimals as (unscaled, scale), times as integers, UUIDs as
     bytes.
@@ -222,29 +207,9 @@ def read_scalar(data: bytes, pos: int, end: int) -> Scalar:
     header = data[pos]
     if header & 3 == SHORT_STRING:
         return read_text(data, pos + 1, end)
-    id = header >> 2
-    if id >= PRIMITIVES:
+    if header >> 2 >= PRIMITIVES:
         raise unknown_type(data, pos)
-    if id == NULL:
-        return None
-    if id in (TRUE, FALSE):
-        return id == TRUE
-    if id == STRING:
-        return read_text(data, pos + 5, end)
-    if id == BINARY:
-        return data[pos + 5 : end]
-    if id == UUID:
-        return data[pos + 1 : end]
-    if id == DOUBLE:
-        return float(_DOUBLE.unpack_from(data, pos + 1)[0])
-    if id == FLOAT:
-        return float(_FLOAT.unpack_from(data, pos + 1)[0])
-    if DECIMAL4 <= id <= DECIMAL16:
-        return read_decimal(data, pos, end)
-    number = int(_INTEGERS[end - pos - 1].unpack_from(data, pos + 1)[0])
-    if id == TIME and not 0 <= number < DAY_MICROS:
-        raise MalformedVariant(f"{number:,} microseconds are not a time of day", offset=pos)
-    return number
+    return _READERS[header >> 2](data, pos, end)
 
 
 def read_decimal(data: bytes, pos: int, end: int) -> tuple[int, int]:
@@ -253,9 +218,9 @@ def read_decimal(data: bytes, pos: int, end: int) -> tuple[int, int]:
     unscaled = int.from_bytes(data[pos + 2 : end], "little", signed=True)
     if scale > MAX_SCALE:
         raise MalformedVariant(f"a decimal of scale {scale}", offset=pos + 1)
-    id = data[pos] >> 2
-    if abs(unscaled) > DECIMAL_LIMITS[id]:
-        raise MalformedVariant(f"{unscaled:,} has too many digits for a {TYPE_NAMES[id]}", offset=pos + 2)
+    kind = KINDS[data[pos] >> 2]
+    if abs(unscaled) > kind.limit:
+        raise MalformedVariant(f"{unscaled:,} has too many digits for a {kind.name}", offset=pos + 2)
     return unscaled, scale
 
 
@@ -267,11 +232,47 @@ def read_text(data: bytes, start: int, end: int) -> str:
         raise MalformedVariant("a string is not UTF-8", offset=start + problem.start) from None
 
 
+def _read_time(data: bytes, pos: int, end: int) -> int:
+    micros = int.from_bytes(data[pos + 1 : end], "little", signed=True)
+    if not 0 <= micros < DAY_MICROS:
+        raise MalformedVariant(f"{micros:,} microseconds are not a time of day", offset=pos)
+    return micros
+
+
+def _reader(kind: Kind) -> Callable[[bytes, int, int], Scalar]:
+    match kind.family:
+        case Family.NULL:
+            return lambda data, pos, end: None
+        case Family.BOOLEAN:
+            return lambda data, pos, end: kind.id == TRUE
+        case Family.STRING:
+            return lambda data, pos, end: read_text(data, pos + 5, end)
+        case Family.BINARY:
+            return lambda data, pos, end: data[pos + 5 : end]
+        case Family.UUID:
+            return lambda data, pos, end: data[pos + 1 : end]
+        case Family.DECIMAL:
+            return read_decimal
+        case Family.TIME:
+            return _read_time
+    unpack = struct.Struct(f"<{kind.struct}").unpack_from
+    return lambda data, pos, end: unpack(data, pos + 1)[0]
+
+
+_READERS = [_reader(kind) for kind in KINDS]
+
+
+def kind_at(data: bytes, pos: int) -> Kind | None:
+    """The primitive type of the scalar at `pos`; None for an object or array. Raises UnsupportedFeatureError."""
+    header = data[pos]
+    if header & 3 == PRIMITIVE:
+        if header >> 2 >= PRIMITIVES:
+            raise unknown_type(data, pos)
+        return KINDS[header >> 2]
+    return KINDS[STRING] if header & 3 == SHORT_STRING else None
+
+
 def type_name(data: bytes, pos: int) -> str:
     """The type of the value at `pos`, as named by `Variant.type`. Raises UnsupportedFeatureError."""
-    basic = data[pos] & 3
-    if basic == PRIMITIVE:
-        if data[pos] >> 2 >= PRIMITIVES:
-            raise unknown_type(data, pos)
-        return TYPE_NAMES[data[pos] >> 2]
-    return {SHORT_STRING: "string", OBJECT: "object", ARRAY: "array"}[basic]
+    kind = kind_at(data, pos)
+    return kind.name if kind else "object" if data[pos] & 3 == OBJECT else "array"

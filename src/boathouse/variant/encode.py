@@ -11,19 +11,17 @@ from boathouse.variant.metadata import utf8
 from boathouse.variant.primitives import (
     BINARY,
     DAY_MICROS,
-    DECIMAL4,
-    DECIMAL8,
     DECIMAL16,
-    DECIMAL_LIMITS,
+    DECIMALS,
     INT8,
     INT16,
     INT32,
     INT64,
+    KINDS,
     MAX_SCALE,
     SHORT_STRING_MAX,
     STRING,
     TIME,
-    TYPE_NAMES,
     UUID,
     array_header,
     object_header,
@@ -32,20 +30,19 @@ from boathouse.variant.primitives import (
     width_of,
 )
 
-_DECIMAL_BYTES = {DECIMAL4: 4, DECIMAL8: 8, DECIMAL16: 16}
-_FORMATS = {1: struct.Struct("<Bb"), 2: struct.Struct("<Bh"), 4: struct.Struct("<Bi"), 8: struct.Struct("<Bq")}
-_SMALL = [_FORMATS[1].pack(INT8 << 2, i if i < 128 else i - 256) for i in range(256)]  # negative indexes fit
+_FORMATS = {kind.id: struct.Struct(f"<B{kind.struct}") for kind in KINDS if kind.struct}
+_SMALL = [_FORMATS[INT8].pack(INT8 << 2, i if i < 128 else i - 256) for i in range(256)]  # negative indexes fit
 _SHORT = [bytes([short_string_header(length)]) for length in range(SHORT_STRING_MAX + 1)]
 DOUBLE_BYTES = struct.Struct("<Bd")
 FLOAT_BYTES = struct.Struct("<Bf")
 
 
-def encode_integer(id: int, size: int, number: int) -> bytes:
+def encode_integer(id: int, number: int) -> bytes:
     """A signed number of 1, 2, 4 or 8 bytes: integers, dates, times, timestamps. Raises InvalidArgumentError."""
     try:
-        return _FORMATS[size].pack(primitive_header(id), number)
+        return _FORMATS[id].pack(primitive_header(id), number)
     except struct.error:
-        raise InvalidArgumentError(f"{number!r} is not a {TYPE_NAMES[id]} of {8 * size} bits") from None
+        raise InvalidArgumentError(f"{number!r} is not a {KINDS[id].name} of {8 * KINDS[id].size} bits") from None
 
 
 def encode_int(number: int) -> bytes:
@@ -53,11 +50,11 @@ def encode_int(number: int) -> bytes:
     if -128 <= number < 128:
         return _SMALL[number]
     if -(1 << 15) <= number < 1 << 15:
-        return _FORMATS[2].pack(INT16 << 2, number)
+        return _FORMATS[INT16].pack(INT16 << 2, number)
     if -(1 << 31) <= number < 1 << 31:
-        return _FORMATS[4].pack(INT32 << 2, number)
+        return _FORMATS[INT32].pack(INT32 << 2, number)
     if -(1 << 63) <= number < 1 << 63:
-        return _FORMATS[8].pack(INT64 << 2, number)
+        return _FORMATS[INT64].pack(INT64 << 2, number)
     return encode_decimal(DECIMAL16, number, 0)
 
 
@@ -68,30 +65,26 @@ def encode_bool(value: bool) -> bytes:
 
 def encode_decimal(id: int, unscaled: int, scale: int) -> bytes:
     """unscaled x 10^-scale in the width that `id` names. Raises InvalidArgumentError for digits beyond it."""
-    if abs(unscaled) > DECIMAL_LIMITS[id] or not 0 <= scale <= MAX_SCALE:
+    if abs(unscaled) > KINDS[id].limit or not 0 <= scale <= MAX_SCALE:
         digits = len(str(abs(unscaled))) if abs(unscaled) < 10**1000 else "too many"
         raise InvalidArgumentError(
-            f"a decimal of {digits} digits and scale {scale} does not fit into {TYPE_NAMES[id]}",
+            f"a decimal of {digits} digits and scale {scale} does not fit into {KINDS[id].name}",
             advice="round it to at most 38 digits, or store a string",
         )
-    return bytes([primitive_header(id), scale]) + unscaled.to_bytes(_DECIMAL_BYTES[id], "little", signed=True)
+    return bytes([primitive_header(id), scale]) + unscaled.to_bytes(KINDS[id].size - 1, "little", signed=True)
 
 
 def decimal_id(unscaled: int, scale: int) -> int:
     """The narrowest decimal whose precision covers both the digits and the scale (Spark refuses a larger scale)."""
     magnitude = abs(unscaled)
-    if magnitude <= DECIMAL_LIMITS[DECIMAL4] and scale <= 9:
-        return DECIMAL4
-    if magnitude <= DECIMAL_LIMITS[DECIMAL8] and scale <= 18:
-        return DECIMAL8
-    return DECIMAL16
+    return next((kind.id for kind in DECIMALS if magnitude <= kind.limit and scale <= kind.digits), DECIMAL16)
 
 
 def encode_time(micros: int) -> bytes:
     """Microseconds since midnight, below 24:00. Raises InvalidArgumentError."""
     if not 0 <= micros < DAY_MICROS:
         raise InvalidArgumentError(f"{micros:,} microseconds are not a time of day")
-    return encode_integer(TIME, 8, micros)
+    return encode_integer(TIME, micros)
 
 
 def encode_string(text: str) -> bytes:

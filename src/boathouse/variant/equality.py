@@ -11,49 +11,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from boathouse.variant.decode import read_scalar
-from boathouse.variant.primitives import (
-    DECIMAL4,
-    DECIMAL16,
-    DOUBLE,
-    FALSE,
-    FLOAT,
-    INT8,
-    INT64,
-    SHORT_STRING,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NANOS,
-    TIMESTAMP_NTZ,
-    TIMESTAMP_NTZ_NANOS,
-    TRUE,
-)
+from boathouse.variant.decode import kind_at, read_scalar
+from boathouse.variant.primitives import INT8, KINDS, TIMESTAMP, TIMESTAMP_NTZ, TRUE, Family, Kind
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
-Token = tuple[int | str | None, object]
+Token = tuple[str | int | None, object]
+
+
+def _class(kind: Kind) -> int:
+    """The id of the type that stands for all those whose values may be equal to one of this type."""
+    match kind.family:
+        case Family.BOOLEAN:
+            return TRUE
+        case Family.INTEGER | Family.DECIMAL:
+            return INT8
+        case Family.TIMESTAMP:
+            return TIMESTAMP if kind.utc else TIMESTAMP_NTZ
+    return kind.id
+
+
+_CLASSES = [_class(kind) for kind in KINDS]
 
 
 def scalar_token(data: bytes, pos: int, end: int) -> tuple[int, object]:
     """(class, content) of a scalar: equal for equal scalars, hashable."""
-    id = STRING if data[pos] & 3 == SHORT_STRING else data[pos] >> 2
-    content = read_scalar(data, pos, end)
-    if INT8 <= id <= INT64:
-        return INT8, (content, 0)
-    if DECIMAL4 <= id <= DECIMAL16:
-        assert isinstance(content, tuple)
-        unscaled, scale = content
-        while scale and unscaled % 10 == 0:
-            unscaled, scale = unscaled // 10, scale - 1
-        return INT8, (unscaled, scale)
-    if id in (DOUBLE, FLOAT) and content != content:
-        return id, "NaN"
-    if id in (TIMESTAMP, TIMESTAMP_NTZ):
-        assert isinstance(content, int)
-        return id, content * 1_000
-    if id in (TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS):
-        return TIMESTAMP if id == TIMESTAMP_NANOS else TIMESTAMP_NTZ, content
-    return TRUE if id == FALSE else id, content
+    kind, content = kind_at(data, pos), read_scalar(data, pos, end)
+    assert kind is not None
+    match content:
+        case int() if kind.family is Family.INTEGER:
+            content = content, 0
+        case int() if kind.family is Family.TIMESTAMP:
+            content *= 10 ** (9 - kind.digits)
+        case (int(unscaled), int(scale)):
+            while scale and unscaled % 10 == 0:
+                unscaled, scale = unscaled // 10, scale - 1
+            content = unscaled, scale
+        case float() if content != content:
+            content = "NaN"
+    return _CLASSES[kind.id], content
 
 
 def _tokens(value: VariantView) -> Iterator[Token]:

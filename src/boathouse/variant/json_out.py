@@ -22,24 +22,8 @@ from typing import Any, Literal
 import numpy as np
 
 from boathouse.errors import EvaluationError, InvalidArgumentError
-from boathouse.variant.decode import read_scalar
-from boathouse.variant.primitives import (
-    BINARY,
-    DATE,
-    DECIMAL4,
-    DECIMAL8,
-    DECIMAL16,
-    DOUBLE,
-    FLOAT,
-    SHORT_STRING,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NANOS,
-    TIMESTAMP_NTZ,
-    TIMESTAMP_NTZ_NANOS,
-    UUID,
-)
+from boathouse.variant.decode import kind_at, read_scalar
+from boathouse.variant.primitives import KINDS, STRING, Family, Kind
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
@@ -84,15 +68,8 @@ def to_json(value: VariantView, *, special: Special = "refuse") -> str:
 
 def scalar_to_json(data: bytes, pos: int, end: int, special: Special = "refuse") -> str:
     """The text of the scalar at `pos` that ends at `end`."""
-    content = read_scalar(data, pos, end)
-    id = STRING if data[pos] & 3 == SHORT_STRING else data[pos] >> 2
-    write = _WRITERS.get(id)
-    if write is not None:
-        return write(content)
-    if id in (FLOAT, DOUBLE):
-        assert isinstance(content, float)
-        return float_text(content, id == FLOAT, special)
-    return "null" if content is None else str(content).lower()
+    kind = kind_at(data, pos) or KINDS[STRING]
+    return _WRITERS[kind.id](read_scalar(data, pos, end), special)
 
 
 def float_text(number: float, narrow: bool, special: Special) -> str:
@@ -130,23 +107,35 @@ def time_text(ticks: int, digits: int) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:0{digits}d}"
 
 
-def timestamp_text(ticks: int, digits: int, zone: str) -> str:
+def timestamp_text(ticks: int, digits: int, utc: bool) -> str:
     """An instant from its microseconds (6 digits) or nanoseconds (9) since 1970."""
     days, rest = divmod(ticks, 86_400 * 10**digits)
-    return f"{date_text(days)}T{time_text(rest, digits)}{zone}"
+    return f"{date_text(days)}T{time_text(rest, digits)}{'Z' if utc else ''}"
 
 
-_WRITERS: dict[int, Callable[[Any], str]] = {
-    STRING: encode_basestring,
-    DECIMAL4: lambda pair: decimal_text(*pair),
-    DECIMAL8: lambda pair: decimal_text(*pair),
-    DECIMAL16: lambda pair: decimal_text(*pair),
-    DATE: lambda days: f'"{date_text(days)}"',
-    TIME: lambda micros: f'"{time_text(micros, 6)}"',
-    TIMESTAMP: lambda micros: f'"{timestamp_text(micros, 6, "Z")}"',
-    TIMESTAMP_NTZ: lambda micros: f'"{timestamp_text(micros, 6, "")}"',
-    TIMESTAMP_NANOS: lambda nanos: f'"{timestamp_text(nanos, 9, "Z")}"',
-    TIMESTAMP_NTZ_NANOS: lambda nanos: f'"{timestamp_text(nanos, 9, "")}"',
-    BINARY: lambda raw: f'"{b64encode(raw).decode()}"',
-    UUID: lambda raw: f'"{uuid.UUID(bytes=raw)}"',
-}
+def _writer(kind: Kind) -> Callable[[Any, Special], str]:
+    match kind.family:
+        case Family.NULL:
+            return lambda none, special: "null"
+        case Family.BOOLEAN:
+            return lambda flag, special: "true" if flag else "false"
+        case Family.INTEGER:
+            return lambda number, special: str(number)
+        case Family.FLOAT:
+            return lambda number, special: float_text(number, kind.size == 4, special)
+        case Family.DECIMAL:
+            return lambda pair, special: decimal_text(*pair)
+        case Family.DATE:
+            return lambda days, special: f'"{date_text(days)}"'
+        case Family.TIME:
+            return lambda ticks, special: f'"{time_text(ticks, kind.digits)}"'
+        case Family.TIMESTAMP:
+            return lambda ticks, special: f'"{timestamp_text(ticks, kind.digits, kind.utc)}"'
+        case Family.BINARY:
+            return lambda raw, special: f'"{b64encode(raw).decode()}"'
+        case Family.UUID:
+            return lambda raw, special: f'"{uuid.UUID(bytes=raw)}"'
+    return lambda text, special: encode_basestring(text)
+
+
+_WRITERS = [_writer(kind) for kind in KINDS]

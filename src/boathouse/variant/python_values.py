@@ -184,14 +184,14 @@ def _scalar(obj: Any) -> bytes:
     )
 
 
-def _integer(id: int, size: int) -> Callable[[Any], bytes]:
-    return lambda number: encode_integer(id, size, int(number))
+def _integer(id: int) -> Callable[[Any], bytes]:
+    return lambda number: encode_integer(id, int(number))
 
 
 _NUMPY: dict[type, Callable[[Any], bytes]] = {
-    np.int8: _integer(INT8, 1), np.int16: _integer(INT16, 2), np.int32: _integer(INT32, 4),
-    np.int64: _integer(INT64, 8), np.uint8: _integer(INT16, 2), np.uint16: _integer(INT32, 4),
-    np.uint32: _integer(INT64, 8), np.uint64: lambda number: encode_decimal(DECIMAL16, int(number), 0),
+    np.int8: _integer(INT8), np.int16: _integer(INT16), np.int32: _integer(INT32),
+    np.int64: _integer(INT64), np.uint8: _integer(INT16), np.uint16: _integer(INT32),
+    np.uint32: _integer(INT64), np.uint64: lambda number: encode_decimal(DECIMAL16, int(number), 0),
     np.float16: lambda number: FLOAT_BYTES.pack(FLOAT << 2, number),
     np.float32: lambda number: FLOAT_BYTES.pack(FLOAT << 2, number),
     np.float64: lambda number: DOUBLE_BYTES.pack(DOUBLE << 2, number),
@@ -210,12 +210,12 @@ def _numpy(obj: np.generic) -> bytes:
         unit, step = np.datetime_data(obj.dtype)
         units = int(obj.astype("int64")) * step
         if unit == "D":
-            return encode_integer(DATE, 4, units)
+            return encode_integer(DATE, units)
         if unit in ("s", "ms", "us"):
             factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
-            return encode_integer(TIMESTAMP_NTZ, 8, units * factor)
+            return encode_integer(TIMESTAMP_NTZ, units * factor)
         if unit == "ns":
-            return encode_integer(TIMESTAMP_NTZ_NANOS, 8, units)
+            return encode_integer(TIMESTAMP_NTZ_NANOS, units)
     if isinstance(obj, np.integer) and not isinstance(obj, np.timedelta64):
         # Other names of the same widths, such as longlong.
         return _NUMPY[np.dtype(f"{obj.dtype.kind}{obj.dtype.itemsize}").type](obj)
@@ -247,8 +247,8 @@ def _datetime(obj: datetime) -> bytes:
         )
     micros = (obj - (_EPOCH_UTC if utc else _EPOCH.replace(tzinfo=obj.tzinfo))) // _MICROSECOND
     if nanosecond:
-        return encode_integer(TIMESTAMP_NANOS if utc else TIMESTAMP_NTZ_NANOS, 8, micros * 1_000 + nanosecond)
-    return encode_integer(TIMESTAMP if utc else TIMESTAMP_NTZ, 8, micros)
+        return encode_integer(TIMESTAMP_NANOS if utc else TIMESTAMP_NTZ_NANOS, micros * 1_000 + nanosecond)
+    return encode_integer(TIMESTAMP if utc else TIMESTAMP_NTZ, micros)
 
 
 def _time(obj: time) -> bytes:
@@ -268,7 +268,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     bytearray: lambda raw: encode_binary(bytes(raw)),
     memoryview: lambda raw: encode_binary(bytes(raw)),
     datetime: _datetime,
-    date: lambda day: encode_integer(DATE, 4, day.toordinal() - _EPOCH_DAY),
+    date: lambda day: encode_integer(DATE, day.toordinal() - _EPOCH_DAY),
     time: _time,
     uuid.UUID: lambda found: encode_uuid(found.bytes),
 }

@@ -13,17 +13,13 @@ from dataclasses import dataclass
 from functools import reduce
 
 from boathouse.types import (
-    BINARY,
-    BOOLEAN,
     DATE,
     DOUBLE,
     FLOAT,
     INT64,
     NULL,
-    STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    UUID,
     VARIANT,
     DataType,
     DecimalType,
@@ -31,20 +27,12 @@ from boathouse.types import (
     ListType,
     NullType,
     StructType,
-    TimestampType,
-    TimeType,
 )
-from boathouse.variant.decode import read_decimal, type_name
-from boathouse.variant.primitives import TYPE_NAMES
+from boathouse.variant.decode import kind_at, read_decimal
+from boathouse.variant.primitives import DECIMALS, Family, Kind
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
-_TYPES: dict[str, DataType] = {
-    "null": NULL, "boolean": BOOLEAN, "int8": INT64, "int16": INT64, "int32": INT64, "int64": INT64, "float": FLOAT,
-    "double": DOUBLE, "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ, "binary": BINARY,
-    "string": STRING, "uuid": UUID, "time": TimeType("us"), "timestamp_nanos": TimestampType(True, "ns"),
-    "timestamp_ntz_nanos": TimestampType(False, "ns"),
-}  # fmt: skip
 _TIMES = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
@@ -207,13 +195,14 @@ def _as_decimal(type: DataType) -> DecimalType | None:
 
 
 def _scalar_type(data: bytes, pos: int, end: int) -> DataType:
-    kind = type_name(data, pos)
-    return narrowest_decimal(*read_decimal(data, pos, end)) if kind.startswith("decimal") else _TYPES[kind]
+    kind = kind_at(data, pos)
+    assert kind is not None
+    return narrowest_decimal(*read_decimal(data, pos, end)) if kind in DECIMALS else type_of(kind)
 
 
-def type_of(kind: int) -> DataType:
-    """The type of a primitive id that is not a decimal."""
-    return _TYPES[TYPE_NAMES[kind]]
+def type_of(kind: Kind) -> DataType:
+    """The type of the values of a primitive type that is not a decimal."""
+    return INT64 if kind.family is Family.INTEGER else kind.type or NULL
 
 
 def narrowest_decimal(unscaled: int, scale: int) -> DecimalType:

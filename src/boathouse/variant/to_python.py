@@ -23,7 +23,6 @@ from boathouse.variant.decode import (
     Container,
     check_layout,
     read_container,
-    read_decimal,
     read_names,
     read_scalar,
     read_text,
@@ -31,20 +30,7 @@ from boathouse.variant.decode import (
     value_end,
 )
 from boathouse.variant.metadata import Metadata, unsigned
-from boathouse.variant.primitives import (
-    DATE,
-    DECIMAL4,
-    DECIMAL16,
-    MAX_DEPTH,
-    SHORT_STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NANOS,
-    TIMESTAMP_NTZ,
-    TIMESTAMP_NTZ_NANOS,
-    UUID,
-    budget,
-)
+from boathouse.variant.primitives import KINDS, MAX_DEPTH, SHORT_STRING, Family, Kind, budget, kinds_of
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import over_budget, path_to, too_deep
 
@@ -92,15 +78,22 @@ def decimal_of(unscaled: int, scale: int) -> Decimal:
     return Decimal(f"{unscaled}E-{scale}")
 
 
-_FROM_SCALAR: dict[int, Callable[[Any], Any]] = {
-    DATE: date_of,
-    TIMESTAMP: lambda number: datetime_of(number, True),
-    TIMESTAMP_NTZ: lambda number: datetime_of(number, False),
-    TIMESTAMP_NANOS: nanos_of,
-    TIMESTAMP_NTZ_NANOS: nanos_of,
-    TIME: time_of,
-    UUID: lambda raw: uuid.UUID(bytes=raw),
-}
+def _converter(kind: Kind) -> Callable[[Any], Any] | None:
+    match kind.family:
+        case Family.DECIMAL:
+            return lambda pair: decimal_of(*pair)
+        case Family.DATE:
+            return date_of
+        case Family.TIME:
+            return time_of
+        case Family.TIMESTAMP:
+            return nanos_of if kind.digits == 9 else lambda micros: datetime_of(micros, kind.utc)
+        case Family.UUID:
+            return lambda raw: uuid.UUID(bytes=raw)
+    return None
+
+
+_CONVERTERS = [_converter(kind) for kind in KINDS]
 
 
 def scalar_to_python(data: bytes, pos: int, end: int) -> Any:
@@ -108,18 +101,15 @@ def scalar_to_python(data: bytes, pos: int, end: int) -> Any:
     header = data[pos]
     if header & 3:
         return read_text(data, pos + 1, end)
-    id = header >> 2
-    if DECIMAL4 <= id <= DECIMAL16:
-        return decimal_of(*read_decimal(data, pos, end))
     found = read_scalar(data, pos, end)
-    convert = _FROM_SCALAR.get(id)
+    convert = _CONVERTERS[header >> 2]
     return found if convert is None else convert(found)
 
 
 # By header byte: a reader for numbers, which need no checks.
 _NUMBERS: list[Callable[[bytes, int], tuple[Any, ...]] | None] = [None] * 256
-for _id, _form in ((3, "<b"), (4, "<h"), (5, "<i"), (6, "<q"), (7, "<d"), (14, "<f")):
-    _NUMBERS[_id << 2] = struct.Struct(_form).unpack_from
+for _kind in kinds_of(Family.INTEGER, Family.FLOAT):
+    _NUMBERS[_kind.id << 2] = struct.Struct(f"<{_kind.struct}").unpack_from
 
 
 class _Reader:

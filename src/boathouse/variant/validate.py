@@ -24,12 +24,11 @@ from boathouse.variant.decode import (
 )
 from boathouse.variant.metadata import Metadata, parse_metadata, unsigned
 from boathouse.variant.primitives import (
-    DECIMAL_DIGITS,
+    KINDS,
     MAX_DEPTH,
     OBJECT,
     PRIMITIVES,
     SHORT_STRING,
-    TYPE_NAMES,
 )
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, spell_path, walk
@@ -174,8 +173,8 @@ class _Check:
         except MalformedVariant as problem:
             self.note("error", problem.message, problem.offset or place.pos, place)
             return
-        if isinstance(content, tuple) and content[1] > DECIMAL_DIGITS[id]:
-            self.note("oddity", f"scale {content[1]} in a {TYPE_NAMES[id]}", place.pos + 1, place)
+        if isinstance(content, tuple) and content[1] > KINDS[id].digits:
+            self.note("oddity", f"scale {content[1]} in a {KINDS[id].name}", place.pos + 1, place)
 
     def container(self, place: _Place) -> list[_Place]:
         """The distinct children that can be checked."""

@@ -96,19 +96,19 @@ class ValueBuilder:
 
     def append_int8(self, value: int) -> Self:
         """8 bits: -128 to 127."""
-        return self.append_encoded(encode_integer(INT8, 1, value))
+        return self.append_encoded(encode_integer(INT8, value))
 
     def append_int16(self, value: int) -> Self:
         """16 bits: -32,768 to 32,767."""
-        return self.append_encoded(encode_integer(INT16, 2, value))
+        return self.append_encoded(encode_integer(INT16, value))
 
     def append_int32(self, value: int) -> Self:
         """32 bits, signed."""
-        return self.append_encoded(encode_integer(INT32, 4, value))
+        return self.append_encoded(encode_integer(INT32, value))
 
     def append_int64(self, value: int) -> Self:
         """64 bits, signed."""
-        return self.append_encoded(encode_integer(INT64, 8, value))
+        return self.append_encoded(encode_integer(INT64, value))
 
     def append_int(self, value: int) -> Self:
         """In the narrowest type: int8 to int64, decimal16 up to 38 digits."""
@@ -144,23 +144,23 @@ class ValueBuilder:
 
     def append_date(self, days: int) -> Self:
         """Days since 1970-01-01."""
-        return self.append_encoded(encode_integer(DATE, 4, days))
+        return self.append_encoded(encode_integer(DATE, days))
 
     def append_timestamp(self, micros: int) -> Self:
         """An instant: microseconds since 1970-01-01 UTC."""
-        return self.append_encoded(encode_integer(TIMESTAMP, 8, micros))
+        return self.append_encoded(encode_integer(TIMESTAMP, micros))
 
     def append_timestamp_ntz(self, micros: int) -> Self:
         """A wall clock: microseconds since 1970-01-01."""
-        return self.append_encoded(encode_integer(TIMESTAMP_NTZ, 8, micros))
+        return self.append_encoded(encode_integer(TIMESTAMP_NTZ, micros))
 
     def append_timestamp_nanos(self, nanos: int) -> Self:
         """An instant: nanoseconds since 1970-01-01 UTC."""
-        return self.append_encoded(encode_integer(TIMESTAMP_NANOS, 8, nanos))
+        return self.append_encoded(encode_integer(TIMESTAMP_NANOS, nanos))
 
     def append_timestamp_ntz_nanos(self, nanos: int) -> Self:
         """A wall clock: nanoseconds since 1970-01-01."""
-        return self.append_encoded(encode_integer(TIMESTAMP_NTZ_NANOS, 8, nanos))
+        return self.append_encoded(encode_integer(TIMESTAMP_NTZ_NANOS, nanos))
 
     def append_time(self, micros: int) -> Self:
         """Microseconds since midnight, below 24:00."""

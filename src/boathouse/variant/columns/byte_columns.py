@@ -101,6 +101,15 @@ def as_bytes(buffer: pa.Buffer | None) -> Bytes:
     return np.empty(0, np.uint8) if buffer is None or not buffer.size else np.frombuffer(buffer, np.uint8)
 
 
+def fixed_values(array: pa.Array, dtype: str) -> npt.NDArray[Any]:
+    """The values' buffer of an array of fixed width as one element per row, null slots included."""
+    kind = np.dtype(dtype)
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros(len(array), kind)
+    return np.frombuffer(buffer, kind, len(array), array.offset * kind.itemsize)
+
+
 def spread(bytes: Ragged, present: Mask) -> Ragged:
     """The rows one after another where `present` is True; those between are empty. Copies no bytes."""
     offsets = np.empty(len(present) + 1, np.int64)

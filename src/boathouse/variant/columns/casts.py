@@ -33,10 +33,10 @@ from boathouse.variant.columns import numbers
 from boathouse.variant.columns.byte_slices import as_text, is_ascii, is_utf8, join
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.gather import Bools, Ints, prefix, unsigned
-from boathouse.variant.columns.nodes import OBJECT, STRING, Nodes
+from boathouse.variant.columns.nodes import OBJECT, Nodes
 from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.metadata import parse_metadata
-from boathouse.variant.primitives import BINARY, NULL, UUID
+from boathouse.variant.primitives import BINARY, NULL, STRING, UUID
 from boathouse.variant.value import Variant
 
 _INT32_MAX = 2**31 - 1

@@ -6,7 +6,6 @@ level up.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from datetime import UTC
 from itertools import islice
@@ -22,29 +21,8 @@ from boathouse.variant.columns.gather import Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import OBJECT
 from boathouse.variant.columns.reading import read
-from boathouse.variant.columns.scalars import binaries, decimals, fixed, numbers, strings
-from boathouse.variant.primitives import (
-    BINARY,
-    DATE,
-    DECIMAL4,
-    DECIMAL8,
-    DECIMAL16,
-    DOUBLE,
-    FALSE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NANOS,
-    TIMESTAMP_NTZ,
-    TIMESTAMP_NTZ_NANOS,
-    TRUE,
-    UUID,
-)
+from boathouse.variant.columns.scalars import binaries, decimals, numbers, strings, uuids
+from boathouse.variant.primitives import TRUE, Family, Kind
 from boathouse.variant.to_python import date_of, datetime_of, decimal_of, nanos_of, time_of
 
 Objects = npt.NDArray[np.object_]
@@ -86,9 +64,8 @@ def _decoded(column: Column, lenient: Lenient | None) -> list[Any]:
 def python_values(tree: Tree) -> Objects:
     """The values of the top level. Raises Faulty for scalars that are malformed."""
     out = np.empty(len(tree), np.object_)
-    for kind, which in tree.kinds.items():
-        if kind in _MAKERS:
-            out[which] = _MAKERS[kind](tree, which, kind)
+    for kind, which in tree.scalars():
+        out[which] = _MAKERS[kind.family](tree, which, kind)
     _fill(tree, out)
     return out[: len(tree.numbers)]
 
@@ -126,57 +103,53 @@ def _array(values: list[Any]) -> Objects:
     return np.fromiter(values, np.object_, len(values))
 
 
-def _numbers(tree: Tree, which: Ints, kind: int) -> Objects:
+def _numbers(tree: Tree, which: Ints, kind: Kind) -> Objects:
     return numbers(tree, which, kind).astype(np.object_)
 
 
-def _floats(tree: Tree, which: Ints, kind: int) -> Objects:
+def _floats(tree: Tree, which: Ints, kind: Kind) -> Objects:
     with np.errstate(invalid="ignore"):  # signalling NaNs
         return numbers(tree, which, kind).astype(np.float64).astype(np.object_)
 
 
-def _strings(tree: Tree, which: Ints, kind: int) -> Objects:
+def _strings(tree: Tree, which: Ints, kind: Kind) -> Objects:
     found: Objects = strings(tree, which).to_numpy(zero_copy_only=False)
     return found
 
 
-def _binaries(tree: Tree, which: Ints, kind: int) -> Objects:
+def _binaries(tree: Tree, which: Ints, kind: Kind) -> Objects:
     found: Objects = binaries(tree, which).to_numpy(zero_copy_only=False)
     return found
 
 
-def _decimals(tree: Tree, which: Ints, kind: int) -> Objects:
+def _decimals(tree: Tree, which: Ints, kind: Kind) -> Objects:
     unscaled, scale = decimals(tree, which, kind)
     plain = unscaled if isinstance(unscaled, list) else unscaled.tolist()
     return _array([decimal_of(number, digits) for number, digits in zip(plain, scale.tolist())])
 
 
-def _times(tree: Tree, which: Ints, kind: int) -> Objects:
+def _times(tree: Tree, which: Ints, kind: Kind) -> Objects:
     return _array([time_of(micros) for micros in numbers(tree, which, kind).tolist()])
 
 
-def _uuids(tree: Tree, which: Ints, kind: int) -> Objects:
-    return _array([uuid.UUID(bytes=raw) for raw in fixed(tree, which, 16)])
+def _uuids(tree: Tree, which: Ints, kind: Kind) -> Objects:
+    return _array(uuids(tree, which, kind))
 
 
-def _dates(tree: Tree, which: Ints, kind: int) -> Objects:
+def _dates(tree: Tree, which: Ints, kind: Kind) -> Objects:
     days = numbers(tree, which, kind)
     _within(tree, which, days, _DAYS, date_of)
     return days.astype("datetime64[D]").astype(np.object_)
 
 
-def _timestamps(tree: Tree, which: Ints, kind: int) -> Objects:
-    micros = numbers(tree, which, kind)
-    utc = kind == TIMESTAMP
-    _within(tree, which, micros, _MICROS, lambda one: datetime_of(one, utc))
-    naive = micros.astype("datetime64[us]").astype(np.object_)
-    return _array([one.replace(tzinfo=UTC) for one in naive.tolist()]) if utc else naive
-
-
-def _nanos(tree: Tree, which: Ints, kind: int) -> Objects:
-    found = numbers(tree, which, kind)
-    _within(tree, which, found, (-(2**63) + 1, 2**63 - 1), nanos_of)
-    return _array(list(found.astype("datetime64[ns]")))
+def _timestamps(tree: Tree, which: Ints, kind: Kind) -> Objects:
+    ticks = numbers(tree, which, kind)
+    if kind.digits == 9:
+        _within(tree, which, ticks, (-(2**63) + 1, 2**63 - 1), nanos_of)
+        return _array(list(ticks.astype("datetime64[ns]")))
+    _within(tree, which, ticks, _MICROS, lambda one: datetime_of(one, kind.utc))
+    naive = ticks.astype("datetime64[us]").astype(np.object_)
+    return _array([one.replace(tzinfo=UTC) for one in naive.tolist()]) if kind.utc else naive
 
 
 def _within(
@@ -192,10 +165,16 @@ def _within(
             raise EvaluationError(problem.message, where=f"row {row:,}", advice=problem.advice) from None
 
 
-_MAKERS: dict[int, Callable[[Tree, Ints, int], Any]] = {
-    TRUE: lambda tree, which, kind: True, FALSE: lambda tree, which, kind: False,
-    INT8: _numbers, INT16: _numbers, INT32: _numbers, INT64: _numbers, DOUBLE: _floats, FLOAT: _floats,
-    DECIMAL4: _decimals, DECIMAL8: _decimals, DECIMAL16: _decimals, DATE: _dates, TIMESTAMP: _timestamps,
-    TIMESTAMP_NTZ: _timestamps, TIMESTAMP_NANOS: _nanos, TIMESTAMP_NTZ_NANOS: _nanos, TIME: _times,
-    BINARY: _binaries, STRING: _strings, UUID: _uuids,
-}  # fmt: skip
+_MAKERS: dict[Family, Callable[[Tree, Ints, Kind], Any]] = {
+    Family.NULL: lambda tree, which, kind: None,
+    Family.BOOLEAN: lambda tree, which, kind: kind.id == TRUE,
+    Family.INTEGER: _numbers,
+    Family.FLOAT: _floats,
+    Family.DECIMAL: _decimals,
+    Family.DATE: _dates,
+    Family.TIME: _times,
+    Family.TIMESTAMP: _timestamps,
+    Family.BINARY: _binaries,
+    Family.STRING: _strings,
+    Family.UUID: _uuids,
+}

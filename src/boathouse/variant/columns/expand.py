@@ -7,6 +7,7 @@ single-value implementation report the fault, so both implementations raise the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +22,7 @@ from boathouse.variant.columns.byte_slices import as_text, is_utf8, join
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSET_WIDTH, SIZE
-from boathouse.variant.primitives import BINARY, MAX_DEPTH, STRING, budget
+from boathouse.variant.primitives import BINARY, KINDS, MAX_DEPTH, STRING, Kind, budget
 
 _FEW = 8  # dictionaries that are read only once, however large: each batch of rows may use them all
 
@@ -114,6 +115,10 @@ class Tree:
         order = np.argsort(self.kind, kind="stable")
         ends = np.cumsum(np.bincount(self.kind, minlength=1)).tolist()
         return {kind: order[start:end] for kind, (start, end) in enumerate(pairwise([0, *ends])) if end > start}
+
+    def scalars(self) -> Iterator[tuple[Kind, Ints]]:
+        """The positions of the scalars of each primitive type that occurs."""
+        return ((KINDS[kind], which) for kind, which in self.kinds.items() if kind < OBJECT)
 
     def bodies(self, which: Ints) -> tuple[Ints, Ints]:
         """Where the bytes of strings or binaries start and end."""

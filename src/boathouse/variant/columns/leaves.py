@@ -10,21 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.masks import mask_of
 from boathouse.errors import InvalidArgumentError, UnsupportedTypeError
 from boathouse.variant.columns.assemble import binaries, booleans, decimals, integers, primitives, strings
-from boathouse.variant.columns.byte_columns import Mask, Ragged, Rope, as_bytes, rope
+from boathouse.variant.columns.byte_columns import Mask, Ragged, Rope, fixed_values, rope
 from boathouse.variant.primitives import (
     DATE,
-    DECIMAL4,
-    DECIMAL8,
     DECIMAL16,
-    DECIMAL_DIGITS,
     DOUBLE,
     FLOAT,
-    INT8,
-    INT16,
-    INT32,
     INT64,
+    KINDS,
     MAX_SCALE,
     TIME,
     TIMESTAMP,
@@ -32,11 +28,14 @@ from boathouse.variant.primitives import (
     TIMESTAMP_NTZ,
     TIMESTAMP_NTZ_NANOS,
     UUID,
+    Family,
+    decimal_kind,
+    kinds_of,
 )
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _DAY_MILLIS = 86_400_000
-_INTEGER_IDS = {8: INT8, 16: INT16, 32: INT32, 64: INT64}
+_INTEGER_IDS = {8 * kind.size: kind.id for kind in kinds_of(Family.INTEGER)}
 
 
 def leaf(array: pa.Array, present: Mask | None, where: str, *, narrow: bool, uuid: bool) -> Rope:
@@ -55,29 +54,13 @@ def leaf(array: pa.Array, present: Mask | None, where: str, *, narrow: bool, uui
     if pa.types.is_integer(type):
         return _integer(array, present, narrow)
     if uuid:
-        return primitives(UUID, numbers(array, "V16"))
+        return primitives(UUID, fixed_values(array, "V16"))
     return make(array, present, where)
-
-
-def numbers(array: pa.Array, dtype: str) -> npt.NDArray[Any]:
-    """The values' buffer as one element per row."""
-    data = array.buffers()[1]
-    kind = np.dtype(dtype)
-    if data is None or not len(array):
-        return np.zeros(len(array), kind)
-    return np.frombuffer(data, kind, len(array), array.offset * kind.itemsize)
-
-
-def bits(array: pa.BooleanArray) -> Mask:
-    """The values of booleans."""
-    start, stop = array.offset, array.offset + len(array)
-    data = as_bytes(array.buffers()[1])[start // 8 : -(-stop // 8)]
-    return np.unpackbits(data, bitorder="little")[start % 8 : start % 8 + len(array)].view(np.bool_)
 
 
 def _integer(array: pa.Array, present: Mask | None, narrow: bool) -> Rope:
     width, signed = array.type.bit_width, pa.types.is_signed_integer(array.type)
-    values = numbers(array, f"{'i' if signed else 'u'}{width // 8}")
+    values = fixed_values(array, f"{'i' if signed else 'u'}{width // 8}")
     if width == 64 and not signed:
         return _unsigned64(values, present, narrow)
     if narrow:
@@ -99,19 +82,19 @@ def _unsigned64(values: npt.NDArray[Any], present: Mask | None, narrow: bool) ->
 
 
 def _boolean(array: pa.Array, present: Mask | None, where: str) -> Rope:
-    return booleans(bits(array))
+    return booleans(mask_of(array))
 
 
 def _half(array: pa.Array, present: Mask | None, where: str) -> Rope:
-    return primitives(FLOAT, numbers(array, "f2").astype("<f4"))
+    return primitives(FLOAT, fixed_values(array, "f2").astype("<f4"))
 
 
 def _float(array: pa.Array, present: Mask | None, where: str) -> Rope:
-    return primitives(FLOAT, numbers(array, "<f4"))
+    return primitives(FLOAT, fixed_values(array, "<f4"))
 
 
 def _double(array: pa.Array, present: Mask | None, where: str) -> Rope:
-    return primitives(DOUBLE, numbers(array, "<f8"))
+    return primitives(DOUBLE, fixed_values(array, "<f8"))
 
 
 def _decimal(array: pa.Array, present: Mask | None, where: str) -> Rope:
@@ -125,19 +108,13 @@ def _decimal(array: pa.Array, present: Mask | None, where: str) -> Rope:
             where=where or None,
             advice="cast the column to decimal128",
         )
-    id = (
-        DECIMAL4
-        if digits <= DECIMAL_DIGITS[DECIMAL4]
-        else DECIMAL8
-        if digits <= DECIMAL_DIGITS[DECIMAL8]
-        else DECIMAL16
-    )
+    id = decimal_kind(digits).id
     # Validated: the digits fit the precision, so that the upper bytes hold the sign alone.
     if bytes <= 8:
-        low: npt.NDArray[Any] = numbers(array, f"<i{bytes}")
+        low: npt.NDArray[Any] = fixed_values(array, f"<i{bytes}")
     else:
         words = bytes // 8
-        both = numbers(array, f"V{bytes}").view(np.int64).reshape(-1, words)
+        both = fixed_values(array, f"V{bytes}").view(np.int64).reshape(-1, words)
         if id == DECIMAL16:
             return decimals(id, scale, np.ascontiguousarray(both[:, :2]).view("V16")[:, 0])
         low = both[:, 0]
@@ -145,7 +122,7 @@ def _decimal(array: pa.Array, present: Mask | None, where: str) -> Rope:
         wide = np.empty((len(low), 2), np.int64)
         wide[:, 0], wide[:, 1] = low, low >> 63
         return decimals(id, scale, wide.view("V16")[:, 0])
-    return decimals(id, scale, low.astype("<i4" if id == DECIMAL4 else "<i8"))
+    return decimals(id, scale, low.astype(KINDS[id].number))
 
 
 def _without_negative_scale(array: pa.Array, where: str) -> pa.Array:
@@ -159,18 +136,18 @@ def _without_negative_scale(array: pa.Array, where: str) -> pa.Array:
 
 
 def _date(array: pa.Array, present: Mask | None, where: str) -> Rope:
-    return primitives(DATE, numbers(array, "<i4"))
+    return primitives(DATE, fixed_values(array, "<i4"))
 
 
 def _date_millis(array: pa.Array, present: Mask | None, where: str) -> Rope:
-    days = numbers(array, "<i8") // _DAY_MILLIS
+    days = fixed_values(array, "<i8") // _DAY_MILLIS
     _check(abs(days) < 1 << 31, present, where, "a date beyond 32 bits of days")
     return primitives(DATE, days.astype("<i4"))
 
 
 def _time(array: pa.Array, present: Mask | None, where: str) -> Rope:
     unit = array.type.unit
-    found = numbers(array, f"<i{array.type.bit_width // 8}").astype(np.int64, copy=False)
+    found = fixed_values(array, f"<i{array.type.bit_width // 8}").astype(np.int64, copy=False)
     if unit == "ns":
         _check(found % 1_000 == 0, present, where, "a time of day with nanoseconds: a variant's have microseconds")
         return primitives(TIME, found // 1_000)
@@ -179,7 +156,7 @@ def _time(array: pa.Array, present: Mask | None, where: str) -> Rope:
 
 def _timestamp(array: pa.Array, present: Mask | None, where: str) -> Rope:
     unit, utc = array.type.unit, array.type.tz is not None
-    found = numbers(array, "<i8")
+    found = fixed_values(array, "<i8")
     if unit == "ns":
         return primitives(TIMESTAMP_NANOS if utc else TIMESTAMP_NTZ_NANOS, found)
     factor = _MICROS[unit]

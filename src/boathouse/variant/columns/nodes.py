@@ -12,8 +12,8 @@ from boathouse.arrow.vector import ragged
 from boathouse.variant.columns.faults import Faults
 from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
+from boathouse.variant.primitives import BINARY, KINDS, STRING
 
-STRING = 16
 OBJECT = 64
 ARRAY = 65
 
@@ -25,11 +25,7 @@ def _tables() -> tuple[npt.NDArray[Any], ...]:
     basic, rest = header & 3, header >> 2
     kind = np.select([basic == 0, basic == 1, basic == 2], [rest, STRING, OBJECT], ARRAY)
     fixed = np.full(64, 0)
-    for ids, size in (
-        ((0, 1, 2), 1), ((3,), 2), ((4,), 3), ((5, 11, 14), 5), ((6, 7, 12, 13, 17, 18, 19), 9),
-        ((8,), 6), ((9,), 10), ((10,), 18), ((20,), 17),
-    ):  # fmt: skip
-        fixed[list(ids)] = size
+    fixed[: len(KINDS)] = [1 + one.size for one in KINDS]
     size = np.select([basic == 0, basic == 1], [fixed[rest], 1 + rest], 0)
     large = np.where(basic == 2, rest >> 4 & 1, rest >> 2 & 1)
     id_width = np.where(basic == 2, (rest >> 2 & 3) + 1, 0)
@@ -206,7 +202,7 @@ class Nodes:
 
     def _long(self, kind: npt.NDArray[np.uint8], known: bool) -> Ints:
         """Sizes of strings and binaries with a 4-byte length."""
-        long = (kind == 15) | (kind == STRING)
+        long = (kind == BINARY) | (kind == STRING)
         if known:
             for k in np.flatnonzero(~long):
                 self.faults.unsupported(int(kind[k]), int(self.row[k]))

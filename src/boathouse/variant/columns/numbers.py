@@ -23,44 +23,23 @@ from boathouse.types import (
 from boathouse.variant.columns.gather import Bools, Ints, prefix
 from boathouse.variant.columns.nodes import SIZE, Nodes
 from boathouse.variant.columns.unaligned import window
-from boathouse.variant.primitives import (
-    DATE,
-    DAY_MICROS,
-    DECIMAL4,
-    DECIMAL8,
-    DECIMAL16,
-    DECIMAL_LIMITS,
-    DOUBLE,
-    FALSE,
-    FLOAT,
-    INT8,
-    INT64,
-    MAX_SCALE,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NANOS,
-    TIMESTAMP_NTZ,
-    TIMESTAMP_NTZ_NANOS,
-    TRUE,
-)
+from boathouse.variant.primitives import DAY_MICROS, DECIMAL16, FALSE, INT8, INT64, KINDS, MAX_SCALE, TRUE, Family, Kind
 
-# Decimal places of the stored integer, which counts fractions of a second.
-_PLACES = {TIMESTAMP: 6, TIMESTAMP_NTZ: 6, TIMESTAMP_NANOS: 9, TIMESTAMP_NTZ_NANOS: 9}
-_INSTANTS = (TIMESTAMP, TIMESTAMP_NANOS)
 _POW10 = np.array([10**i for i in range(19)], np.int64)
 _FLOAT_POW10 = np.array([float(10**i) for i in range(23)])
 _EXACT = 1 << 53  # integers up to here are doubles
 _DAY = 86_400
 _HALF = 5 * 10**18
 INTEGER = INT64  # the group of int8 to int64
+_COUNTS = (Family.BOOLEAN, Family.INTEGER)
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Values of one group of types: `kind` (INTEGER stands for all widths), `whole` (integers, unscaled decimals, days
+    """Values of one group of types: `kind` (int64 stands for all integers), `whole` (integers, unscaled decimals, days
     or fractions of a second) or `real`; `scale` of decimals; `hard` marks those that int64 cannot hold."""
 
-    kind: int
+    kind: Kind
     whole: Ints | None = None
     real: npt.NDArray[np.float64] | None = None
     scale: Ints | None = None
@@ -84,40 +63,42 @@ def group_of(kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 _GROUP = np.arange(256, dtype=np.uint8)
 _GROUP[INT8 : INT64 + 1] = INTEGER
 _GROUP[FALSE] = TRUE
-NUMERIC = frozenset((TRUE, INTEGER, DOUBLE, FLOAT, DECIMAL4, DECIMAL8, DECIMAL16, DATE, TIME, *_PLACES))
+NUMERIC = {
+    int(_GROUP[kind.id])
+    for kind in KINDS
+    if kind.family not in (Family.NULL, Family.BINARY, Family.STRING, Family.UUID)
+}
 
 
 def read(nodes: Nodes, group: int) -> Numbers:
     """The values of nodes that are all of one group. MalformedVariant for those cut short, or that violate their type's
     rules; if lenient, their values are undefined."""
-    data, pos = nodes.data, nodes.pos
+    kind, data, pos = KINDS[group], nodes.data, nodes.pos
     head = data[pos]
-    if group == TRUE:
-        return Numbers(TRUE, whole=(head == TRUE << 2).astype(np.int64))
+    if kind.family is Family.BOOLEAN:
+        return Numbers(kind, whole=(head == TRUE << 2).astype(np.int64))
     size = SIZE[head]
     kept = nodes.check(pos + size <= nodes.end, "a value ends beyond its container")
     if kept is not None:
         pos = np.where(kept, pos, 0)
-    if group == INTEGER:
-        shift = 72 - (size << 3)
-        whole = _words(nodes, pos + 1)
-        whole <<= shift
-        whole >>= shift
-        return Numbers(INTEGER, whole=whole)
-    if group in (DECIMAL4, DECIMAL8, DECIMAL16):
-        return _decimals(nodes, pos, group)
-    if group in (DOUBLE, FLOAT):
-        words = _words(nodes, pos + 1)
-        if group == FLOAT:
-            with np.errstate(invalid="ignore"):  # signalling NaNs
-                return Numbers(FLOAT, real=words.astype("<i4").view("<f4").astype(np.float64))
-        return Numbers(DOUBLE, real=words.view("<f8"))
+    if kind.family is Family.DECIMAL:
+        return _decimals(nodes, pos, kind)
     whole = _words(nodes, pos + 1)
-    if group == DATE:
-        whole = whole.astype("<i4").astype(np.int64)
-    if group == TIME:
-        nodes.check((whole >= 0) & (whole < DAY_MICROS), "not a time of day: it is negative, or 24:00 and later")
-    return Numbers(group, whole=whole)
+    match kind.family:
+        case Family.INTEGER:
+            shift = 72 - (size << 3)
+            whole <<= shift
+            whole >>= shift
+        case Family.FLOAT if kind.size == 4:
+            with np.errstate(invalid="ignore"):  # signalling NaNs
+                return Numbers(kind, real=whole.astype("<i4").view("<f4").astype(np.float64))
+        case Family.FLOAT:
+            return Numbers(kind, real=whole.view("<f8"))
+        case Family.DATE:
+            whole = whole.astype("<i4").astype(np.int64)
+        case Family.TIME:
+            nodes.check((whole >= 0) & (whole < DAY_MICROS), "not a time of day: it is negative, or 24:00 and later")
+    return Numbers(kind, whole=whole)
 
 
 def _words(nodes: Nodes, pos: Ints) -> Ints:
@@ -127,21 +108,20 @@ def _words(nodes: Nodes, pos: Ints) -> Ints:
     return prefix(nodes.data, pos, 8).view("<i8")[:, 0]
 
 
-def _decimals(nodes: Nodes, pos: Ints, group: int) -> Numbers:
-    width = {DECIMAL4: 4, DECIMAL8: 8, DECIMAL16: 16}[group]
-    block = prefix(nodes.data, pos, 2 + width)
+def _decimals(nodes: Nodes, pos: Ints, kind: Kind) -> Numbers:
+    block = prefix(nodes.data, pos, 1 + kind.size)
     scale = block[:, 1].astype(np.int64)
     body = np.ascontiguousarray(block[:, 2:])
     nodes.check(scale <= MAX_SCALE, "a decimal of a scale above 38", pos + 1)
     scale = np.minimum(scale, MAX_SCALE)
-    if group == DECIMAL16:
+    if kind.id == DECIMAL16:
         both = body.view("<i8")
         low = np.ascontiguousarray(both[:, 0])
-        return Numbers(group, whole=low, scale=scale, hard=both[:, 1] != low >> 63)
-    whole = body.view(f"<i{width}")[:, 0].astype(np.int64)
-    limit = DECIMAL_LIMITS[group]
+        return Numbers(kind, whole=low, scale=scale, hard=both[:, 1] != low >> 63)
+    whole = body.view(kind.number)[:, 0].astype(np.int64)
+    limit = kind.limit
     nodes.check((whole <= limit) & (whole >= -limit), "a decimal of too many digits for its width", pos + 2)
-    return Numbers(group, whole=whole, scale=scale)
+    return Numbers(kind, whole=whole, scale=scale)
 
 
 def cast(found: Numbers, type: DataType) -> Outcome | None:
@@ -173,16 +153,16 @@ def _integer(found: Numbers, type: DataType) -> Outcome | None:
     if not type.signed:
         return None
     low, high = -(1 << (type.bits - 1)), (1 << (type.bits - 1)) - 1
-    if found.kind in (TRUE, INTEGER):
+    if found.kind.family in _COUNTS:
         whole = found.whole
     elif found.scale is not None:
         assert found.whole is not None
         whole = _cut(found.whole, found.scale)
     elif found.real is not None:
         return _from_real(found.real, type.bits)
-    elif found.kind in _INSTANTS:
+    elif found.kind.utc:
         assert found.whole is not None
-        whole = found.whole // 10 ** _PLACES[found.kind]
+        whole = found.whole // 10**found.kind.digits
     else:
         return _all_bad(found)
     assert whole is not None
@@ -214,11 +194,11 @@ def _float(found: Numbers, type: DataType) -> Outcome | None:
         assert found.whole is not None
         if found.scale is not None:
             return _decimal_to_float(found.whole, found.scale, type.bits)
-        if found.kind in (TRUE, INTEGER):
+        if found.kind.family in _COUNTS:
             # Half floats are rounded through doubles, floats in one rounding.
             return Outcome((found.whole.astype(np.float64) if type.bits == 16 else found.whole).astype(kind))
-        if found.kind in _INSTANTS:
-            return Outcome((found.whole.astype(np.float64) / 10 ** _PLACES[found.kind]).astype(kind))
+        if found.kind.utc:
+            return Outcome((found.whole.astype(np.float64) / 10**found.kind.digits).astype(kind))
     return _all_bad(found)
 
 
@@ -236,7 +216,7 @@ def _decimal_to_float(whole: Ints, scale: Ints, bits: int) -> Outcome:
 def _boolean(found: Numbers, type: DataType) -> Outcome | None:
     if found.real is not None:
         return Outcome(found.real != 0)
-    if found.kind in (TRUE, INTEGER) or found.scale is not None:
+    if found.kind.family in _COUNTS or found.scale is not None:
         assert found.whole is not None
         return Outcome(found.whole != 0)
     return _all_bad(found)
@@ -250,10 +230,10 @@ def _decimal(found: Numbers, type: DataType) -> Outcome | None:
     assert found.whole is not None
     whole, scale = found.whole, found.scale
     if scale is None:
-        if found.kind in (TRUE, INTEGER):
+        if found.kind.family in _COUNTS:
             scale = np.zeros(len(whole), np.int64)
-        elif found.kind in _INSTANTS:
-            scale = np.full(len(whole), _PLACES[found.kind], np.int64)
+        elif found.kind.utc:
+            scale = np.full(len(whole), found.kind.digits, np.int64)
         else:
             return _all_bad(found)
     limit = 10**type.precision - 1
@@ -281,9 +261,9 @@ def _rounded(whole: Ints, digits: Ints, limit: int) -> tuple[Ints, Bools]:
 
 def _date(found: Numbers, type: DataType) -> Outcome | None:
     assert found.whole is not None or found.real is not None
-    if found.kind in _PLACES and found.whole is not None:
-        return Outcome(found.whole // (_DAY * 10 ** _PLACES[found.kind]))
-    if found.kind == DATE and found.whole is not None:
+    if found.kind.family is Family.TIMESTAMP and found.whole is not None:
+        return Outcome(found.whole // (_DAY * 10**found.kind.digits))
+    if found.kind.family is Family.DATE and found.whole is not None:
         return Outcome(found.whole)
     return _all_bad(found)
 
@@ -291,10 +271,10 @@ def _date(found: Numbers, type: DataType) -> Outcome | None:
 def _time(found: Numbers, type: DataType) -> Outcome | None:
     assert isinstance(type, TimeType)
     units = UNITS_PER_SECOND[type.unit]
-    if found.kind == TIME and found.whole is not None:
-        whole, places = found.whole, 6
-    elif found.kind in _PLACES and found.whole is not None:
-        places = _PLACES[found.kind]
+    if found.kind.family is Family.TIME and found.whole is not None:
+        whole, places = found.whole, found.kind.digits
+    elif found.kind.family is Family.TIMESTAMP and found.whole is not None:
+        places = found.kind.digits
         whole = found.whole % (_DAY * 10**places)
     else:
         return _all_bad(found)
@@ -316,11 +296,11 @@ def _rescaled(whole: Ints, have: int, units: int) -> tuple[Ints, Bools | None]:
 def _timestamp(found: Numbers, type: DataType) -> Outcome | None:
     assert isinstance(type, TimestampType)
     units = UNITS_PER_SECOND[type.unit]
-    if found.kind in _PLACES and found.whole is not None:
-        return Outcome(*_rescaled(found.whole, 10 ** _PLACES[found.kind], units))
-    if found.kind == DATE and found.whole is not None:
+    if found.kind.family is Family.TIMESTAMP and found.whole is not None:
+        return Outcome(*_rescaled(found.whole, 10**found.kind.digits, units))
+    if found.kind.family is Family.DATE and found.whole is not None:
         return Outcome(*_rescaled(found.whole * _DAY, 1, units))
-    if not type.utc or found.kind in (TRUE, TIME):
+    if not type.utc or found.kind.family in (Family.BOOLEAN, Family.TIME):
         return _all_bad(found)
     if found.real is not None:
         with np.errstate(over="ignore", invalid="ignore"):

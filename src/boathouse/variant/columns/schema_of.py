@@ -15,10 +15,9 @@ from boathouse.variant.columns.nodes import ARRAY, OBJECT
 from boathouse.variant.columns.reading import read
 from boathouse.variant.columns.scalars import decimals
 from boathouse.variant.columns.valid import check_scalars
-from boathouse.variant.primitives import DECIMAL4, DECIMAL8, DECIMAL16
+from boathouse.variant.primitives import DECIMAL4, DECIMAL16, KINDS, Kind
 from boathouse.variant.schemas import SchemaBuilder, Shape, VariantSchema, narrowest_decimal, type_of
 
-_DECIMALS = (DECIMAL4, DECIMAL8, DECIMAL16)
 _POW10 = np.array([10**i for i in range(19)], np.int64)
 
 
@@ -63,12 +62,16 @@ def _sightings(tree: Tree) -> Sightings:
     seen = []
     for key in np.unique(both).tolist():
         number, kind = divmod(key, 256)
-        found = _digits(tree, np.flatnonzero(both == key), kind) if kind in _DECIMALS else []
+        found = _digits(tree, np.flatnonzero(both == key), KINDS[kind]) if _is_decimal(kind) else []
         seen.append((number, kind, found))
     return paths, seen
 
 
-def _digits(tree: Tree, which: Ints, kind: int) -> list[DecimalType]:
+def _is_decimal(kind: int) -> bool:
+    return DECIMAL4 <= kind <= DECIMAL16
+
+
+def _digits(tree: Tree, which: Ints, kind: Kind) -> list[DecimalType]:
     """The types of the decimals among values."""
     unscaled, scales = decimals(tree, which, kind)
     if isinstance(unscaled, list):
@@ -95,5 +98,5 @@ def _add(root: Shape, paths: list[tuple[int, str | None]], seen: list[tuple[int,
                 shapes[number].open(kind == OBJECT)
             for type in found:
                 shapes[number].add(type)
-            if kind < OBJECT and kind not in _DECIMALS:
-                shapes[number].add(type_of(kind))
+            if kind < OBJECT and not _is_decimal(kind):
+                shapes[number].add(type_of(KINDS[kind]))

@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Callable
 from json.encoder import encode_basestring
 from typing import Any
-from uuid import UUID as Uuid
 
 import numpy as np
 import numpy.typing as npt
@@ -16,27 +15,9 @@ from boathouse.errors import EvaluationError
 from boathouse.variant.columns.byte_slices import flat, join
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.gather import Bytes, Ints
-from boathouse.variant.columns.scalars import binaries, decimals, fixed, numbers
+from boathouse.variant.columns.scalars import binaries, decimals, numbers, uuids
 from boathouse.variant.json_out import Special, date_text, decimal_text, float_text, time_text, timestamp_text
-from boathouse.variant.primitives import (
-    BINARY,
-    DATE,
-    DECIMAL4,
-    DECIMAL8,
-    DECIMAL16,
-    DOUBLE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NANOS,
-    TIMESTAMP_NTZ,
-    TIMESTAMP_NTZ_NANOS,
-    UUID,
-)
+from boathouse.variant.primitives import Family, Kind
 
 _DAYS = (-719_162, 2_932_896)  # the years 1 to 9999
 _PLAIN = (1e-4, 1e9)  # where Arrow prints doubles as Python does, except whole ones
@@ -44,12 +25,12 @@ _WIDEST = 18  # digits of a fraction that fit into 64 bits with one digit more
 _POWERS = 10 ** np.arange(_WIDEST + 1)
 
 
-def text_of(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
+def text_of(tree: Tree, which: Ints, kind: Kind, special: Special) -> pa.Array:
     """The JSON text of scalars of one kind (not null, boolean or string). Raises Faulty, and EvaluationError with its
     row for NaN and infinities if they are refused."""
-    if kind in (DOUBLE, FLOAT):
+    if kind.family is Family.FLOAT:
         return _floats(tree, which, kind, special)
-    return _WRITERS[kind](tree, which, kind)
+    return _WRITERS[kind.family](tree, which, kind)
 
 
 def escaped(strings: pa.Array) -> pa.Array:
@@ -69,7 +50,7 @@ def _binary(text: list[str]) -> pa.Array:
     return pa.array(text, pa.string()).cast(pa.binary())
 
 
-def _integers(tree: Tree, which: Ints, kind: int) -> pa.Array:
+def _integers(tree: Tree, which: Ints, kind: Kind) -> pa.Array:
     return pa.array(numbers(tree, which, kind)).cast(pa.string()).cast(pa.binary())
 
 
@@ -85,7 +66,7 @@ def _mixed(
     return pa.concat_arrays([quick(ours), _binary(slow(theirs))]).take(pa.array(places))
 
 
-def _floats(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
+def _floats(tree: Tree, which: Ints, kind: Kind, special: Special) -> pa.Array:
     found = numbers(tree, which, kind)
     size = np.abs(found)
     with np.errstate(invalid="ignore"):
@@ -93,12 +74,12 @@ def _floats(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
 
     def slow(at: Ints) -> list[str]:
         values = found[at].tolist()
-        if kind == DOUBLE and np.isfinite(found[at]).all():
+        if kind.size == 8 and np.isfinite(found[at]).all():
             return list(map(repr, values))
         out = []
         for place, value in zip(at.tolist(), values):
             try:
-                out.append(float_text(value, kind == FLOAT, special))
+                out.append(float_text(value, kind.size == 4, special))
             except EvaluationError as problem:
                 row = int(tree.numbers[tree.row[which[place]]])
                 raise EvaluationError(problem.message, where=f"row {row:,}", advice=problem.advice) from None
@@ -107,7 +88,7 @@ def _floats(tree: Tree, which: Ints, kind: int, special: Special) -> pa.Array:
     return _mixed(fast, lambda at: pa.array(found[at]).cast(pa.string()).cast(pa.binary()), slow)
 
 
-def _decimals(tree: Tree, which: Ints, kind: int) -> pa.Array:
+def _decimals(tree: Tree, which: Ints, kind: Kind) -> pa.Array:
     unscaled, scale = decimals(tree, which, kind)
     if isinstance(unscaled, list):
         return _binary([decimal_text(number, digits) for number, digits in zip(unscaled, scale.tolist())])
@@ -170,40 +151,41 @@ def _instants(
     return _mixed(fast, quick, lambda at: [f'"{slow(number)}"' for number in found[at].tolist()])
 
 
-def _dates(tree: Tree, which: Ints, kind: int) -> pa.Array:
+def _dates(tree: Tree, which: Ints, kind: Kind) -> pa.Array:
     return _instants(numbers(tree, which, kind), pa.date32(), _DAYS, b"", date_text)
 
 
-def _timestamps(tree: Tree, which: Ints, kind: int) -> pa.Array:
-    nanos = kind in (TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS)
-    unit, digits = ("ns", 9) if nanos else ("us", 6)
-    day = 86_400 * 10**digits
-    limits = (-(2**63) + 1, 2**63 - 1) if nanos else (_DAYS[0] * day, (_DAYS[1] + 1) * day - 1)
-    zone = "Z" if kind in (TIMESTAMP, TIMESTAMP_NANOS) else ""
+def _timestamps(tree: Tree, which: Ints, kind: Kind) -> pa.Array:
+    digits, day = kind.digits, 86_400 * 10**kind.digits
+    limits = (-(2**63) + 1, 2**63 - 1) if digits == 9 else (_DAYS[0] * day, (_DAYS[1] + 1) * day - 1)
     return _instants(
         numbers(tree, which, kind),
-        pa.timestamp(unit),
+        pa.timestamp("ns" if digits == 9 else "us"),
         limits,
-        zone.encode(),
-        lambda ticks: timestamp_text(ticks, digits, zone),
+        b"Z" if kind.utc else b"",
+        lambda ticks: timestamp_text(ticks, digits, kind.utc),
     )
 
 
-def _times(tree: Tree, which: Ints, kind: int) -> pa.Array:
+def _times(tree: Tree, which: Ints, kind: Kind) -> pa.Array:
     found = numbers(tree, which, kind)
-    return _instants(found, pa.time64("us"), (0, 2**63 - 1), b"", lambda micros: time_text(micros, 6))
+    return _instants(found, pa.time64("us"), (0, 2**63 - 1), b"", lambda micros: time_text(micros, kind.digits))
 
 
-def _uuids(tree: Tree, which: Ints, kind: int) -> pa.Array:
-    return _binary([f'"{Uuid(bytes=raw)}"' for raw in fixed(tree, which, 16)])
+def _uuids(tree: Tree, which: Ints, kind: Kind) -> pa.Array:
+    return _binary([f'"{one}"' for one in uuids(tree, which, kind)])
 
 
-def _binaries(tree: Tree, which: Ints, kind: int) -> pa.Array:
+def _binaries(tree: Tree, which: Ints, kind: Kind) -> pa.Array:
     return pa.array([b'"' + b64encode(raw) + b'"' for raw in binaries(tree, which).to_pylist()], pa.binary())
 
 
-_WRITERS: dict[int, Callable[[Tree, Ints, int], pa.Array]] = {
-    INT8: _integers, INT16: _integers, INT32: _integers, INT64: _integers, DECIMAL4: _decimals, DECIMAL8: _decimals,
-    DECIMAL16: _decimals, DATE: _dates, TIMESTAMP: _timestamps, TIMESTAMP_NTZ: _timestamps,
-    TIMESTAMP_NANOS: _timestamps, TIMESTAMP_NTZ_NANOS: _timestamps, TIME: _times, UUID: _uuids, BINARY: _binaries,
-}  # fmt: skip
+_WRITERS: dict[Family, Callable[[Tree, Ints, Kind], pa.Array]] = {
+    Family.INTEGER: _integers,
+    Family.DECIMAL: _decimals,
+    Family.DATE: _dates,
+    Family.TIME: _times,
+    Family.TIMESTAMP: _timestamps,
+    Family.BINARY: _binaries,
+    Family.UUID: _uuids,
+}

@@ -27,7 +27,7 @@ from boathouse.variant.columns.reading import read, variant_at
 from boathouse.variant.columns.scalars import strings
 from boathouse.variant.columns.text import escaped, text_of
 from boathouse.variant.json_out import Special
-from boathouse.variant.primitives import FALSE, NULL, STRING, TRUE
+from boathouse.variant.primitives import FALSE, KINDS, NULL, STRING, TRUE
 
 _CONSTANTS = [b'"', b"null", b"true", b"false", b"}", b'"}', b"{}", b"]", b'"]', b"[]"]
 _QUOTE = 0
@@ -149,7 +149,7 @@ def _texts_of(tree: Tree, pool: _Pool, special: Special) -> Ints:
             texts = escaped(strings(tree, which))
             out[which] = pool.add(texts) + np.arange(len(which))
         elif kind < OBJECT:
-            texts = text_of(tree, which, kind, special)
+            texts = text_of(tree, which, KINDS[kind], special)
             out[which] = pool.add(texts) + np.arange(len(which))
         else:
             count = tree.count[which]

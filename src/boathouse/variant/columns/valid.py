@@ -12,7 +12,7 @@ from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.reading import read
 from boathouse.variant.columns.scalars import decimals, numbers, strings
-from boathouse.variant.primitives import DECIMAL4, DECIMAL8, DECIMAL16, STRING, TIME
+from boathouse.variant.primitives import Family
 from boathouse.variant.validate import validate_bytes
 
 
@@ -40,13 +40,14 @@ def _column(column: Column) -> pa.BooleanArray:
 
 def check_scalars(tree: Tree) -> None:
     """Raises Faulty for illegal contents of scalars."""
-    for kind, which in tree.kinds.items():
-        if kind in (DECIMAL4, DECIMAL8, DECIMAL16):
-            decimals(tree, which, kind)
-        elif kind == TIME:
-            numbers(tree, which, TIME)
-        elif kind == STRING:
-            strings(tree, which)
+    for kind, which in tree.scalars():
+        match kind.family:
+            case Family.DECIMAL:
+                decimals(tree, which, kind)
+            case Family.TIME:
+                numbers(tree, which, kind)
+            case Family.STRING:
+                strings(tree, which)
 
 
 def _contents(tree: Tree) -> bool:

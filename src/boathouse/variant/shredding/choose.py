@@ -15,25 +15,7 @@ from typing import Any
 import numpy as np
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    UUID,
-    DataType,
-    DecimalType,
-    TimestampType,
-    TimeType,
-)
+from boathouse.types import DataType, DecimalType
 from boathouse.variant import primitives as ids
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.layout import column as to_column
@@ -43,12 +25,6 @@ from boathouse.variant.shredding.masks import groups
 from boathouse.variant.shredding.rows import Names
 from boathouse.variant.shredding.schema import MAX_DEPTH, ShreddedArray, ShreddedObject, ShreddingSchema
 
-_TYPES: dict[int, DataType] = {
-    ids.TRUE: BOOLEAN, ids.INT8: INT8, ids.INT16: INT16, ids.INT32: INT32, ids.INT64: INT64, ids.FLOAT: FLOAT,
-    ids.DOUBLE: DOUBLE, ids.DATE: DATE, ids.TIME: TimeType("us"), ids.TIMESTAMP: TIMESTAMP,
-    ids.TIMESTAMP_NTZ: TIMESTAMP_NTZ, ids.TIMESTAMP_NANOS: TimestampType(True, "ns"),
-    ids.TIMESTAMP_NTZ_NANOS: TimestampType(False, "ns"), ids.BINARY: BINARY, ids.STRING: STRING, ids.UUID: UUID,
-}  # fmt: skip
 _BITS = 8
 
 
@@ -159,10 +135,12 @@ def _most_frequent(nodes: Nodes, widen: bool) -> tuple[int | None, DataType | No
 
 
 def _type_of(kind: int, scale: int) -> DataType | None:
-    if kind in ids.DECIMAL_DIGITS:
-        digits = ids.DECIMAL_DIGITS[kind]
-        return DecimalType(digits, scale) if scale <= digits else None
-    return _TYPES.get(kind)
+    if kind >= ids.PRIMITIVES:
+        return None
+    found = ids.KINDS[kind]
+    if found in ids.DECIMALS:
+        return DecimalType(found.digits, scale) if scale <= found.digits else None
+    return found.type
 
 
 def _fields(branch: _Branch, objects: Nodes, names: Names, least: float) -> list[_Branch]:

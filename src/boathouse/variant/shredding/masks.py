@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.masks import bits_of
+
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Sizes: TypeAlias = "int | Ints"
@@ -20,11 +22,7 @@ def valid(array: pa.Array) -> Mask | None:
         return None
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.bool_)
-    bits = np.frombuffer(array.buffers()[0], np.uint8)
-    first = array.offset >> 3
-    shift = array.offset & 7
-    found = np.unpackbits(bits[first:], count=len(array) + shift, bitorder="little")[shift:]
-    return found.view(np.bool_)
+    return bits_of(array.buffers()[0], array.offset, len(array))
 
 
 def both(a: Mask | None, b: Mask | None) -> Mask | None:

@@ -14,66 +14,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.dictionary import spread
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-)
+from boathouse.arrow.masks import mask_of
+from boathouse.types import BinaryType, BooleanType, DataType, DecimalType, StringType, TimeType
 from boathouse.variant import primitives as ids
-from boathouse.variant.columns.byte_columns import Ragged
+from boathouse.variant.columns.byte_columns import Ragged, fixed_values
 from boathouse.variant.columns.unaligned import Bytes, copy, scatter
 from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """How a typed column's primitive is encoded: its id, and numpy's type of its content (None: string, boolean)."""
-
-    id: int
-    dtype: str | None = None
+_BY_TYPE = {kind.type: kind for kind in ids.KINDS if kind.type is not None and kind.id != ids.FALSE}
 
 
-def kind_of(type: DataType) -> Kind:
+def kind_of(type: DataType) -> ids.Kind:
     """The exact Variant type that a typed column holds."""
-    match type:
-        case BooleanType():
-            return Kind(ids.TRUE)
-        case IntegerType(bits, _):
-            return Kind({8: ids.INT8, 16: ids.INT16, 32: ids.INT32, 64: ids.INT64}[bits], f"<i{bits // 8}")
-        case FloatType(bits):
-            return Kind(ids.FLOAT if bits == 32 else ids.DOUBLE, f"<f{bits // 8}")
-        case DecimalType(precision, _):
-            return Kind(*_decimal(precision))
-        case DateType():
-            return Kind(ids.DATE, "<i4")
-        case TimeType():
-            return Kind(ids.TIME, "<i8")
-        case TimestampType(utc, unit):
-            micros, nanos = (
-                (ids.TIMESTAMP, ids.TIMESTAMP_NANOS) if utc else (ids.TIMESTAMP_NTZ, ids.TIMESTAMP_NTZ_NANOS)
-            )
-            return Kind(micros if unit == "us" else nanos, "<i8")
-        case UUIDType():
-            return Kind(ids.UUID, "V16")
-        case BinaryType():
-            return Kind(ids.BINARY)
-        case StringType():
-            return Kind(ids.STRING)
-    raise AssertionError(type)
-
-
-def _decimal(precision: int) -> tuple[int, str]:
-    if precision <= 9:
-        return ids.DECIMAL4, "<i4"
-    return (ids.DECIMAL8, "<i8") if precision <= 18 else (ids.DECIMAL16, "V16")
+    return ids.decimal_kind(type.precision) if isinstance(type, DecimalType) else _BY_TYPE[type]
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -81,15 +34,6 @@ def plain(array: pa.Array) -> pa.Array:
     while isinstance(array, pa.ExtensionArray | pa.DictionaryArray):
         array = array.storage if isinstance(array, pa.ExtensionArray) else spread(array)
     return array
-
-
-def fixed_values(array: pa.Array, dtype: str) -> npt.NDArray[Any]:
-    """The values buffer of a fixed-width array, null slots included."""
-    kind = np.dtype(dtype)
-    buffer = array.buffers()[1]
-    if buffer is None or not len(array):
-        return np.zeros(len(array), kind)
-    return np.frombuffer(buffer, kind, len(array), array.offset * kind.itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,26 +98,16 @@ def encode(array: pa.Array, type: DataType, at: Ints | None) -> tuple[Records | 
         start, length = pick(ragged.offsets[:-1], at), pick(ragged.sizes, at)
         return Texts(at, ragged.data, start, length, kind.id), None
     if isinstance(type, BooleanType):
-        bits = pick(booleans(array), at)
+        bits = pick(mask_of(array), at)
         headers = np.where(bits, np.uint8(ids.TRUE << 2), np.uint8(ids.FALSE << 2))
         return Records(at, headers), None
     if isinstance(type, DecimalType):
         return _encode_decimals(array, type, kind, at)
-    values = pick(fixed_values(array, kind.dtype or ""), at)
+    values = pick(fixed_values(array, kind.number), at)
     wrong = None
     if isinstance(type, TimeType):
         wrong = (values < 0) | (values >= ids.DAY_MICROS)
     return Records(at, _records(kind.id, None, values)), wrong
-
-
-def booleans(array: pa.Array) -> Mask:
-    """The bits of a boolean array, null slots included."""
-    buffer = array.buffers()[1]
-    if buffer is None or not len(array):
-        return np.zeros(len(array), np.bool_)
-    first, shift = array.offset >> 3, array.offset & 7
-    bits = np.frombuffer(buffer, np.uint8)[first:]
-    return np.unpackbits(bits, count=len(array) + shift, bitorder="little")[shift:].view(np.bool_)
 
 
 def _records(id: int, scale: int | None, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -189,7 +123,7 @@ def _records(id: int, scale: int | None, values: npt.NDArray[Any]) -> npt.NDArra
 
 
 def _encode_decimals(
-    array: pa.Array, type: DecimalType, kind: Kind, at: Ints | None
+    array: pa.Array, type: DecimalType, kind: ids.Kind, at: Ints | None
 ) -> tuple[Records | Texts, Mask | None]:
     """From decimal32, 64, 128 or 256, whose words are little-endian: the low words, if they hold the value."""
     if not pa.types.is_decimal128(array.type):
@@ -201,7 +135,7 @@ def _encode_decimals(
         return Records(at, _records(kind.id, type.scale, words)), beyond(low, high, type.precision)
     limit = 10**type.precision - 1
     wrong = (high != low >> 63) | (low > limit) | (low < -limit)
-    return Records(at, _records(kind.id, type.scale, low.astype(kind.dtype))), wrong
+    return Records(at, _records(kind.id, type.scale, low.astype(kind.number))), wrong
 
 
 def beyond(low: Ints, high: Ints, precision: int) -> Mask:

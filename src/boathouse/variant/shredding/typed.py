@@ -24,11 +24,9 @@ from boathouse.variant.columns.byte_slices import is_utf8, validity
 from boathouse.variant.columns.nodes import SIZE, Nodes
 from boathouse.variant.columns.unaligned import copy, gather
 from boathouse.variant.shredding.masks import Ints, Mask
-from boathouse.variant.shredding.primitives import Kind, beyond, kind_of
+from boathouse.variant.shredding.primitives import beyond, kind_of
 
 Kinds = npt.NDArray[np.uint8]
-_INTEGERS = {ids.INT8: "<i1", ids.INT16: "<i2", ids.INT32: "<i4", ids.INT64: "<i8"}
-_UNSCALED = {ids.DECIMAL4: "<i4", ids.DECIMAL8: "<i8"}
 
 
 def decode(
@@ -71,17 +69,17 @@ def decode(
     return _fixed(type, values, index[mine], count), np.flatnonzero(~fits)
 
 
-def _contents(type: DataType, kind: Kind, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
+def _contents(type: DataType, kind: ids.Kind, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
     """The content of Arrow's buffer for each node, and which nodes fit (None: all)."""
     if isinstance(type, DecimalType):
         return _decimals(type, nodes, kinds)
     if isinstance(type, IntegerType):
-        whole = np.empty(len(nodes), kind.dtype)
+        whole = np.empty(len(nodes), kind.number)
         for id in np.unique(kinds).tolist():
             mine = kinds == id
-            whole[mine] = gather(nodes.data, nodes.pos[mine] + 1, _INTEGERS[id])
+            whole[mine] = gather(nodes.data, nodes.pos[mine] + 1, ids.KINDS[id].number)
         return whole, None
-    values = gather(nodes.data, nodes.pos + 1, kind.dtype)
+    values = gather(nodes.data, nodes.pos + 1, kind.number)
     if isinstance(type, TimeType):
         return values, (values >= 0) & (values < ids.DAY_MICROS)
     return values, None
@@ -95,7 +93,7 @@ def _decimals(type: DecimalType, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArra
         if id == ids.DECIMAL16:
             words[mine] = gather(nodes.data, pos, "V16").view("<i8").reshape(-1, 2)
         else:
-            words[mine, 0] = gather(nodes.data, pos, _UNSCALED[id])
+            words[mine, 0] = gather(nodes.data, pos, ids.KINDS[id].number)
             words[mine, 1] = words[mine, 0] >> 63
     good = nodes.data[nodes.pos + 1] == type.scale
     good &= ~beyond(words[:, 0], words[:, 1], type.precision)
