@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from boathouse.arrow.vector import Bools, Ints
+from boathouse.bits.unaligned import gather
 
 Words = npt.NDArray[np.uint64]
 
@@ -136,7 +137,7 @@ class ByteKeys:
 
     def _words(self, places: Ints, left: Ints) -> Words:
         """The eight bytes at each place, zero beyond the `left` ones."""
-        words = np.ndarray((len(self.data) - 7,), "<u8", self.data, strides=(1,))[places]
+        words = gather(self.data, places, "<u8")
         used = 8 * np.minimum(left, 8)
         # A shift by 64 bits is undefined: it is done in two.
         half = ((64 - used) // 2).view(np.uint64)

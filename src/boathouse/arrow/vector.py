@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,6 +92,35 @@ def ragged(counts: Ints) -> tuple[Ints, Ints]:
     owner = np.repeat(np.arange(len(counts)), counts)
     slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
     return owner, slot
+
+
+def classes(keys: Ints, least: int = 16, most: int = 64) -> Iterator[tuple[int | None, Ints | slice]]:
+    """Positions grouped by equal key: (key, positions) for keys of at least `least` rows (`most` groups at most), then
+    (None, the rest). Keys are not negative."""
+    rows = len(keys)
+    if not rows:
+        return
+    first = int(keys[0])
+    if bool((keys == first).all()):
+        yield first, slice(None)
+        return
+    if int(keys.max()) < 1 << 16:
+        counts = np.bincount(keys)
+        distinct = np.flatnonzero(counts)
+        counts = counts[distinct]
+    else:
+        distinct, counts = np.unique(keys, return_counts=True)
+    big = np.flatnonzero(counts >= least)
+    if len(big) > most:
+        big = big[np.argsort(counts[big])[::-1][:most]]
+    left = np.ones(rows, np.bool_)
+    for one in distinct[big]:
+        same = keys == one
+        left[same] = False
+        yield int(one), np.flatnonzero(same)
+    rest = np.flatnonzero(left)
+    if len(rest):
+        yield None, rest
 
 
 def per_distinct(fn: Callable[[Any], Any], array: pa.Array, type: pa.DataType) -> pa.Array:

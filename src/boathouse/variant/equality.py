@@ -8,27 +8,41 @@ names and equal values, in any order; arrays element by element.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
+from typing import Any
 
-from boathouse.variant.decode import kind_at, read_scalar
-from boathouse.variant.primitives import INT8, KINDS, TIMESTAMP, TIMESTAMP_NTZ, TRUE, Family, Kind
+from boathouse.variant.decode import read_scalar
+from boathouse.variant.primitives import INT8, KINDS, SHORT_STRING, STRING, TIMESTAMP, TIMESTAMP_NTZ, TRUE, Family, Kind
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
 Token = tuple[str | int | None, object]
 
 
-def _class(kind: Kind) -> int:
-    """The id of the type that stands for all those whose values may be equal to one of this type."""
+def _lowest(decimal: tuple[int, int]) -> tuple[int, int]:
+    unscaled, scale = decimal
+    while scale and unscaled % 10 == 0:
+        unscaled, scale = unscaled // 10, scale - 1
+    return unscaled, scale
+
+
+def _class(kind: Kind) -> tuple[int, Callable[[Any], object] | None]:
+    """The id of the type that stands for all those whose values may be equal to one of this type, and how a content
+    becomes comparable."""
     match kind.family:
         case Family.BOOLEAN:
-            return TRUE
-        case Family.INTEGER | Family.DECIMAL:
-            return INT8
+            return TRUE, None
+        case Family.INTEGER:
+            return INT8, lambda number: (number, 0)
+        case Family.DECIMAL:
+            return INT8, _lowest
+        case Family.FLOAT:
+            return kind.id, lambda number: "NaN" if number != number else number
         case Family.TIMESTAMP:
-            return TIMESTAMP if kind.utc else TIMESTAMP_NTZ
-    return kind.id
+            unit = 10 ** (9 - kind.digits)
+            return TIMESTAMP if kind.utc else TIMESTAMP_NTZ, lambda ticks: ticks * unit
+    return kind.id, None
 
 
 _CLASSES = [_class(kind) for kind in KINDS]
@@ -36,20 +50,9 @@ _CLASSES = [_class(kind) for kind in KINDS]
 
 def scalar_token(data: bytes, pos: int, end: int) -> tuple[int, object]:
     """(class, content) of a scalar: equal for equal scalars, hashable."""
-    kind, content = kind_at(data, pos), read_scalar(data, pos, end)
-    assert kind is not None
-    match content:
-        case int() if kind.family is Family.INTEGER:
-            content = content, 0
-        case int() if kind.family is Family.TIMESTAMP:
-            content *= 10 ** (9 - kind.digits)
-        case (int(unscaled), int(scale)):
-            while scale and unscaled % 10 == 0:
-                unscaled, scale = unscaled // 10, scale - 1
-            content = unscaled, scale
-        case float() if content != content:
-            content = "NaN"
-    return _CLASSES[kind.id], content
+    content = read_scalar(data, pos, end)
+    group, convert = _CLASSES[STRING if data[pos] & 3 == SHORT_STRING else data[pos] >> 2]
+    return group, content if convert is None else convert(content)
 
 
 def _tokens(value: VariantView) -> Iterator[Token]:

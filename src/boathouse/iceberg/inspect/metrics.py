@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.longs import longs
+from boathouse.bits.unaligned import gather
 from boathouse.iceberg.inspect.columns import MAPS, Leaf, leaf_type
 from boathouse.iceberg.manifests.values import bounds_array, number_array, number_kind
 from boathouse.types import DataType
@@ -121,5 +122,4 @@ class _ByColumn:
         begin, end = places[first :: self._width][:n], places[first + 1 :: self._width]
         if (end - begin != kind.itemsize).any():
             return None
-        windows = np.ndarray((len(data) - kind.itemsize + 1, kind.itemsize), np.uint8, data, strides=(1, 1))
-        return windows[begin].view(kind).ravel()
+        return gather(np.frombuffer(data, np.uint8), begin.astype(np.int64), kind)

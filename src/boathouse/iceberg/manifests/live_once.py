@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits.unaligned import window
 from boathouse.errors import CorruptTableError
 
 _WORDS: Final = (8, 32)
@@ -58,7 +59,7 @@ def _ends(paths: pa.StringArray, count: int) -> npt.NDArray[np.uint64]:
     _, offsets, data = paths.buffers()
     ends: npt.NDArray[Any] = np.frombuffer(offsets, np.int32, len(paths) + 1, paths.offset * 4)
     text = np.frombuffer(data, np.uint8)
-    words = np.ndarray((len(text) - 7,), np.uint64, text, 0, (1,))
+    words = window(text, np.uint64)
     found = (ends[1:] - ends[:-1]).astype(np.uint64)
     for i in range(1, count + 1):
         found = (found ^ words[np.maximum(ends[1:] - 8 * i, ends[:-1])]) * _FACTOR

@@ -13,19 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.variant.columns.byte_columns import (
-    Bytes,
-    Fixed,
-    Ints,
-    Loose,
-    Mask,
-    Ragged,
-    Rope,
-    loose,
-    prefixes,
-    splits_of,
-)
-from boathouse.variant.columns.unaligned import scatter
+from boathouse.bits.unaligned import Ints, Mask, put, scatter
+from boathouse.variant.columns.byte_columns import Fixed, Loose, Ragged, Rope, loose, prefixes, splits_of, uniform
 from boathouse.variant.primitives import (
     BINARY,
     FALSE,
@@ -269,9 +258,9 @@ def _heads(counts: Ints, sizes: Ints, ids: Ints | None) -> Ragged:
     splits, ends = splits_of(counts), splits_of(sizes)
     body = ends[splits]
     total = np.diff(body)
-    width: Any = _uniform(widths(total))
+    width: Any = uniform(widths(total))
     large = counts > 255
-    id_width: Any = 0 if ids is None else _uniform(widths(_row_maxima(splits, ids)))
+    id_width: Any = 0 if ids is None else uniform(widths(_row_maxima(splits, ids)))
     # The functions that make a header are arithmetic, so they accept arrays too.
     is_large: Any = large.astype(np.int64)
     header = array_header(is_large, width) if ids is None else object_header(is_large, id_width, width)
@@ -280,7 +269,7 @@ def _heads(counts: Ints, sizes: Ints, ids: Ints | None) -> Ragged:
     data = np.empty(int(starts[-1]), np.uint8)
     first = starts[:-1]
     data[first] = header
-    put(data, first + 1, counts, _uniform(1 + 3 * large))
+    put(data, first + 1, counts, uniform(1 + 3 * large))
     place = first + lead
     if ids is not None:
         put(data, _children(place, splits, counts, id_width), ids, _each(id_width, counts))
@@ -309,12 +298,6 @@ def _row_maxima(splits: Ints, ids: Ints) -> Ints:
     return found
 
 
-def _uniform(widths: Ints) -> int | Ints:
-    """One number if all are the same."""
-    first = int(widths[0])
-    return first if (widths == first).all() else widths
-
-
 def widths(values: Any) -> Any:
     """The bytes (1 to 4) that each of `values` needs as an unsigned number. Raises InvalidArgumentError."""
     highest = int(values.max(initial=0))
@@ -324,18 +307,3 @@ def widths(values: Any) -> Any:
         if highest >> bits:
             width += values >> bits != 0
     return width
-
-
-def put(data: Bytes, at: Ints, values: npt.NDArray[np.integer[Any]], width: int | Ints) -> None:
-    """Writes unsigned little-endian numbers of 1 to 4 bytes (`width`: one for all, or one each) at the positions
-    `at`."""
-    if isinstance(width, int):
-        for i in range(width):
-            data[at + i] = (values >> 8 * i).astype(np.uint8)
-        return
-    data[at] = values.astype(np.uint8)
-    for i in range(1, 4):
-        wide = np.flatnonzero(width > i)
-        if not len(wide):
-            return
-        data[at[wide] + i] = (values[wide] >> 8 * i).astype(np.uint8)

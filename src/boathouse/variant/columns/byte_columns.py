@@ -17,11 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits.unaligned import Bytes, Ints, Mask
 from boathouse.errors import UnsupportedTypeError
-
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +120,14 @@ def splits_of(counts: npt.NDArray[np.integer[Any]]) -> Ints:
     splits = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=splits[1:])
     return splits
+
+
+def uniform(values: Ints) -> int | Ints:
+    """One number if all are the same (0 if there are none)."""
+    if not len(values):
+        return 0
+    first = int(values[0])
+    return first if bool((values == first).all()) else values
 
 
 def stack(columns: Sequence[Ragged]) -> Ragged:

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.bits.unaligned import Bytes, Ints, copy
 from boathouse.errors import InvalidArgumentError
-from boathouse.variant.columns.gather import Bytes, Ints
-from boathouse.variant.columns.unaligned import copy
 
 LIMIT = 2**31 - 1
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.bits.unaligned import Ints, Mask, prefix, unsigned
 from boathouse.errors import EvaluationError, MalformedVariant, UnsupportedFeatureError
 from boathouse.types import (
     BinaryType,
@@ -32,7 +33,6 @@ from boathouse.variant.cast import cast_exact
 from boathouse.variant.columns import numbers
 from boathouse.variant.columns.byte_slices import as_text, is_ascii, is_utf8, join
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Bools, Ints, prefix, unsigned
 from boathouse.variant.columns.nodes import OBJECT, Nodes
 from boathouse.variant.columns.to_json import to_json
 from boathouse.variant.metadata import parse_metadata
@@ -150,7 +150,7 @@ def _numbers(out: Taker, nodes: Nodes, group: int, which: Ints | None) -> None:
     out.add(spot[hard], one_by_one(nodes.take(hard), out.type, out.safe))
 
 
-def physical(values: npt.NDArray[Any], mask: Bools | None, type: DataType) -> pa.Array:
+def physical(values: npt.NDArray[Any], mask: Mask | None, type: DataType) -> pa.Array:
     """An array of `type` from its storage; null where `mask`."""
     arrow = to_arrow_type(type)
     match type:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from boathouse.variant.columns.gather import Bytes, Ints
+from boathouse.bits.unaligned import Bytes, Ints
 
 _OFFSET_LIMIT = 2**31 - 1
 

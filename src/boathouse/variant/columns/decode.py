@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from boathouse.bits.unaligned import Ints
 from boathouse.errors import EvaluationError
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import OBJECT
 from boathouse.variant.columns.reading import read

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits.unaligned import Bytes, Ints, Mask, unsigned
 from boathouse.variant.columns.byte_slices import as_text, is_utf8, join
-from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.nodes import ID_WIDTH, KIND, LARGE, OBJECT, OFFSET_WIDTH, SIZE
 from boathouse.variant.primitives import BINARY, KINDS, MAX_DEPTH, STRING, Kind, budget
@@ -48,7 +48,7 @@ class Names:
     rank: npt.NDArray[np.int32]
     base: Ints
     sizes: Ints
-    broken: Bools | None
+    broken: Mask | None
 
     @staticmethod
     def of_all(column: Column) -> Names | None:
@@ -72,7 +72,7 @@ class Names:
         return Names(raw, rank[coded.indices.to_numpy()], np.cumsum(sizes) - sizes, sizes, _not_utf8(raw))
 
 
-def _not_utf8(raw: pa.Array) -> Bools | None:
+def _not_utf8(raw: pa.Array) -> Mask | None:
     try:
         as_text(raw).validate(full=True)
         return None
@@ -105,7 +105,7 @@ class Tree:
     def __len__(self) -> int:
         return len(self.row)
 
-    def require(self, ok: Bools, which: Ints) -> None:
+    def require(self, ok: Mask, which: Ints) -> None:
         """Raises Faulty with the rows of the values `which` that are not `ok`."""
         _all(ok, self.row[which])
 
@@ -368,7 +368,7 @@ def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _all(ok: Bools, row: Ints) -> None:
+def _all(ok: Mask, row: Ints) -> None:
     """Raises Faulty with the rows that are not `ok`."""
     if not ok.all():
         raise Faulty(row[~ok])

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
+from boathouse.bits.unaligned import Ints, Mask
 from boathouse.types import DataType, FixedSizeListType, ListType, MapType, StructType, VariantType
 from boathouse.variant.cast import resolve_type
 from boathouse.variant.columns.casts import byte_runs, take
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Bools, Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.locate import locate
 from boathouse.variant.columns.nested import nested
@@ -156,7 +156,7 @@ def _variants(column: Column, first: int, last: int, values: pa.Array) -> pa.Arr
     return pa.StructArray.from_arrays([metadata, values], fields=fields, mask=absent)
 
 
-def _without(array: pa.Array, bad: Bools) -> pa.Array:
+def _without(array: pa.Array, bad: Mask) -> pa.Array:
     """Null where the row is malformed."""
     index = np.arange(len(array))
     return array.take(pa.array(index, mask=bad))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from boathouse.bits.unaligned import Ints, Mask
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
-from boathouse.variant.columns.gather import Bools, Ints
 from boathouse.variant.primitives import budget
 
 KEPT = 100
@@ -43,10 +43,10 @@ class Faults:
         self.rows = rows
         self.lenient = lenient
         self.first_row = first_row
-        self.bad: Bools | None = None
+        self.bad: Mask | None = None
         self.spent: Ints | None = None
 
-    def check(self, ok: Bools, row: Ints, offset: Ints, message: str) -> Bools | None:
+    def check(self, ok: Mask, row: Ints, offset: Ints, message: str) -> Mask | None:
         """None if all are `ok`. Else MalformedVariant for the first that is not, with its row and offset (bytes
         from the start of its value), or, if lenient, notes the rows and returns `ok`."""
         if ok.all():
@@ -71,7 +71,7 @@ class Faults:
             self.bad = np.zeros(self.rows, np.bool_)
         self.bad[rows] = True
 
-    def spend(self, row: Ints, cost: Ints, room: Ints) -> Bools | None:
+    def spend(self, row: Ints, cost: Ints, room: Ints) -> Mask | None:
         """Counts visits of values in rows `row`, each at its cost; `room` is the bytes of each row's value. As `check`.
 
         To be called before memory is allocated for what the visits find.
@@ -84,7 +84,7 @@ class Faults:
             return None
         return self.check(~over[row], row, np.zeros_like(row), "its shared children expand the value without bound")
 
-    def settle(self) -> Bools | None:
+    def settle(self) -> Mask | None:
         """Reports the malformed rows to the Lenient, and returns them as a mask (None: no row)."""
         if self.bad is not None and self.lenient is not None:
             self.lenient.add(np.flatnonzero(self.bad) + self.first_row)

@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from boathouse.bits.unaligned import Ints
 from boathouse.errors import InvalidArgumentError
 from boathouse.variant.columns.assemble import arrays, objects, structs
 from boathouse.variant.columns.assemble import nulls as null_values
-from boathouse.variant.columns.byte_columns import Ints, Ragged, Rope, interleave, loose, rope, spread
+from boathouse.variant.columns.byte_columns import Ragged, Rope, interleave, loose, rope, spread
 from boathouse.variant.columns.byte_slices import imported
 from boathouse.variant.columns.leaves import leaf
 from boathouse.variant.columns.metadata_builder import dictionary, row_dictionaries, variant_array

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from boathouse.bits.unaligned import Bytes, Ints, Mask
 from boathouse.errors import InvalidJsonError
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged, interleave, splits_of, stack
+from boathouse.variant.columns.byte_columns import Ragged, interleave, splits_of, stack
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.json_leaves import leaves_of
 from boathouse.variant.columns.json_scan import Texts, scan

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask
+from boathouse.bits.unaligned import Bytes, Ints, Mask
 
 LANE = 64  # buffers of text are padded to a multiple of this number of bytes
 

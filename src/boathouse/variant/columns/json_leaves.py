@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from boathouse.bits.unaligned import Bytes, Ints, Mask
 from boathouse.errors import InvalidJsonError
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, splits_of
+from boathouse.variant.columns.byte_columns import splits_of
 from boathouse.variant.columns.json_bits import ragged_range
 from boathouse.variant.columns.json_scalars import scalars
 from boathouse.variant.columns.json_scan import FRONT, Scan

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged
+from boathouse.bits.unaligned import Bytes, Ints, Mask
+from boathouse.variant.columns.byte_columns import Ragged
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.vector import only_where
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged
+from boathouse.bits.unaligned import Bytes, Ints, Mask, gather
+from boathouse.variant.columns.byte_columns import Ragged
 from boathouse.variant.columns.json_scan import FRONT
-from boathouse.variant.columns.unaligned import gather
 from boathouse.variant.primitives import DECIMAL4, DOUBLE, INT8
 
 Words = npt.NDArray[np.uint64]

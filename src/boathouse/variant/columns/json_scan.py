@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged
+from boathouse.bits.unaligned import Bytes, Ints, Mask
+from boathouse.variant.columns.byte_columns import Ragged
 from boathouse.variant.columns.byte_slices import is_utf8
 from boathouse.variant.columns.json_bits import LANE, between, edges, padded
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boathouse.variant.columns.assemble import put, widths
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, Ragged, splits_of
+from boathouse.bits.unaligned import Bytes, Ints, Mask, copy, put
+from boathouse.variant.columns.assemble import widths
+from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.json_bits import between, padded
 from boathouse.variant.columns.json_names import Names, names_of
 from boathouse.variant.columns.json_scan import FRONT, Scan, Texts, real_quotes
@@ -30,7 +31,6 @@ from boathouse.variant.columns.json_tree import (
     tree_of,
 )
 from boathouse.variant.columns.metadata_builder import dictionary_rows
-from boathouse.variant.columns.unaligned import copy
 from boathouse.variant.primitives import array_header, object_header
 
 # By whether it is an object, whether it is large, and the bytes of an id (of objects only); offsets of one byte.

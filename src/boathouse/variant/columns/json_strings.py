@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask, splits_of
+from boathouse.bits.unaligned import Bytes, Ints, Mask
+from boathouse.variant.columns.byte_columns import splits_of
 from boathouse.variant.columns.json_bits import ragged_range
 
 _SIMPLE = np.zeros(256, np.uint8)

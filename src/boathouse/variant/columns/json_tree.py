@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Mask
+from boathouse.bits.unaligned import Bytes, Ints, Mask
 from boathouse.variant.primitives import MAX_DEPTH
 
 # Tokens; in a skeleton a string that is not a key is the byte 1, a number or literal the byte 2.

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boathouse.variant.columns.assemble import put, widths
-from boathouse.variant.columns.byte_columns import Bytes, Ints, Ragged, splits_of
+from boathouse.bits.unaligned import Bytes, Ints, copy, put, scatter
+from boathouse.variant.columns.assemble import widths
+from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.json_bits import ragged_range
 from boathouse.variant.columns.json_shapes import Runs, Shapes
-from boathouse.variant.columns.unaligned import copy, scatter
 from boathouse.variant.primitives import STRING
 
 SHORT = 64  # strings of fewer bytes have one byte of header

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits.unaligned import Bytes, Ints, Mask
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.variant.columns.byte_slices import imported
 from boathouse.variant.columns.faults import Faults, Lenient
-from boathouse.variant.columns.gather import Bools, Bytes, Ints
 from boathouse.variant.columns.names import Dictionaries
 
 _SAMPLE = 1024
@@ -35,7 +35,7 @@ class Column:
     start: Ints
     end: Ints
     meta: Dictionaries
-    valid: Bools | None = None
+    valid: Mask | None = None
     first_row: int = 0
     metadata: pa.Array | None = None
 
@@ -197,7 +197,7 @@ def _spans(array: pa.Array) -> tuple[Bytes, Ints, Ints]:
     return (_EMPTY if data is None else np.frombuffer(data, np.uint8)), start, end
 
 
-def _mask(array: pa.Array) -> Bools:
+def _mask(array: pa.Array) -> Mask:
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.masks import mask_of
+from boathouse.bits.unaligned import Mask
 from boathouse.errors import InvalidArgumentError, UnsupportedTypeError
 from boathouse.variant.columns.assemble import binaries, booleans, decimals, integers, primitives, strings
-from boathouse.variant.columns.byte_columns import Mask, Ragged, Rope, fixed_values, rope
+from boathouse.variant.columns.byte_columns import Ragged, Rope, fixed_values, rope
 from boathouse.variant.primitives import (
     DATE,
     DECIMAL16,

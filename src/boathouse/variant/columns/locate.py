@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.arrow.vector import ragged
-from boathouse.variant.columns.gather import Bools, Ints, classes, integers, prefix, unsigned
+from boathouse.arrow.vector import classes, ragged
+from boathouse.bits.unaligned import Ints, Mask, integers, prefix, unsigned
 from boathouse.variant.columns.names import SEVERAL
 from boathouse.variant.columns.nodes import Containers, Nodes
 
@@ -208,7 +208,7 @@ def _wide(nodes: Nodes, wanted: Ints, name: str, index: Ints) -> tuple[Nodes, In
 
 
 def _search_matrix(
-    nodes: Nodes, parts: Containers, wanted: Ints, which: Ints, count: int, width: int, slot: Ints, twice: Bools
+    nodes: Nodes, parts: Containers, wanted: Ints, which: Ints, count: int, width: int, slot: Ints, twice: Mask
 ) -> None:
     """Objects of one count and one width of ids, as many at a time as fit into the cache."""
     step = max(1, _BLOCK // (count * width))
@@ -225,7 +225,7 @@ def _search_matrix(
         _note(some[owner], hit - owner * count, slot, twice)
 
 
-def _search_ragged(nodes: Nodes, parts: Containers, wanted: Ints, which: Ints, slot: Ints, twice: Bools) -> None:
+def _search_ragged(nodes: Nodes, parts: Containers, wanted: Ints, which: Ints, slot: Ints, twice: Mask) -> None:
     """Objects of rare shapes: their ids concatenated, a block at a time."""
     edges = np.cumsum(parts.count[which])
     at = 0
@@ -245,12 +245,12 @@ def _search_ragged(nodes: Nodes, parts: Containers, wanted: Ints, which: Ints, s
         _note(some[owner[hit]], number[hit], slot, twice)
 
 
-def _note(owner: Ints, number: Ints, slot: Ints, twice: Bools) -> None:
+def _note(owner: Ints, number: Ints, slot: Ints, twice: Mask) -> None:
     slot[owner] = number
     twice[owner[1:][owner[1:] == owner[:-1]]] = True
 
 
-def _search_repeated(nodes: Nodes, parts: Containers, name: str, k: int, slot: Ints, twice: Bools) -> None:
+def _search_repeated(nodes: Nodes, parts: Containers, name: str, k: int, slot: Ints, twice: Mask) -> None:
     """One object whose dictionary has the name under several ids."""
     meta = nodes.column.meta
     code = int(meta.codes[nodes.row[k]])

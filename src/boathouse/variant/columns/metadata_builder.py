@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from boathouse.variant.columns.assemble import put, widths
-from boathouse.variant.columns.byte_columns import Ints, Mask, Ragged, loose, rope, splits_of
+from boathouse.bits.unaligned import Ints, Mask, put
+from boathouse.variant.columns.assemble import widths
+from boathouse.variant.columns.byte_columns import Ragged, loose, rope, splits_of
 from boathouse.variant.primitives import metadata_header
 
 _INT32_MAX = (1 << 31) - 1

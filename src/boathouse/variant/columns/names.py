@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from boathouse.arrow.vector import ragged
+from boathouse.arrow.vector import classes, ragged
+from boathouse.bits.unaligned import Bytes, Ints, Mask, integers, prefix, unsigned
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.faults import Faults
-from boathouse.variant.columns.gather import Bools, Bytes, Ints, classes, integers, prefix, unsigned
 
 T = TypeVar("T")
 
@@ -157,7 +157,7 @@ class Dictionaries:
         kind = 1 if code < 0 else int(self.wrong[code])
         return _WRONG[kind].format(version=int(self.data[self.start[code]]) & 15 if kind == 2 else 0)
 
-    def check(self, row: Ints, faults: Faults) -> Bools | None:
+    def check(self, row: Ints, faults: Faults) -> Mask | None:
         """Rows whose metadata is malformed: MalformedVariant for the first, or noted; None if there is none."""
         codes = self.codes[row]
         if self.sound and (not len(codes) or int(codes.min()) >= 0):

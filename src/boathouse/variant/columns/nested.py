@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.schema import to_arrow_field, to_arrow_type
 from boathouse.arrow.vector import ragged
+from boathouse.bits.unaligned import Ints, Mask
 from boathouse.errors import EvaluationError
 from boathouse.types import DataType, Field, FixedSizeListType, ListType, MapType, StructType, VariantType
 from boathouse.variant.columns.byte_slices import LIMIT, as_text, validity
 from boathouse.variant.columns.casts import byte_runs, cast_one, take
 from boathouse.variant.columns.expand import Faulty, Tree, expand
-from boathouse.variant.columns.gather import Bools, Ints
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Nodes
 from boathouse.variant.primitives import NULL
 from boathouse.variant.value import Variant
@@ -98,9 +98,7 @@ class _Builder:
         row = tree.row[which]
         return Nodes(roots.column, roots.row[row], tree.pos[which], tree.end[which], roots.faults)
 
-    def those(
-        self, which: Ints, place: Ints | None, rows: int, kind: int, ok: Bools | None = None
-    ) -> tuple[Ints, Ints]:
+    def those(self, which: Ints, place: Ints | None, rows: int, kind: int, ok: Mask | None = None) -> tuple[Ints, Ints]:
         """The values of one kind (and `ok`) and their positions; others that are not null fail."""
         kinds = self.tree.kind[which]
         good = kinds == kind if ok is None else (kinds == kind) & ok

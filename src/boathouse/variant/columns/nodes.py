@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from boathouse.arrow.vector import ragged
+from boathouse.bits.unaligned import Bytes, Ints, Mask, unsigned
 from boathouse.variant.columns.faults import Faults
-from boathouse.variant.columns.gather import Bools, Bytes, Ints, unsigned
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.primitives import BINARY, KINDS, STRING
 
@@ -89,7 +89,7 @@ class Nodes:
         """The nodes as rows of a new column; copies no bytes."""
         return Column(self.data, self.pos, self.end, self.column.meta.with_codes(self.column.meta.codes[self.row]))
 
-    def check(self, ok: Bools, message: str, pos: Ints | None = None) -> Bools | None:
+    def check(self, ok: Mask, message: str, pos: Ints | None = None) -> Mask | None:
         """None if all nodes are `ok`; else raises for the first that is not or, if lenient, returns the mask."""
         if ok.all():
             return None
@@ -129,12 +129,12 @@ class Nodes:
             values_end = np.where(good, values_end, self.pos + 1)
         return Containers(count, ids, id_width, offsets, offset_width, values, values_end)
 
-    def _both(self, good: Bools, ok: Bools, message: str) -> Bools:
+    def _both(self, good: Mask, ok: Mask, message: str) -> Mask:
         wrong = good & ~ok
         self.check(~wrong, message)
         return good & ok
 
-    def _read(self, good: Bools, pos: Ints, width: Ints) -> Ints:
+    def _read(self, good: Mask, pos: Ints, width: Ints) -> Ints:
         if good.all():
             return unsigned(self.data, pos, width)
         out = np.zeros(len(self), np.int64)
@@ -196,7 +196,7 @@ class Nodes:
         kept = self._spend(out)
         return out if kept is None else np.where(kept, out, self.pos < self.end)
 
-    def _spend(self, cost: Ints) -> Bools | None:
+    def _spend(self, cost: Ints) -> Mask | None:
         """Counts the cost of each node against the bytes of its row's value; as `check`."""
         return self.faults.spend(self.row, cost, self.column.end - self.column.start) if len(self) else None
 

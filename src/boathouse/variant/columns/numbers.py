@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from boathouse.bits.unaligned import Ints, Mask, prefix, window
 from boathouse.expr.text import UNITS_PER_SECOND
 from boathouse.types import (
     BooleanType,
@@ -20,9 +21,7 @@ from boathouse.types import (
     TimestampType,
     TimeType,
 )
-from boathouse.variant.columns.gather import Bools, Ints, prefix
 from boathouse.variant.columns.nodes import SIZE, Nodes
-from boathouse.variant.columns.unaligned import window
 from boathouse.variant.primitives import DAY_MICROS, DECIMAL16, FALSE, INT8, INT64, KINDS, MAX_SCALE, TRUE, Family, Kind
 
 _POW10 = np.array([10**i for i in range(19)], np.int64)
@@ -43,7 +42,7 @@ class Numbers:
     whole: Ints | None = None
     real: npt.NDArray[np.float64] | None = None
     scale: Ints | None = None
-    hard: Bools | None = None
+    hard: Mask | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +50,8 @@ class Outcome:
     """`values` as the type's physical numbers; `bad` ones have no such value; `hard` ones are cast one by one."""
 
     values: npt.NDArray[Any]
-    bad: Bools | None = None
-    hard: Bools | None = None
+    bad: Mask | None = None
+    hard: Mask | None = None
 
 
 def group_of(kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -246,7 +245,7 @@ def _decimal(found: Numbers, type: DataType) -> Outcome | None:
     return Outcome(out, bad)
 
 
-def _rounded(whole: Ints, digits: Ints, limit: int) -> tuple[Ints, Bools]:
+def _rounded(whole: Ints, digits: Ints, limit: int) -> tuple[Ints, Mask]:
     """Without the last `digits`, rounded half away from zero; and which are beyond `limit`."""
     power = _POW10[np.minimum(digits, 18)]
     cut = _cut(whole, digits)
@@ -281,7 +280,7 @@ def _time(found: Numbers, type: DataType) -> Outcome | None:
     return Outcome(_rescaled(whole, 10**places, units)[0])
 
 
-def _rescaled(whole: Ints, have: int, units: int) -> tuple[Ints, Bools | None]:
+def _rescaled(whole: Ints, have: int, units: int) -> tuple[Ints, Mask | None]:
     """Fractions of a second in another unit, rounded down; and which do not fit."""
     if have >= units:
         return whole // (have // units), None

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from boathouse.bits.unaligned import Ints
 from boathouse.errors import MalformedVariant, UnsupportedFeatureError
 from boathouse.variant.columns.expand import Faulty, Names, Tree, expand
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Ints
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.decode import read_scalar
 from boathouse.variant.value import Variant

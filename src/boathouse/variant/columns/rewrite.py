@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from boathouse.bits.unaligned import Ints
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.assemble import arrays, objects
-from boathouse.variant.columns.byte_columns import Ints, Ragged, interleave, splits_of
+from boathouse.variant.columns.byte_columns import Ragged, interleave, splits_of
 from boathouse.variant.columns.byte_slices import join
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Children, Nodes
 from boathouse.variant.primitives import MAX_DEPTH

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.bits.unaligned import Ints, window
 from boathouse.variant.columns.byte_slices import as_text, is_utf8, join
 from boathouse.variant.columns.expand import Tree
-from boathouse.variant.columns.gather import Ints
-from boathouse.variant.columns.unaligned import window
 from boathouse.variant.primitives import DAY_MICROS, MAX_SCALE, Family, Kind
 
 

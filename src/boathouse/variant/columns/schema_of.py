@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from boathouse.bits.unaligned import Ints
 from boathouse.types import DecimalType
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Ints
 from boathouse.variant.columns.layout import chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT
 from boathouse.variant.columns.reading import read

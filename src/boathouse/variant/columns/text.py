@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.bits.unaligned import Bytes, Ints
 from boathouse.errors import EvaluationError
 from boathouse.variant.columns.byte_slices import flat, join
 from boathouse.variant.columns.expand import Tree
-from boathouse.variant.columns.gather import Bytes, Ints
 from boathouse.variant.columns.scalars import binaries, decimals, numbers, uuids
 from boathouse.variant.json_out import Special, date_text, decimal_text, float_text, time_text, timestamp_text
 from boathouse.variant.primitives import Family, Kind

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits.unaligned import Bytes, Ints
 from boathouse.errors import InvalidArgumentError
 from boathouse.variant.columns.byte_slices import LIMIT, as_text, flat
 from boathouse.variant.columns.collect import TextColumn
 from boathouse.variant.columns.expand import Tree
 from boathouse.variant.columns.faults import Lenient
-from boathouse.variant.columns.gather import Bytes, Ints
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT
 from boathouse.variant.columns.reading import read, variant_at

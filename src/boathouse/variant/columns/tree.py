@@ -13,8 +13,9 @@ import pyarrow as pa
 from boathouse.arrow.schema import MARK
 from boathouse.arrow.selection import run_end_decoded, take
 from boathouse.arrow.vector import ragged
+from boathouse.bits.unaligned import Ints, Mask
 from boathouse.errors import InvalidArgumentError, UnsupportedTypeError
-from boathouse.variant.columns.byte_columns import Ints, Mask, Ragged, splits_of
+from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.layout import column
 from boathouse.variant.columns.nodes import roots
 from boathouse.variant.columns.rewrite import Rewriter

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.layouts import is_list_view, plain_list
 from boathouse.arrow.schema import from_arrow_type, to_arrow_type
 from boathouse.arrow.vector import only_where
+from boathouse.bits.unaligned import Mask
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import BooleanType, DataType, DecimalType, FloatType, IntegerType, StringType, VariantType
 from boathouse.variant.cast import resolve_type
@@ -28,7 +29,7 @@ from boathouse.variant.columns.extract import extract
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.path import as_path
 from boathouse.variant.primitives import EMPTY_METADATA
-from boathouse.variant.shredding.masks import Mask, both, valid
+from boathouse.variant.shredding.masks import both, valid
 from boathouse.variant.shredding.plans import joined
 from boathouse.variant.shredding.primitives import plain
 from boathouse.variant.shredding.rows import Rows

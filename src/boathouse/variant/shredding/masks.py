@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.masks import bits_of
+from boathouse.bits.unaligned import Ints, Mask
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 Sizes: TypeAlias = "int | Ints"
 """A number for each instance: one int where all have the same."""
 
@@ -56,14 +54,6 @@ def spread(values: Sizes, at: Ints | None, count: int) -> Sizes:
     out = np.zeros(count, np.int64)
     out[at] = values
     return out
-
-
-def uniform(values: Ints) -> Sizes:
-    """One number if all are the same."""
-    if not len(values):
-        return 0
-    first = int(values[0])
-    return first if bool((values == first).all()) else values
 
 
 def groups(keys: Ints, count: int) -> list[Ints]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from boathouse.variant.columns.byte_columns import Bytes, Ragged, splits_of
-from boathouse.variant.shredding.masks import Ints, Mask, pick
+from boathouse.bits.unaligned import Bytes, Ints, Mask
+from boathouse.variant.columns.byte_columns import Ragged, splits_of
+from boathouse.variant.shredding.masks import pick
 from boathouse.variant.shredding.plans import Entries, ObjectField
 from boathouse.variant.shredding.rows import Rows, sizes_of
 

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from boathouse.bits.unaligned import Bytes, Ints, Mask, copy, put
 from boathouse.variant.columns.assemble import widths
-from boathouse.variant.columns.byte_columns import Ragged, splits_of
-from boathouse.variant.columns.unaligned import Bytes, copy, scatter_uint
+from boathouse.variant.columns.byte_columns import Ragged, splits_of, uniform
 from boathouse.variant.primitives import ARRAY, OBJECT, width_of
-from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick, places, spread, uniform
+from boathouse.variant.shredding.masks import Sizes, pick, places, spread
 
 
 class Part(Protocol):
@@ -160,12 +160,12 @@ class Objects:
         pos = pick(pos, self.at)
         header = OBJECT | (self._width - 1) << 2 | (self._id_width - 1) << 4 | self._large << 6
         out[pos] = header if isinstance(header, int) else header.astype(np.uint8)
-        _put(out, pos + 1, self._counts, self._large * 3 + 1)
+        put(out, pos + 1, self._counts, self._large * 3 + 1)
         ids = pos + 2 + self._large * 3
         offsets = ids + self._counts * self._id_width
         values = pos + self._body
         self._write_heads(out, ids, offsets)
-        _put(out, offsets + self._counts * self._width, self._total, self._width)
+        put(out, offsets + self._counts * self._width, self._total, self._width)
         self._write_values(out, values)
 
     def _write_heads(self, out: Bytes, ids: Ints, offsets: Ints) -> None:
@@ -178,17 +178,17 @@ class Objects:
             at = places(mask)
             if at is None or len(at):
                 width, here = pick(self._id_width, at), pick(slot, at)
-                _put(out, pick(ids, at) + here * width, pick(f.id, at), width)
+                put(out, pick(ids, at) + here * width, pick(f.id, at), width)
                 width = pick(self._width, at)
-                _put(out, pick(offsets, at) + here * width, pick(rel, at), width)
+                put(out, pick(offsets, at) + here * width, pick(rel, at), width)
             slot = slot + (1 if f.plan.mask is None else f.plan.mask)
             rel = rel + f.plan.size
         if self._mixed is not None:
             m = self._mixed
             width = pick(self._id_width, m.owner)
-            _put(out, ids[m.owner] + m.slot * width, m.id, width)
+            put(out, ids[m.owner] + m.slot * width, m.id, width)
             width = pick(self._width, m.owner)
-            _put(out, offsets[m.owner] + m.slot * width, m.offset, width)
+            put(out, offsets[m.owner] + m.slot * width, m.offset, width)
 
     def _write_values(self, out: Bytes, values: Ints) -> None:
         rel: Sizes = 0
@@ -223,14 +223,14 @@ class Arrays:
         pos = pick(pos, self.at)
         header = ARRAY | (self._width - 1) << 2 | self._large << 4
         out[pos] = header if isinstance(header, int) else header.astype(np.uint8)
-        _put(out, pos + 1, self._counts, self._large * 3 + 1)
+        put(out, pos + 1, self._counts, self._large * 3 + 1)
         offsets = pos + 2 + self._large * 3
-        _put(out, offsets + self._counts * self._width, self._total, self._width)
+        put(out, offsets + self._counts * self._width, self._total, self._width)
         owner = np.repeat(np.arange(len(pos)), self._counts)
         slot = np.arange(len(owner)) - self._splits[owner]
         rel = self._ends[:-1] - self._ends[self._splits[:-1]][owner]
         width = pick(self._width, owner)
-        _put(out, offsets[owner] + slot * width, rel, width)
+        put(out, offsets[owner] + slot * width, rel, width)
         self._elements.write(out, (pos + self._body)[owner] + rel)
 
 
@@ -242,21 +242,6 @@ def _large(counts: Sizes) -> Sizes:
 
 def _widths(totals: Sizes) -> Sizes:
     return width_of(totals) if isinstance(totals, int) else uniform(widths(totals))
-
-
-def _put(out: Bytes, at: Ints, values: Any, width: Sizes) -> None:
-    """Writes `values` (one, or one each) as unsigned numbers of `width` bytes (one, or one each)."""
-    if isinstance(width, int):
-        if width == 1:
-            out[at] = values if isinstance(values, int) else values.astype(np.uint8)
-        else:
-            whole = np.full(len(at), values, np.int64) if isinstance(values, int) else values
-            scatter_uint(out, at, whole, width)
-        return
-    for one in range(1, 5):
-        which = np.flatnonzero(width == one)
-        if len(which):
-            _put(out, at[which], pick(values, which), one)
 
 
 class Buffer:

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from boathouse.arrow.dictionary import spread
 from boathouse.arrow.masks import mask_of
+from boathouse.bits.unaligned import Bytes, Ints, Mask, copy, scatter
 from boathouse.types import BinaryType, BooleanType, DataType, DecimalType, StringType, TimeType
 from boathouse.variant import primitives as ids
 from boathouse.variant.columns.byte_columns import Ragged, fixed_values
-from boathouse.variant.columns.unaligned import Bytes, copy, scatter
-from boathouse.variant.shredding.masks import Ints, Mask, Sizes, pick
+from boathouse.variant.shredding.masks import Sizes, pick
 
 _BY_TYPE = {kind.type: kind for kind in ids.KINDS if kind.type is not None and kind.id != ids.FALSE}
 

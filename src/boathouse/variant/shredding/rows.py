@@ -12,14 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits.unaligned import Ints, Mask, copy
 from boathouse.errors import MalformedVariant
 from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.faults import Faults, Lenient
 from boathouse.variant.columns.layout import Column
 from boathouse.variant.columns.names import Dictionaries
 from boathouse.variant.columns.nodes import Nodes
-from boathouse.variant.columns.unaligned import copy
-from boathouse.variant.shredding.masks import Ints, Mask
 
 Codes = npt.NDArray[np.integer[Any]]
 

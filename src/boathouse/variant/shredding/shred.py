@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.bits.unaligned import Ints, Mask, copy
 from boathouse.errors import InvalidArgumentError
 from boathouse.types import DataType
 from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, chunks
 from boathouse.variant.columns.nodes import ARRAY, OBJECT, Children, Nodes, roots
-from boathouse.variant.columns.unaligned import copy
-from boathouse.variant.shredding.masks import Ints, Mask, groups
+from boathouse.variant.shredding.masks import groups
 from boathouse.variant.shredding.merge import entries
 from boathouse.variant.shredding.plans import Objects, joined, together
 from boathouse.variant.shredding.rows import Rows, sizes_of

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.bits.unaligned import Ints, Mask, copy, gather
 from boathouse.types import (
     BinaryType,
     BooleanType,
@@ -22,8 +23,6 @@ from boathouse.types import (
 from boathouse.variant import primitives as ids
 from boathouse.variant.columns.byte_slices import is_utf8, validity
 from boathouse.variant.columns.nodes import SIZE, Nodes
-from boathouse.variant.columns.unaligned import copy, gather
-from boathouse.variant.shredding.masks import Ints, Mask
 from boathouse.variant.shredding.primitives import beyond, kind_of
 
 Kinds = npt.NDArray[np.uint8]

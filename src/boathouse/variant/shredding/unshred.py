@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.layouts import is_list_view, plain_list
 from boathouse.arrow.vector import only_where
+from boathouse.bits.unaligned import Ints, Mask
 from boathouse.types import DataType
 from boathouse.variant.columns.byte_columns import Ragged, splits_of
 from boathouse.variant.columns.byte_slices import imported
@@ -26,7 +27,7 @@ from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import _dictionaries, _plain, _struct
 from boathouse.variant.columns.metadata_builder import binary
 from boathouse.variant.columns.nodes import OBJECT
-from boathouse.variant.shredding.masks import Ints, Mask, both, minus, pick, places, valid
+from boathouse.variant.shredding.masks import both, minus, pick, places, valid
 from boathouse.variant.shredding.merge import merge
 from boathouse.variant.shredding.plans import (
     Arrays,
