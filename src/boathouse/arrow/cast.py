@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow.arithmetic import rescale
 from boathouse.arrow.conform import conform
 from boathouse.arrow.nested_cast import nested
@@ -25,22 +26,6 @@ from boathouse.expr.coercion import is_numeric
 from boathouse.expr.simplify import cast_literal
 from boathouse.expr.tree import Literal
 from boathouse.expr.zoned import zone_for
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DurationType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    NullType,
-    StringType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-)
 from boathouse.types.data_types import children
 
 __all__ = ["cast", "conform"]
@@ -50,7 +35,7 @@ _YEAR_1 = -62_135_596_800
 _YEAR_10000 = 253_402_300_800
 
 
-def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zone: Zone | None = None) -> pa.Array:
+def cast(array: pa.Array, source: T.DataType, to: T.DataType, safe: bool = False, zone: Zone | None = None) -> pa.Array:
     """CAST(array AS to); `safe` is TRY_CAST: null where CAST raises. `zone` is needed where `expr.zoned` says so.
 
     Raises EvaluationError on overflow and malformed strings.
@@ -58,53 +43,53 @@ def cast(array: pa.Array, source: DataType, to: DataType, safe: bool = False, zo
     arrow = to_arrow_type(to)
     if source == to:
         return array
-    if isinstance(source, NullType):
+    if isinstance(source, T.NullType):
         return pa.nulls(len(array), arrow)
     if children(to):
         return nested(array, source, to, lambda a, s, t: cast(a, s, t, safe, zone_for(s, t, zone)))
-    if isinstance(source, StringType):
+    if isinstance(source, T.StringType):
         return _from_text(array, to, safe, zone)
-    if source == FloatType(16):
-        array, source = array.cast(pa.float32()), FloatType(32)
-    if zone is not None and isinstance(source, TimestampType) and source.utc:
+    if source == T.FloatType(16):
+        array, source = array.cast(pa.float32()), T.FloatType(32)
+    if zone is not None and isinstance(source, T.TimestampType) and source.utc:
         array, source = _clocks(array, source, zone), replace(source, utc=False)
         if source == to:
             return array
-    if isinstance(source, TimestampType) and is_numeric(to):
+    if isinstance(source, T.TimestampType) and is_numeric(to):
         return cast(*seconds(array, source, to), to, safe)
-    if isinstance(to, TimestampType) and is_numeric(source):
+    if isinstance(to, T.TimestampType) and is_numeric(source):
         return from_seconds(array, source, to, safe)
     match to:
-        case StringType():
+        case T.StringType():
             return _to_text(array, source)
-        case BooleanType():
+        case T.BooleanType():
             return pc.not_equal(array, pa.scalar(0, array.type))
-        case IntegerType():
+        case T.IntegerType():
             return _to_integer(array, source, to, safe)
-        case FloatType():
+        case T.FloatType():
             return _to_float(array, source, to)
-        case DecimalType():
+        case T.DecimalType():
             return _to_decimal(array, source, to, safe)
-        case DateType():
+        case T.DateType():
             days, mask = integers(array)
             return build(days // (86_400 * _per_second(source)), mask, arrow)
-        case TimestampType():
+        case T.TimestampType():
             return _to_timestamp(array, source, to, safe, zone)
-        case BinaryType() if isinstance(source, FixedType | UUIDType | BinaryType):
+        case T.BinaryType() if isinstance(source, T.FixedType | T.UUIDType | T.BinaryType):
             return array.cast(arrow)
-        case FixedType() | UUIDType() if isinstance(source, FixedType | UUIDType | BinaryType):
+        case T.FixedType() | T.UUIDType() if isinstance(source, T.FixedType | T.UUIDType | T.BinaryType):
             return _to_fixed(array, to, safe)
-        case TimeType() | DurationType():
+        case T.TimeType() | T.DurationType():
             return array.cast(arrow, safe=False)
     raise EvaluationError(f"{source} cannot be cast to {to}")
 
 
-def _per_second(type: DataType) -> int:
-    assert isinstance(type, TimestampType)
+def _per_second(type: T.DataType) -> int:
+    assert isinstance(type, T.TimestampType)
     return text.UNITS_PER_SECOND[type.unit]
 
 
-def _checked(values: npt.NDArray[Any], mask: Bools | None, bad: Bools, to: DataType, safe: bool) -> pa.Array:
+def _checked(values: npt.NDArray[Any], mask: Bools | None, bad: Bools, to: T.DataType, safe: bool) -> pa.Array:
     """`values` as `to`; rows that are `bad` and not null raise, or become null if `safe`."""
     if mask is not None:
         bad = bad & ~mask
@@ -116,18 +101,18 @@ def _checked(values: npt.NDArray[Any], mask: Bools | None, bad: Bools, to: DataT
     return build(values, mask, to_arrow_type(to))
 
 
-def _to_integer(array: pa.Array, source: DataType, to: IntegerType, safe: bool) -> pa.Array:
+def _to_integer(array: pa.Array, source: T.DataType, to: T.IntegerType, safe: bool) -> pa.Array:
     low, high = to.low, to.high
     match source:
-        case BooleanType():
+        case T.BooleanType():
             return array.cast(to_arrow_type(to))
-        case IntegerType(bits, signed):
+        case T.IntegerType(bits, signed):
             if (signed == to.signed and bits <= to.bits) or (to.signed and bits < to.bits):
                 return array.cast(to_arrow_type(to))
             if signed or bits < 64:
                 whole, mask = integers(array)
                 return _checked(whole, mask, (whole < low) | (whole > high), to, safe)
-        case FloatType():
+        case T.FloatType():
             numbers, mask = floats(array)
             cut = np.trunc(numbers.astype(np.float64))
             # 2**63 is a double and 2**63 - 1 is not: compare with the exclusive limit.
@@ -146,17 +131,17 @@ def _to_integer(array: pa.Array, source: DataType, to: IntegerType, safe: bool) 
     return per_distinct(one, array, to_arrow_type(to))
 
 
-def _to_float(array: pa.Array, source: DataType, to: FloatType) -> pa.Array:
+def _to_float(array: pa.Array, source: T.DataType, to: T.FloatType) -> pa.Array:
     arrow = to_arrow_type(to)
-    if isinstance(source, BooleanType):
+    if isinstance(source, T.BooleanType):
         return array.cast(pa.int8()).cast(arrow)
-    if isinstance(source, DecimalType):
+    if isinstance(source, T.DecimalType):
         doubles = _decimal_to_double(array, source)
         return doubles if to.bits == 64 else doubles.cast(arrow, safe=False)
     return array.cast(arrow, safe=False)
 
 
-def _decimal_to_double(array: pa.Array, source: DecimalType) -> pa.Array:
+def _decimal_to_double(array: pa.Array, source: T.DecimalType) -> pa.Array:
     """Correctly rounded, as Java's: Arrow multiplies by an inexact power of ten."""
     if source.precision <= 15 and source.scale <= 22:
         unscaled, mask = _unscaled(array)
@@ -170,13 +155,13 @@ def _unscaled(array: pa.Array) -> tuple[npt.NDArray[np.int64], Bools | None]:
     return data[::2], nulls(array)
 
 
-def _to_decimal(array: pa.Array, source: DataType, to: DecimalType, safe: bool) -> pa.Array:
-    if isinstance(source, BooleanType):
-        array, source = array.cast(pa.int8()), IntegerType(8)
-    if isinstance(source, IntegerType):
+def _to_decimal(array: pa.Array, source: T.DataType, to: T.DecimalType, safe: bool) -> pa.Array:
+    if isinstance(source, T.BooleanType):
+        array, source = array.cast(pa.int8()), T.IntegerType(8)
+    if isinstance(source, T.IntegerType):
         digits = {8: 3, 16: 5, 32: 10, 64: 20}[source.bits]
         return rescale(array.cast(pa.decimal128(digits, 0)).cast(pa.decimal256(digits + to.scale, to.scale)), to, safe)
-    if isinstance(source, DecimalType):
+    if isinstance(source, T.DecimalType):
         return rescale(array.cast(pa.decimal256(source.precision, source.scale)), to, safe)
 
     def one(v: float) -> Decimal | None:
@@ -189,7 +174,7 @@ def _to_decimal(array: pa.Array, source: DataType, to: DecimalType, safe: bool) 
     return per_distinct(one, array, to_arrow_type(to))
 
 
-def _clocks(array: pa.Array, source: TimestampType, zone: Zone) -> pa.Array:
+def _clocks(array: pa.Array, source: T.TimestampType, zone: Zone) -> pa.Array:
     """The wall clocks of instants in a zone."""
     arrow = to_arrow_type(replace(source, utc=False))
     if zone.utc:
@@ -198,9 +183,9 @@ def _clocks(array: pa.Array, source: TimestampType, zone: Zone) -> pa.Array:
     return build(zone.to_local(units, _per_second(source)), mask, arrow)
 
 
-def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bool, zone: Zone | None) -> pa.Array:
+def _to_timestamp(array: pa.Array, source: T.DataType, to: T.TimestampType, safe: bool, zone: Zone | None) -> pa.Array:
     target = text.UNITS_PER_SECOND[to.unit]
-    if isinstance(source, DateType):
+    if isinstance(source, T.DateType):
         days, mask = integers(array)
         # With a zone one day less: midnight may be up to a day from UTC's.
         limit = (2**63 - 1) // (86_400 * target) - (zone is not None)
@@ -209,7 +194,7 @@ def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bo
         return _checked(
             days * 86_400 * target if zone is None else zone.start_of_day(days, target), mask, bad, to, safe
         )
-    assert isinstance(source, TimestampType)
+    assert isinstance(source, T.TimestampType)
     if zone is not None and to.utc and not source.utc:
         units, mask = integers(array)
         instants = zone.to_instant(units, _per_second(source))
@@ -225,9 +210,9 @@ def _to_timestamp(array: pa.Array, source: DataType, to: TimestampType, safe: bo
     return _checked(units * factor, mask, (units > limit) | (units < -limit), to, safe)
 
 
-def _from_text(array: pa.Array, to: DataType, safe: bool, zone: Zone | None) -> pa.Array:
+def _from_text(array: pa.Array, to: T.DataType, safe: bool, zone: Zone | None) -> pa.Array:
     def one(word: str) -> object:
-        literal = cast_literal(Literal(word, type=StringType()), to, zone)
+        literal = cast_literal(Literal(word, type=T.StringType()), to, zone)
         if literal is None:
             if safe:
                 return None
@@ -235,38 +220,38 @@ def _from_text(array: pa.Array, to: DataType, safe: bool, zone: Zone | None) -> 
         return literal.value
 
     arrow = to_arrow_type(to)
-    if isinstance(to, BinaryType):
+    if isinstance(to, T.BinaryType):
         return array.cast(arrow)
-    if isinstance(to, DateType):
+    if isinstance(to, T.DateType):
         return per_distinct(one, array, pa.int32()).view(arrow)
-    if isinstance(to, TimestampType | TimeType):
+    if isinstance(to, T.TimestampType | T.TimeType):
         return per_distinct(one, array, pa.int32() if pa.types.is_time32(arrow) else pa.int64()).view(arrow)
     return per_distinct(one, array, arrow)
 
 
-def _to_text(array: pa.Array, source: DataType) -> pa.Array:
+def _to_text(array: pa.Array, source: T.DataType) -> pa.Array:
     string = pa.string()
     match source:
-        case FloatType(bits):
+        case T.FloatType(bits):
             return per_distinct(lambda v: format_float(v, bits), array, string)
-        case DecimalType(_, scale):
+        case T.DecimalType(_, scale):
             if scale <= 6:
                 # Arrow prints numbers with more than six decimal places with an exponent.
                 return array.cast(string)
             return per_distinct(lambda v: text.format_decimal(v, scale), array, string)
-        case DateType():
+        case T.DateType():
             return per_distinct(text.format_date, array.view(pa.int32()), string)
-        case TimestampType(_, unit):
+        case T.TimestampType(_, unit):
             units = text.UNITS_PER_SECOND[unit]
             if unit != "ns" and _in_four_digit_years(array, units):
                 return _plain_timestamps(array)
             return per_distinct(lambda v: text.format_timestamp(v * 1_000_000 // units), array.view(pa.int64()), string)
-        case UUIDType():
+        case T.UUIDType():
             return per_distinct(_uuid_text, array, string)
     return array.cast(string)
 
 
-def _to_fixed(array: pa.Array, to: DataType, safe: bool) -> pa.Array:
+def _to_fixed(array: pa.Array, to: T.DataType, safe: bool) -> pa.Array:
     arrow = to_arrow_type(to)
     array = array.cast(pa.binary())
     other = pc.fill_null(pc.not_equal(pc.binary_length(array), arrow.byte_width), False)

@@ -9,39 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow.layouts import laid_out, members, unwrapped
 from boathouse.arrow.schema import from_arrow_field, to_arrow_field, to_arrow_type
 from boathouse.arrow.selection import take
 from boathouse.bits.names import Names
 from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedSizeListType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    NullType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 _NAIVE = "declare its zone: cast it to a timestamp with a zone"
 
 
-def conform(data: pa.RecordBatch | pa.Table, schema: Schema, where: str | None = None) -> pa.RecordBatch | pa.Table:
+def conform(data: pa.RecordBatch | pa.Table, schema: T.Schema, where: str | None = None) -> pa.RecordBatch | pa.Table:
     """`data` with exactly the columns of `schema`, in its order and its Arrow types; a batch stays a batch.
 
     Columns match by name, ignoring case where that is not ambiguous; missing nullable ones are null.
@@ -53,16 +32,16 @@ def conform(data: pa.RecordBatch | pa.Table, schema: Schema, where: str | None =
     return _conform_batch(data, schema, where)
 
 
-def _arrow(schema: Schema) -> pa.Schema:
+def _arrow(schema: T.Schema) -> pa.Schema:
     return pa.schema([to_arrow_field(f) for f in schema])
 
 
-def _no_rows(data: pa.Table, schema: Schema, where: str | None) -> pa.Table:
+def _no_rows(data: pa.Table, schema: T.Schema, where: str | None) -> pa.Table:
     empty = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in data.schema], schema=data.schema)
     return pa.Table.from_batches([_conform_batch(empty, schema, where)])
 
 
-def _conform_batch(batch: pa.RecordBatch, schema: Schema, where: str | None) -> pa.RecordBatch:
+def _conform_batch(batch: pa.RecordBatch, schema: T.Schema, where: str | None) -> pa.RecordBatch:
     problems: list[str] = []
     columns = list(zip(batch.schema, batch.columns))
     arrays = _members(columns, schema.fields, batch.num_rows, "", problems, None)
@@ -75,7 +54,7 @@ def _conform_batch(batch: pa.RecordBatch, schema: Schema, where: str | None) -> 
     return pa.RecordBatch.from_arrays(arrays, schema=_arrow(schema))
 
 
-def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[Field, ...]) -> dict[int, Sequence[int]]:
+def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[T.Field, ...]) -> dict[int, Sequence[int]]:
     """For each field the given columns that match it: an exact name takes precedence over one in another case."""
     out: dict[int, Sequence[int]] = {}
     names = Names(f.name for f, _ in columns)
@@ -90,7 +69,7 @@ def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[Field, ...]) 
 
 def _members(
     columns: list[tuple[pa.Field, pa.Array]],
-    fields: tuple[Field, ...],
+    fields: tuple[T.Field, ...],
     rows: int,
     parent: str,
     problems: list[str],
@@ -119,7 +98,7 @@ def _members(
 
 
 def _fit(
-    array: pa.Array, given: pa.Field, field: Field, path: str, problems: list[str], present: pa.Array | None
+    array: pa.Array, given: pa.Field, field: T.Field, path: str, problems: list[str], present: pa.Array | None
 ) -> pa.Array:
     if not field.nullable and array.null_count:
         missing = pc.is_null(array) if present is None else pc.and_(pc.is_null(array), present)
@@ -138,23 +117,25 @@ def _fit(
     return out if len(problems) == before else pa.nulls(len(array), to_arrow_type(field.type))
 
 
-def _convert(array: pa.Array, source: DataType, to: DataType, path: str, problems: list[str]) -> pa.Array:
+def _convert(array: pa.Array, source: T.DataType, to: T.DataType, path: str, problems: list[str]) -> pa.Array:
     array = unwrapped(array)
     arrow = to_arrow_type(to)
-    if array.type == arrow and not isinstance(to, StructType | ListType | MapType | FixedSizeListType | VariantType):
+    if array.type == arrow and not isinstance(
+        to, T.StructType | T.ListType | T.MapType | T.FixedSizeListType | T.VariantType
+    ):
         return array
-    if isinstance(source, NullType):
+    if isinstance(source, T.NullType):
         return pa.nulls(len(array), arrow)
     match source, to:
-        case (StructType(), StructType(fields)):
+        case (T.StructType(), T.StructType(fields)):
             return _struct(array, fields, path, problems)
-        case (ListType() | FixedSizeListType(), ListType(element)):
+        case (T.ListType() | T.FixedSizeListType(), T.ListType(element)):
             return _list(array, element, arrow, path, problems)
-        case (ListType() | FixedSizeListType(), FixedSizeListType(element, size)):
+        case (T.ListType() | T.FixedSizeListType(), T.FixedSizeListType(element, size)):
             return _vector(array, element, size, path, problems)
-        case (MapType(), MapType(key, value)):
+        case (T.MapType(), T.MapType(key, value)):
             return _map(array, key, value, arrow, path, problems)
-        case (VariantType() | StructType(), VariantType()):
+        case (T.VariantType() | T.StructType(), T.VariantType()):
             return _variant(array, source, path, problems)
     advice = _refusal(source, to)
     if advice is not None:
@@ -167,41 +148,45 @@ def _convert(array: pa.Array, source: DataType, to: DataType, path: str, problem
         return array
 
 
-def _refusal(source: DataType, to: DataType) -> str | None:
+def _refusal(source: T.DataType, to: T.DataType) -> str | None:
     """None if `source` fits `to` without loss (values are checked later); otherwise the reason."""
     match source, to:
         case _ if source == to:
             return None
-        case (IntegerType(a, s), IntegerType(b, t)):
+        case (T.IntegerType(a, s), T.IntegerType(b, t)):
             wide = (b > a) if (t and not s) else (b >= a and s == t)
             return None if wide else "narrowing may lose values"
-        case (IntegerType(bits, True), FloatType(wide_bits)):
+        case (T.IntegerType(bits, True), T.FloatType(wide_bits)):
             return None if bits < {16: 11, 32: 24, 64: 53}[wide_bits] else "the float does not hold every such integer"
-        case (IntegerType(bits), DecimalType(p, s)):
+        case (T.IntegerType(bits), T.DecimalType(p, s)):
             return None if p - s >= _DIGITS[bits] else "the decimal has too few digits"
-        case (FloatType(a), FloatType(b)):
+        case (T.FloatType(a), T.FloatType(b)):
             return None if b >= a else "narrowing loses digits"
-        case (DecimalType(p, s), DecimalType(q, t)):
+        case (T.DecimalType(p, s), T.DecimalType(q, t)):
             return None if t >= s and q - t >= p - s else "the decimal has too few digits"
-        case (TimestampType(utc), TimestampType(want)):
+        case (T.TimestampType(utc), T.TimestampType(want)):
             if utc != want:
                 return _NAIVE if want else "a wall clock has no zone: cast it to a timestamp without zone"
             return None
-        case (TimeType(), TimeType()):
+        case (T.TimeType(), T.TimeType()):
             return None
-        case (DateType(), TimestampType(utc=False)):
+        case (T.DateType(), T.TimestampType(utc=False)):
             return None
-        case (FixedType(), BinaryType()) | (UUIDType(), BinaryType()):
+        case (T.FixedType(), T.BinaryType()) | (T.UUIDType(), T.BinaryType()):
             return None
-        case (FixedType(length), UUIDType()) | (UUIDType(), FixedType(length)):
+        case (T.FixedType(length), T.UUIDType()) | (T.UUIDType(), T.FixedType(length)):
             return None if length == 16 else "a UUID is 16 bytes"
-        case (BinaryType(), FixedType() | UUIDType()) | (BooleanType(), BooleanType()) | (StringType(), StringType()):
+        case (
+            (T.BinaryType(), T.FixedType() | T.UUIDType())
+            | (T.BooleanType(), T.BooleanType())
+            | (T.StringType(), T.StringType())
+        ):
             return None
     return ""
 
 
-def _scalar(array: pa.Array, source: DataType, to: DataType, arrow: pa.DataType) -> pa.Array:
-    if isinstance(source, IntegerType) and isinstance(to, DecimalType):
+def _scalar(array: pa.Array, source: T.DataType, to: T.DataType, arrow: pa.DataType) -> pa.Array:
+    if isinstance(source, T.IntegerType) and isinstance(to, T.DecimalType):
         return array.cast(pa.decimal128(20, 0)).cast(arrow)
     return array.cast(arrow)
 
@@ -210,7 +195,7 @@ def _valid(array: pa.Array) -> pa.Array | None:
     return pc.is_valid(array) if array.null_count else None
 
 
-def _struct(array: pa.Array, fields: tuple[Field, ...], path: str, problems: list[str]) -> pa.Array:
+def _struct(array: pa.Array, fields: tuple[T.Field, ...], path: str, problems: list[str]) -> pa.Array:
     columns = list(zip(array.type, members(array)))
     present = _valid(array)
     made = _members(columns, fields, len(array), f"{path}.", problems, present)
@@ -223,7 +208,7 @@ def _struct(array: pa.Array, fields: tuple[Field, ...], path: str, problems: lis
     return pa.StructArray.from_arrays(made, fields=arrow, mask=None if present is None else pc.invert(present))
 
 
-def _list(array: pa.Array, element: Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
+def _list(array: pa.Array, element: T.Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
     offsets, (inner,), mask = laid_out(array)
     inner = _fit(inner, array.type.value_field, element, f"{path}.{element.name}", problems, None)
     if problems:
@@ -231,7 +216,7 @@ def _list(array: pa.Array, element: Field, arrow: pa.DataType, path: str, proble
     return pa.ListArray.from_arrays(offsets, inner, arrow, mask=mask)
 
 
-def _vector(array: pa.Array, element: Field, size: int, path: str, problems: list[str]) -> pa.Array:
+def _vector(array: pa.Array, element: T.Field, size: int, path: str, problems: list[str]) -> pa.Array:
     lengths = pc.list_value_length(array)
     if pc.any(pc.not_equal(lengths, size)).as_py():
         problems.append(f"`{path}` has lists that are not of {size} elements")
@@ -247,7 +232,7 @@ def _vector(array: pa.Array, element: Field, size: int, path: str, problems: lis
     return pa.FixedSizeListArray.from_arrays(inner, type=pa.list_(to_arrow_field(element), size), mask=mask)
 
 
-def _map(array: pa.Array, key: Field, value: Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
+def _map(array: pa.Array, key: T.Field, value: T.Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
     offsets, (keys, items), mask = laid_out(array)
     keys = _fit(keys, array.type.key_field, key, f"{path}.{key.name}", problems, None)
     items = _fit(items, array.type.item_field, value, f"{path}.{value.name}", problems, None)
@@ -256,7 +241,7 @@ def _map(array: pa.Array, key: Field, value: Field, arrow: pa.DataType, path: st
     return pa.MapArray.from_arrays(offsets, keys, items, arrow, mask=mask)
 
 
-def _variant(array: pa.Array, source: DataType, path: str, problems: list[str]) -> pa.Array:
+def _variant(array: pa.Array, source: T.DataType, path: str, problems: list[str]) -> pa.Array:
     names = [f.name for f in array.type] if pa.types.is_struct(array.type) else []
     if sorted(names) != ["metadata", "value"]:
         problems.append(f"`{path}` is {source}, but the table has variant")

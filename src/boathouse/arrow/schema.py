@@ -11,37 +11,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from boathouse import types as T
 from boathouse.errors import UnsupportedTypeError
-from boathouse.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    NULL,
-    STRING,
-    UUID,
-    VARIANT,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DurationType,
-    Field,
-    FixedSizeListType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    NullType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
 
 FIELD_ID = b"PARQUET:field_id"
 MARK = b"boathouse:type"
@@ -56,93 +27,93 @@ _VARIANT_EXTENSIONS = (VARIANT_EXTENSION, "parquet.variant")  # the current name
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 
-def to_arrow(schema: Schema, field_ids: bool = False) -> pa.Schema:
+def to_arrow(schema: T.Schema, field_ids: bool = False) -> pa.Schema:
     """The Arrow schema of `schema`'s data."""
     return pa.schema([to_arrow_field(f, field_ids) for f in schema])
 
 
-def to_arrow_field(field: Field, field_ids: bool = False) -> pa.Field:
+def to_arrow_field(field: T.Field, field_ids: bool = False) -> pa.Field:
     """One field with its marks: field id (if requested) and the type marks of this module."""
     metadata: dict[bytes, bytes] = {}
     if field_ids and field.id is not None:
         metadata[FIELD_ID] = str(field.id).encode()
-    if isinstance(field.type, UUIDType):
+    if isinstance(field.type, T.UUIDType):
         metadata[MARK] = b"uuid"
-    elif isinstance(field.type, VariantType):
+    elif isinstance(field.type, T.VariantType):
         metadata.update(VARIANT_MARKS)
     return pa.field(field.name, to_arrow_type(field.type, field_ids), field.nullable, metadata or None)
 
 
-def to_arrow_type(type: DataType, field_ids: bool = False) -> pa.DataType:
+def to_arrow_type(type: T.DataType, field_ids: bool = False) -> pa.DataType:
     """The Arrow type of values of `type`. Raises UnsupportedTypeError."""
     match type:
-        case NullType():
+        case T.NullType():
             return pa.null()
-        case BooleanType():
+        case T.BooleanType():
             return pa.bool_()
-        case IntegerType(bits, signed):
+        case T.IntegerType(bits, signed):
             return getattr(pa, f"{'' if signed else 'u'}int{bits}")()
-        case FloatType(bits):
+        case T.FloatType(bits):
             return getattr(pa, f"float{bits}")()
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-        case StringType():
+        case T.StringType():
             return pa.string()
-        case BinaryType():
+        case T.BinaryType():
             return pa.binary()
-        case FixedType(length):
+        case T.FixedType(length):
             return pa.binary(length)
-        case UUIDType():
+        case T.UUIDType():
             return pa.binary(16)
-        case DateType():
+        case T.DateType():
             return pa.date32()
-        case TimeType(unit):
+        case T.TimeType(unit):
             return pa.time64(unit) if unit in ("us", "ns") else pa.time32(unit)
-        case TimestampType(utc, unit):
+        case T.TimestampType(utc, unit):
             return pa.timestamp(unit, "UTC" if utc else None)
-        case DurationType(unit):
+        case T.DurationType(unit):
             return pa.duration(unit)
-        case VariantType():
+        case T.VariantType():
             return VARIANT_STORAGE
         case _:
             return _nested_to_arrow(type, field_ids)
 
 
-def _nested_to_arrow(type: DataType, field_ids: bool) -> pa.DataType:
+def _nested_to_arrow(type: T.DataType, field_ids: bool) -> pa.DataType:
     match type:
-        case StructType(fields):
+        case T.StructType(fields):
             return pa.struct([to_arrow_field(f, field_ids) for f in fields])
-        case ListType(element):
+        case T.ListType(element):
             return pa.list_(to_arrow_field(element, field_ids))
-        case FixedSizeListType(element, size):
+        case T.FixedSizeListType(element, size):
             return pa.list_(to_arrow_field(element, field_ids), size)
-        case MapType(key, value):
+        case T.MapType(key, value):
             # Arrow's map keys are never null, whatever the field says.
             key_field = to_arrow_field(key, field_ids).with_nullable(False)
             return pa.map_(key_field, to_arrow_field(value, field_ids))
     raise UnsupportedTypeError(f"Arrow has no type for {type}")
 
 
-def from_arrow(schema: pa.Schema) -> Schema:
+def from_arrow(schema: pa.Schema) -> T.Schema:
     """The plain schema of Arrow data: large, view, dictionary and run-end layouts become the plain types.
 
     Raises UnsupportedTypeError naming the column.
     """
-    return Schema(tuple(from_arrow_field(f) for f in schema))
+    return T.Schema(tuple(from_arrow_field(f) for f in schema))
 
 
-def from_arrow_field(field: pa.Field, where: str = "") -> Field:
+def from_arrow_field(field: pa.Field, where: str = "") -> T.Field:
     path = f"{where}.{field.name}" if where else field.name
     metadata = field.metadata or {}
     mark = metadata.get(MARK)
     if is_variant_field(field):
-        type: DataType = VARIANT
+        type: T.DataType = T.VARIANT
     elif mark == b"uuid":
-        type = UUID
+        type = T.UUID
     else:
         type = from_arrow_type(field.type, path)
     id = int(metadata[FIELD_ID]) if FIELD_ID in metadata else None
-    return Field(field.name, type, field.nullable, id)
+    return T.Field(field.name, type, field.nullable, id)
 
 
 def is_variant_field(field: pa.Field) -> bool:
@@ -165,57 +136,57 @@ def is_variant_storage(type: pa.DataType) -> bool:
     return "metadata" in names and not names.isdisjoint(("value", "typed_value"))
 
 
-def from_arrow_type(type: pa.DataType, where: str = "") -> DataType:
+def from_arrow_type(type: pa.DataType, where: str = "") -> T.DataType:
     """The plain type of an Arrow type; `where` is the column's name in errors."""
     t = pa.types
     if isinstance(type, pa.BaseExtensionType):
-        known = {"arrow.uuid": UUID, "arrow.bool8": BOOLEAN}.get(type.extension_name)
+        known = {"arrow.uuid": T.UUID, "arrow.bool8": T.BOOLEAN}.get(type.extension_name)
         return known or from_arrow_type(type.storage_type, where)
     if t.is_dictionary(type) or t.is_run_end_encoded(type):
         return from_arrow_type(type.value_type, where)
     if t.is_null(type):
-        return NULL
+        return T.NULL
     if t.is_boolean(type):
-        return BOOLEAN
+        return T.BOOLEAN
     if t.is_integer(type):
-        return IntegerType(type.bit_width, t.is_signed_integer(type))
+        return T.IntegerType(type.bit_width, t.is_signed_integer(type))
     if t.is_floating(type):
-        return FloatType(type.bit_width)
+        return T.FloatType(type.bit_width)
     if t.is_decimal(type):
         return _decimal(type, where)
     if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
-        return STRING
+        return T.STRING
     if t.is_fixed_size_binary(type):
-        return FixedType(type.byte_width)
+        return T.FixedType(type.byte_width)
     if t.is_binary(type) or t.is_large_binary(type) or t.is_binary_view(type):
-        return BINARY
+        return T.BINARY
     if t.is_date(type):
-        return DATE
+        return T.DATE
     if t.is_time(type):
-        return TimeType(type.unit)
+        return T.TimeType(type.unit)
     if t.is_timestamp(type):
-        return TimestampType(type.tz is not None, type.unit)
+        return T.TimestampType(type.tz is not None, type.unit)
     if t.is_duration(type):
-        return DurationType(type.unit)
+        return T.DurationType(type.unit)
     return _nested_from_arrow(type, where)
 
 
-def _decimal(type: pa.DataType, where: str) -> DataType:
+def _decimal(type: pa.DataType, where: str) -> T.DataType:
     if not 0 <= type.scale <= type.precision:
         raise UnsupportedTypeError(f"column `{where}` is {type}: a scale below 0 or above the precision", where=where)
-    return DecimalType(type.precision, type.scale)
+    return T.DecimalType(type.precision, type.scale)
 
 
-def _nested_from_arrow(type: pa.DataType, where: str) -> DataType:
+def _nested_from_arrow(type: pa.DataType, where: str) -> T.DataType:
     t = pa.types
     if t.is_struct(type):
-        return StructType(tuple(from_arrow_field(f, where) for f in type))
+        return T.StructType(tuple(from_arrow_field(f, where) for f in type))
     if t.is_map(type):
-        return MapType(from_arrow_field(type.key_field, where), from_arrow_field(type.item_field, where))
+        return T.MapType(from_arrow_field(type.key_field, where), from_arrow_field(type.item_field, where))
     if t.is_fixed_size_list(type):
-        return FixedSizeListType(from_arrow_field(type.value_field, where), type.list_size)
+        return T.FixedSizeListType(from_arrow_field(type.value_field, where), type.list_size)
     if t.is_list(type) or t.is_large_list(type) or t.is_list_view(type) or t.is_large_list_view(type):
-        return ListType(from_arrow_field(type.value_field, where))
+        return T.ListType(from_arrow_field(type.value_field, where))
     raise UnsupportedTypeError(
         f"column `{where}` has the Arrow type {type}, which no table format supports",
         where=where or None,

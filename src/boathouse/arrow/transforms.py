@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow import calendar
 from boathouse.arrow.layouts import plain
 from boathouse.arrow.schema import to_arrow_type
@@ -17,20 +18,9 @@ from boathouse.bits.murmur3 import decimal_bytes, hash_bytes, hash_longs
 from boathouse.errors import EvaluationError
 from boathouse.expr import transforms
 from boathouse.expr.text import UNITS_PER_SECOND
-from boathouse.types import (
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    TimestampType,
-    TimeType,
-    Transform,
-)
 
 
-def transform(array: pa.Array, transform: Transform, source: DataType) -> pa.Array:
+def transform(array: pa.Array, transform: T.Transform, source: T.DataType) -> pa.Array:
     """The partition values of a column of type `source`, in `transform.result(source)`'s Arrow type; null of null.
 
     Raises UnsupportedFeatureError for a transform that is unknown or not defined for `source`, and EvaluationError if a
@@ -52,23 +42,23 @@ def transform(array: pa.Array, transform: Transform, source: DataType) -> pa.Arr
     return build(_time(transform.name, values, source), mask, to_arrow_type(transform.result(source)))
 
 
-def hash_array(array: pa.Array, source: DataType) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
+def hash_array(array: pa.Array, source: T.DataType) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
     """The 32-bit hash of each value; undefined for nulls."""
     match source:
-        case IntegerType() | DateType():
+        case T.IntegerType() | T.DateType():
             return hash_longs(integers(array)[0])
-        case TimestampType(unit=unit) | TimeType(unit):
+        case T.TimestampType(unit=unit) | T.TimeType(unit):
             values, per_second = integers(array)[0], UNITS_PER_SECOND[unit]
             micros = values // 1000 if unit == "ns" else values * (1_000_000 // per_second)
             return hash_longs(micros)
-        case DecimalType(scale=scale):
+        case T.DecimalType(scale=scale):
             coded = array.dictionary_encode()
             words = [decimal_bytes(transforms.unscaled(v, scale)) for v in coded.dictionary.to_pylist()]
             hashes = hash_bytes(*_bytes(pa.array(words, pa.binary())))
             return hashes[integers(coded.indices)[0]] if len(words) else np.zeros(len(array), np.int32)
-        case BooleanType():
+        case T.BooleanType():
             return hash_longs(np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), np.int64))
-        case FloatType():
+        case T.FloatType():
             return hash_longs(_float_bits(array))
     data, offsets = _bytes(array)
     return hash_bytes(data, offsets)
@@ -95,23 +85,23 @@ def _bytes(array: pa.Array) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.uin
     return raw, offsets
 
 
-def _truncate(array: pa.Array, width: int, source: DataType) -> pa.Array:
+def _truncate(array: pa.Array, width: int, source: T.DataType) -> pa.Array:
     arrow = to_arrow_type(source)
-    if isinstance(source, IntegerType):
+    if isinstance(source, T.IntegerType):
         values, mask = integers(array)
         # In int64 a value below the minimum wraps around: it is then greater than its source.
         out = values - values % width
         low = -(2 ** (source.bits - 1))
         _in_range(values, (out > values) | (out < low), mask, width, source)
         return build(out, mask, arrow)
-    if isinstance(source, DecimalType):
+    if isinstance(source, T.DecimalType):
         return per_distinct(partial(_truncated_decimal, width=width, source=source), array, arrow)
     if pa.types.is_string(array.type):
         return pc.utf8_slice_codeunits(array, 0, width)
     return pc.binary_slice(array, 0, width)
 
 
-def _truncated_decimal(value: Decimal, width: int, source: DecimalType) -> object:
+def _truncated_decimal(value: Decimal, width: int, source: T.DecimalType) -> object:
     found = transforms.truncate(value, width)
     assert isinstance(found, Decimal)
     if abs(transforms.unscaled(found, source.scale)) >= 10**source.precision:
@@ -119,15 +109,15 @@ def _truncated_decimal(value: Decimal, width: int, source: DecimalType) -> objec
     return found
 
 
-def _in_range(values: Ints, bad: Bools, mask: Bools | None, width: int, source: DataType) -> None:
+def _in_range(values: Ints, bad: Bools, mask: Bools | None, width: int, source: T.DataType) -> None:
     if mask is not None:
         bad = bad & ~mask
     if bad.any():
         raise EvaluationError(f"truncate[{width}] of {values[bad][0]} is below the range of {source}")
 
 
-def _time(name: str, values: Ints, source: DataType) -> Ints:
-    if isinstance(source, TimestampType):
+def _time(name: str, values: Ints, source: T.DataType) -> Ints:
+    if isinstance(source, T.TimestampType):
         seconds = values // UNITS_PER_SECOND[source.unit]
         if name == "hour":
             return seconds // 3600

@@ -17,21 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import only_where
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedTypeError
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    NullType,
-    StringType,
-    TimestampType,
-)
 
 _DATE = re.compile(r"([+-]?\d{1,6})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(
@@ -40,16 +29,16 @@ _TIMESTAMP = re.compile(
 _DAY_US = 86_400_000_000
 
 
-def decode_column(texts: pa.Array, type: DataType, where: str) -> pa.Array:
+def decode_column(texts: pa.Array, type: T.DataType, where: str) -> pa.Array:
     """Strings as values of `type`. Each distinct string is parsed once. Raises CorruptTableError."""
-    if isinstance(type, StringType):
+    if isinstance(type, T.StringType):
         return only_where(pc.not_equal(texts, ""), texts)
     coded = texts.dictionary_encode()
     values = [_parsed(text, type, where) for text in coded.dictionary.to_pylist()]
     return physical_array(values, type).take(coded.indices)
 
 
-def readable(texts: pa.Array, type: DataType, where: str) -> tuple[pa.Array, pa.Array]:
+def readable(texts: pa.Array, type: T.DataType, where: str) -> tuple[pa.Array, pa.Array]:
     """Strings as values of `type`, null where a string is none; and where that is."""
     values: list[Any] = []
     odd: list[bool] = []
@@ -64,22 +53,22 @@ def readable(texts: pa.Array, type: DataType, where: str) -> tuple[pa.Array, pa.
 
 
 @lru_cache(maxsize=1 << 16)
-def _parsed(text: str | None, type: DataType, where: str) -> Any:
+def _parsed(text: str | None, type: T.DataType, where: str) -> Any:
     """The same few strings recur in every batch of a large listing."""
     return parse(text, type, where)
 
 
-def physical_array(values: list[Any], type: DataType) -> pa.Array:
+def physical_array(values: list[Any], type: T.DataType) -> pa.Array:
     """An Arrow array of physical values: days and microseconds as integers."""
     target = to_arrow_type(type)
-    if isinstance(type, DateType):
+    if isinstance(type, T.DateType):
         return pa.array(values, pa.int32()).cast(target)
-    if isinstance(type, TimestampType):
+    if isinstance(type, T.TimestampType):
         return pa.array(values, pa.int64()).view(target)
     return pa.array(values, target)
 
 
-def parse(text: str | None, type: DataType, where: str) -> Any:
+def parse(text: str | None, type: T.DataType, where: str) -> Any:
     """One string as a physical value (dates are days, timestamps microseconds). Raises CorruptTableError."""
     if text is None or text == "":
         return None
@@ -89,25 +78,25 @@ def parse(text: str | None, type: DataType, where: str) -> Any:
         raise CorruptTableError(f"the partition value {text!r} is not a {type}", where=where) from error
 
 
-def _parser(type: DataType) -> Callable[[str], Any]:
+def _parser(type: T.DataType) -> Callable[[str], Any]:
     match type:
-        case StringType():
+        case T.StringType():
             return str
-        case IntegerType(bits):
+        case T.IntegerType(bits):
             return lambda text: _integer(text, bits)
-        case FloatType():
+        case T.FloatType():
             return parse_float
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             return lambda text: fit_decimal(Decimal(text.strip()), precision, scale)
-        case BooleanType():
+        case T.BooleanType():
             return _boolean
-        case BinaryType():
+        case T.BinaryType():
             return str.encode
-        case DateType():
+        case T.DateType():
             return _date
-        case TimestampType():
+        case T.TimestampType():
             return timestamp_us
-        case NullType():
+        case T.NullType():
             return lambda text: None
     raise ValueError(f"{type} cannot partition a table")
 
@@ -200,7 +189,7 @@ def civil_of(days: int) -> tuple[int, int, int]:
     return date.year + cycles * 400, date.month, date.day
 
 
-def physical(value: Any, type: DataType) -> Any:
+def physical(value: Any, type: T.DataType) -> Any:
     """A Python value as its physical one: dates as days, timestamps as microseconds."""
     if isinstance(value, dt.datetime):
         utc = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
@@ -210,29 +199,29 @@ def physical(value: Any, type: DataType) -> Any:
     return value
 
 
-def text_of(value: Any, type: DataType) -> str | None:
+def text_of(value: Any, type: T.DataType) -> str | None:
     """A value of a partition column in the log's spelling; null and empty strings are None."""
     value = physical(value, type)
     if value is None:
         return None
     match type:
-        case StringType():
+        case T.StringType():
             return value or None
-        case BooleanType():
+        case T.BooleanType():
             return "true" if value else "false"
-        case IntegerType():
+        case T.IntegerType():
             return str(int(value))
-        case FloatType():
+        case T.FloatType():
             return _float_text(float(value), type)
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             return format(fit_decimal(Decimal(value), precision, scale), "f")
-        case DateType():
+        case T.DateType():
             return _date_text(value)
-        case TimestampType(utc):
+        case T.TimestampType(utc):
             days, rest = divmod(value, _DAY_US)
             text = f"{_date_text(days)}{'T' if utc else ' '}{clock_text(rest)}"
             return text + ("Z" if utc else "")
-        case BinaryType():
+        case T.BinaryType():
             return _binary_text(bytes(value))
     raise UnsupportedTypeError(f"a column of type {type} cannot partition a Delta table")
 
@@ -248,7 +237,7 @@ def _date_text(days: int) -> str:
     return f"{year:04d}-{month:02d}-{day:02d}"
 
 
-def _float_text(value: float, type: FloatType) -> str:
+def _float_text(value: float, type: T.FloatType) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -11,28 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from boathouse import types as T
 from boathouse.errors import ExpressionError, SchemaError, UnsupportedFunctionError
 from boathouse.expr.coercion import bounded, common_of
 from boathouse.expr.tree import Expr, Literal
-from boathouse.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    TIMESTAMP,
-    VARIANT,
-    DataType,
-    DecimalType,
-    Field,
-    ListType,
-    StructType,
-)
 from boathouse.types.data_types import unlabelled
 from boathouse.types.text import parse_type
 
@@ -40,7 +22,7 @@ Kind = OneOf[
     "any", "common", "numeric", "double", "int", "string", "text", "date", "instant", "sized", "unit", "variant",
     "path", "type",
 ]  # fmt: skip
-Result = DataType | Callable[[Sequence[Expr]], DataType]
+Result = T.DataType | Callable[[Sequence[Expr]], T.DataType]
 Group = OneOf["condition", "number", "text", "time", "collection", "variant"]
 
 
@@ -69,26 +51,26 @@ class FunctionSpec:
         return self.kinds[min(i, len(self.kinds) - 1)].rstrip("?")
 
 
-def _first(args: Sequence[Expr]) -> DataType:
+def _first(args: Sequence[Expr]) -> T.DataType:
     assert args[0].type is not None
     return args[0].type
 
 
-def _common(args: Sequence[Expr]) -> DataType:
+def _common(args: Sequence[Expr]) -> T.DataType:
     out = common_of(a.type for a in args if a.type is not None)
     assert out is not None
     return out
 
 
-def _whole(args: Sequence[Expr]) -> DataType:
+def _whole(args: Sequence[Expr]) -> T.DataType:
     """CEIL and FLOOR: BIGINT, or a decimal without fraction and with one digit for the carry."""
     type = _first(args)
-    return bounded(type.precision - type.scale + 1, 0) if isinstance(type, DecimalType) else INT64
+    return bounded(type.precision - type.scale + 1, 0) if isinstance(type, T.DecimalType) else T.INT64
 
 
-def _rounded(args: Sequence[Expr]) -> DataType:
+def _rounded(args: Sequence[Expr]) -> T.DataType:
     type = _first(args)
-    if not isinstance(type, DecimalType):
+    if not isinstance(type, T.DecimalType):
         return type
     digits = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else 0
     assert isinstance(digits, int)
@@ -99,10 +81,10 @@ def _rounded(args: Sequence[Expr]) -> DataType:
     return bounded(whole + scale, scale)
 
 
-def _extracted(args: Sequence[Expr]) -> DataType:
+def _extracted(args: Sequence[Expr]) -> T.DataType:
     """The type requested from `variant_get`: VARIANT if none is given."""
     if len(args) < 3:
-        return VARIANT
+        return T.VARIANT
     name = args[2]
     assert isinstance(name, Literal)
     try:
@@ -111,89 +93,90 @@ def _extracted(args: Sequence[Expr]) -> DataType:
         raise ExpressionError(error.message, advice=error.advice) from None
 
 
-def _list(args: Sequence[Expr]) -> DataType:
-    return ListType(Field("element", _common(args)))
+def _list(args: Sequence[Expr]) -> T.DataType:
+    return T.ListType(T.Field("element", _common(args)))
 
 
-def _struct(args: Sequence[Expr]) -> DataType:
+def _struct(args: Sequence[Expr]) -> T.DataType:
     names = [n.value for n in args[::2] if isinstance(n, Literal) and isinstance(n.value, str)]
     types = [a.type for a in args[1::2] if a.type is not None]
     if len(names) != len(types) or 2 * len(types) != len(args):
         raise ExpressionError(
             "named_struct takes pairs of a constant name and a value", advice="write named_struct('a', 1, 'b', x)"
         )
-    return StructType(tuple(Field(str(n), unlabelled(t)) for n, t in zip(names, types, strict=True)))
+    return T.StructType(tuple(T.Field(str(n), unlabelled(t)) for n, t in zip(names, types, strict=True)))
 
 
 _SPECS = (
     FunctionSpec("coalesce", "condition", ("common",), _common, "first that is not null", ("nvl", "ifnull"), True),
     FunctionSpec("greatest", "condition", ("common", "common"), _common, "greatest, nulls skipped", variadic=True),
     FunctionSpec("least", "condition", ("common", "common"), _common, "least, nulls skipped", variadic=True),
-    FunctionSpec("isnan", "condition", ("double",), BOOLEAN, "whether NaN; false for null"),
+    FunctionSpec("isnan", "condition", ("double",), T.BOOLEAN, "whether NaN; false for null"),
     FunctionSpec("negative", "number", ("numeric",), _first, "negated; overflow is an error", total=False),
     FunctionSpec("abs", "number", ("numeric",), _first, "absolute value; overflow is an error", total=False),
     FunctionSpec("ceil", "number", ("numeric",), _whole, "smallest integer not below", ("ceiling",), total=False),
     FunctionSpec("floor", "number", ("numeric",), _whole, "greatest integer not above", total=False),
     FunctionSpec("round", "number", ("numeric", "int?"), _rounded, "half up to constant digits", total=False),
-    FunctionSpec("sign", "number", ("double",), DOUBLE, "-1.0, 0.0 or 1.0", ("signum",)),
-    FunctionSpec("sqrt", "number", ("double",), DOUBLE, "square root; NaN for negative arguments"),
-    FunctionSpec("power", "number", ("double", "double"), DOUBLE, "first to the power of the second", ("pow",)),
+    FunctionSpec("sign", "number", ("double",), T.DOUBLE, "-1.0, 0.0 or 1.0", ("signum",)),
+    FunctionSpec("sqrt", "number", ("double",), T.DOUBLE, "square root; NaN for negative arguments"),
+    FunctionSpec("power", "number", ("double", "double"), T.DOUBLE, "first to the power of the second", ("pow",)),
     FunctionSpec("pmod", "number", ("numeric", "numeric"), _common, "remainder, not negative for a positive divisor",
                  total=False),
-    FunctionSpec("upper", "text", ("string",), STRING, "in upper case", ("ucase",)),
-    FunctionSpec("lower", "text", ("string",), STRING, "in lower case", ("lcase",)),
-    FunctionSpec("trim", "text", ("string",), STRING, "without spaces at both ends"),
-    FunctionSpec("ltrim", "text", ("string",), STRING, "without leading spaces"),
-    FunctionSpec("rtrim", "text", ("string",), STRING, "without trailing spaces"),
-    FunctionSpec("length", "text", ("text",), INT32, "number of characters, or of bytes of a binary",
+    FunctionSpec("upper", "text", ("string",), T.STRING, "in upper case", ("ucase",)),
+    FunctionSpec("lower", "text", ("string",), T.STRING, "in lower case", ("lcase",)),
+    FunctionSpec("trim", "text", ("string",), T.STRING, "without spaces at both ends"),
+    FunctionSpec("ltrim", "text", ("string",), T.STRING, "without leading spaces"),
+    FunctionSpec("rtrim", "text", ("string",), T.STRING, "without trailing spaces"),
+    FunctionSpec("length", "text", ("text",), T.INT32, "number of characters, or of bytes of a binary",
                  ("char_length", "character_length", "len")),
-    FunctionSpec("substring", "text", ("string", "int", "int?"), STRING, "from a 1-based position, or from the end",
+    FunctionSpec("substring", "text", ("string", "int", "int?"), T.STRING, "from a 1-based position, or from the end",
                  ("substr",)),
-    FunctionSpec("left", "text", ("string", "int"), STRING, "first characters"),
-    FunctionSpec("right", "text", ("string", "int"), STRING, "last characters"),
-    FunctionSpec("concat", "text", ("string",), STRING, "concatenated; null if any is null", variadic=True),
-    FunctionSpec("concat_ws", "text", ("string", "string?"), STRING,
+    FunctionSpec("left", "text", ("string", "int"), T.STRING, "first characters"),
+    FunctionSpec("right", "text", ("string", "int"), T.STRING, "last characters"),
+    FunctionSpec("concat", "text", ("string",), T.STRING, "concatenated; null if any is null", variadic=True),
+    FunctionSpec("concat_ws", "text", ("string", "string?"), T.STRING,
                  "concatenated with the first as separator, nulls skipped", variadic=True),
-    FunctionSpec("replace", "text", ("string", "string", "string?"), STRING, "every occurrence replaced"),
-    FunctionSpec("startswith", "text", ("string", "string"), BOOLEAN, "whether the first begins with the second"),
-    FunctionSpec("endswith", "text", ("string", "string"), BOOLEAN, "whether the first ends with the second"),
-    FunctionSpec("contains", "text", ("string", "string"), BOOLEAN, "whether the first contains the second"),
-    FunctionSpec("year", "time", ("date",), INT32, "year"),
-    FunctionSpec("quarter", "time", ("date",), INT32, "1 to 4"),
-    FunctionSpec("month", "time", ("date",), INT32, "1 to 12"),
-    FunctionSpec("day", "time", ("date",), INT32, "day of the month", ("dayofmonth",)),
-    FunctionSpec("dayofweek", "time", ("date",), INT32, "1 is Sunday"),
-    FunctionSpec("weekday", "time", ("date",), INT32, "0 is Monday"),
-    FunctionSpec("dayofyear", "time", ("date",), INT32, "1 to 366"),
-    FunctionSpec("weekofyear", "time", ("date",), INT32, "ISO week"),
-    FunctionSpec("hour", "time", ("instant",), INT32, "0 to 23"),
-    FunctionSpec("minute", "time", ("instant",), INT32, "0 to 59"),
-    FunctionSpec("second", "time", ("instant",), INT32, "0 to 59"),
-    FunctionSpec("date_add", "time", ("date", "int"), DATE, "days later", ("dateadd",)),
-    FunctionSpec("date_sub", "time", ("date", "int"), DATE, "days earlier"),
-    FunctionSpec("datediff", "time", ("date", "date"), INT32, "days from the second to the first", ("date_diff",)),
-    FunctionSpec("last_day", "time", ("date",), DATE, "last day of the month", total=False),
-    FunctionSpec("trunc", "time", ("date", "unit"), DATE, "start of the week, month, quarter or year", total=False),
-    FunctionSpec("date_trunc", "time", ("unit", "timestamp"), TIMESTAMP,
+    FunctionSpec("replace", "text", ("string", "string", "string?"), T.STRING, "every occurrence replaced"),
+    FunctionSpec("startswith", "text", ("string", "string"), T.BOOLEAN, "whether the first begins with the second"),
+    FunctionSpec("endswith", "text", ("string", "string"), T.BOOLEAN, "whether the first ends with the second"),
+    FunctionSpec("contains", "text", ("string", "string"), T.BOOLEAN, "whether the first contains the second"),
+    FunctionSpec("year", "time", ("date",), T.INT32, "year"),
+    FunctionSpec("quarter", "time", ("date",), T.INT32, "1 to 4"),
+    FunctionSpec("month", "time", ("date",), T.INT32, "1 to 12"),
+    FunctionSpec("day", "time", ("date",), T.INT32, "day of the month", ("dayofmonth",)),
+    FunctionSpec("dayofweek", "time", ("date",), T.INT32, "1 is Sunday"),
+    FunctionSpec("weekday", "time", ("date",), T.INT32, "0 is Monday"),
+    FunctionSpec("dayofyear", "time", ("date",), T.INT32, "1 to 366"),
+    FunctionSpec("weekofyear", "time", ("date",), T.INT32, "ISO week"),
+    FunctionSpec("hour", "time", ("instant",), T.INT32, "0 to 23"),
+    FunctionSpec("minute", "time", ("instant",), T.INT32, "0 to 59"),
+    FunctionSpec("second", "time", ("instant",), T.INT32, "0 to 59"),
+    FunctionSpec("date_add", "time", ("date", "int"), T.DATE, "days later", ("dateadd",)),
+    FunctionSpec("date_sub", "time", ("date", "int"), T.DATE, "days earlier"),
+    FunctionSpec("datediff", "time", ("date", "date"), T.INT32, "days from the second to the first", ("date_diff",)),
+    FunctionSpec("last_day", "time", ("date",), T.DATE, "last day of the month", total=False),
+    FunctionSpec("trunc", "time", ("date", "unit"), T.DATE, "start of the week, month, quarter or year", total=False),
+    FunctionSpec("date_trunc", "time", ("unit", "timestamp"), T.TIMESTAMP,
                  "start of the unit, microsecond to year", total=False),
-    FunctionSpec("to_date", "time", ("date",), DATE, "CAST to DATE"),
-    FunctionSpec("to_timestamp", "time", ("timestamp",), TIMESTAMP, "CAST to TIMESTAMP"),
+    FunctionSpec("to_date", "time", ("date",), T.DATE, "CAST to DATE"),
+    FunctionSpec("to_timestamp", "time", ("timestamp",), T.TIMESTAMP, "CAST to TIMESTAMP"),
     FunctionSpec("array", "collection", ("common?",), _list, "a list of these elements", variadic=True),
     FunctionSpec("named_struct", "collection", ("any", "any"), _struct,
                  "a struct of fields, each given by its name, a constant, and its value", variadic=True),
-    FunctionSpec("size", "collection", ("sized",), INT32, "number of elements; null for null",
+    FunctionSpec("size", "collection", ("sized",), T.INT32, "number of elements; null for null",
                  ("cardinality", "array_size")),
     FunctionSpec("variant_get", "variant", ("variant", "path", "type?"), _extracted,
                  "the value at a path (`$.a.b[0]`) as a type (`'int'`; by default a variant); null if there is none; "
                  "a value that cannot be cast is an error", total=False),
     FunctionSpec("try_variant_get", "variant", ("variant", "path", "type?"), _extracted,
                  "`variant_get`, null where that is an error", total=False),
-    FunctionSpec("is_variant_null", "variant", ("variant",), BOOLEAN, "whether it is the variant null; false for null"),
-    FunctionSpec("parse_json", "variant", ("string",), VARIANT, "the variant of a JSON text", total=False),
-    FunctionSpec("try_parse_json", "variant", ("string",), VARIANT, "`parse_json`, null where that is an error"),
-    FunctionSpec("to_json", "variant", ("variant",), STRING, "the JSON text of a variant; NaN and infinities quoted",
+    FunctionSpec("is_variant_null", "variant", ("variant",), T.BOOLEAN,
+                 "whether it is the variant null; false for null"),
+    FunctionSpec("parse_json", "variant", ("string",), T.VARIANT, "the variant of a JSON text", total=False),
+    FunctionSpec("try_parse_json", "variant", ("string",), T.VARIANT, "`parse_json`, null where that is an error"),
+    FunctionSpec("to_json", "variant", ("variant",), T.STRING, "the JSON text of a variant; NaN and infinities quoted",
                  total=False),
-    FunctionSpec("schema_of_variant", "variant", ("variant",), STRING, "the type of a variant's value", total=False),
+    FunctionSpec("schema_of_variant", "variant", ("variant",), T.STRING, "the type of a variant's value", total=False),
 )  # fmt: skip
 
 FUNCTIONS: dict[str, FunctionSpec] = {name: s for s in _SPECS for name in (s.name, *s.aliases)}
@@ -211,10 +194,10 @@ SPECIAL: dict[str, str] = {
 }
 
 
-CASTS: dict[str, DataType] = {
-    "boolean": BOOLEAN, "tinyint": INT8, "smallint": INT16, "int": INT32, "bigint": INT64, "float": FLOAT,
-    "double": DOUBLE, "decimal": DecimalType(10, 0), "date": DATE, "timestamp": TIMESTAMP, "binary": BINARY,
-    "string": STRING,
+CASTS: dict[str, T.DataType] = {
+    "boolean": T.BOOLEAN, "tinyint": T.INT8, "smallint": T.INT16, "int": T.INT32, "bigint": T.INT64, "float": T.FLOAT,
+    "double": T.DOUBLE, "decimal": T.DecimalType(10, 0), "date": T.DATE, "timestamp": T.TIMESTAMP, "binary": T.BINARY,
+    "string": T.STRING,
 }  # fmt: skip
 """`double(x)`: CAST(x AS DOUBLE)."""
 
@@ -243,7 +226,7 @@ def reference() -> str:
             more = ", ..." if s.variadic else ""
             args = ", ".join(f"[{k[:-1]}]" if k.endswith("?") else k for k in s.kinds)
             also = f" Also `{'`, `'.join(s.aliases)}`." if s.aliases else ""
-            result = s.result if isinstance(s.result, DataType) else "of the arguments"
+            result = s.result if isinstance(s.result, T.DataType) else "of the arguments"
             lines.append(f"| `{s.name}({args}{more})` | {result} | {s.doc}.{also} |")
         lines.append("")
     casts = ", ".join(f"`{name}(x)`" for name in CASTS)

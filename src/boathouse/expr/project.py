@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Literal as OneOf
 
+from boathouse import types as T
 from boathouse.errors import ExpressionError
 from boathouse.expr.text import WIDE
 from boathouse.expr.transforms import apply, truncate
@@ -35,17 +36,6 @@ from boathouse.expr.tree import (
     columns,
     rebuild,
 )
-from boathouse.types import (
-    BOOLEAN,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    PartitionField,
-    PartitionSpec,
-    Schema,
-)
 
 _Op = OneOf["=", "!=", "<", "<=", ">", ">=", "in", "not in", "null", "not null", "prefix", "not prefix"]
 _OPPOSITE: dict[str, _Op] = {
@@ -60,11 +50,11 @@ class _Test:
 
     op: _Op
     path: Path
-    type: DataType
+    type: T.DataType
     values: tuple[object, ...] = ()
 
 
-def project(expr: Expr, spec: PartitionSpec, schema: Schema, strict: bool = False) -> Expr:
+def project(expr: Expr, spec: T.PartitionSpec, schema: T.Schema, strict: bool = False) -> Expr:
     """`expr` (bound) over partition values: `Column((field name,))` of the field's type.
 
     Where nothing is known the result is TRUE (inclusive) or FALSE (strict).
@@ -75,10 +65,10 @@ def project(expr: Expr, spec: PartitionSpec, schema: Schema, strict: bool = Fals
 
 
 class _Projection:
-    def __init__(self, spec: PartitionSpec, strict: bool) -> None:
+    def __init__(self, spec: T.PartitionSpec, strict: bool) -> None:
         self.strict = strict
         self.nothing = FALSE if strict else TRUE
-        self.fields: dict[Path, list[PartitionField]] = {}
+        self.fields: dict[Path, list[T.PartitionField]] = {}
         for f in spec:
             if f.transform.name not in ("void", "unknown"):
                 self.fields.setdefault(f.source, []).append(f)
@@ -106,7 +96,7 @@ class _Projection:
             return self.nothing
         return any_of(parts) if self.strict else all_of(parts)
 
-    def field(self, t: _Test, f: PartitionField) -> Expr | None:
+    def field(self, t: _Test, f: T.PartitionField) -> Expr | None:
         column = Column((f.name,), type=f.type)
         if t.op in ("null", "not null"):
             return _build(t.op, column)
@@ -121,7 +111,7 @@ class _Projection:
                 return self.number(t, f, column, step) if step else self.text(t, f, column)
         return self.time(t, f, column)
 
-    def number(self, t: _Test, f: PartitionField, column: Column, step: Callable[..., object]) -> Expr | None:
+    def number(self, t: _Test, f: T.PartitionField, column: Column, step: Callable[..., object]) -> Expr | None:
         """Monotonic transforms of discrete values."""
         move = partial(step, t.type)
         image = partial(apply, f.transform, t.type)
@@ -138,7 +128,7 @@ class _Projection:
         at = {"<": move(value, -1), "<=": value, ">": move(value, 1), ">=": value}[t.op]
         return _build("<=" if t.op[0] == "<" else ">=", column, (image(at),))
 
-    def text(self, t: _Test, f: PartitionField, column: Column) -> Expr | None:
+    def text(self, t: _Test, f: T.PartitionField, column: Column) -> Expr | None:
         """Truncated strings and binaries: shorter values are complete in the partition."""
         width = f.transform.parameter or 0
         cut = tuple(dict.fromkeys(truncate(v, width) for v in t.values))
@@ -161,10 +151,10 @@ class _Projection:
             return _build("not prefix", column, (value[:width],)) if t.op == "not prefix" else None
         return _build("=", column, (value[:width],)) if t.op == "prefix" else None
 
-    def time(self, t: _Test, f: PartitionField, column: Column) -> Expr | None:
+    def time(self, t: _Test, f: T.PartitionField, column: Column) -> Expr | None:
         """Years to hours. Early writers truncated negative values toward zero, so their values may be one too great."""
         out = self.number(t, f, column, _int_step)
-        if out is None or (f.transform.name == "day" and isinstance(t.type, DateType)):
+        if out is None or (f.transform.name == "day" and isinstance(t.type, T.DateType)):
             return out
         match out:
             case Comparison("=", _, Literal(int(v))) if v < 0:
@@ -186,7 +176,7 @@ class _Projection:
         if not used or set(names) != set(used):
             return self.nothing
         out = _renamed(e, names)
-        return Not(out, type=BOOLEAN) if negated else out
+        return Not(out, type=T.BOOLEAN) if negated else out
 
 
 def _renamed(e: Expr, names: dict[Path, str]) -> Expr:
@@ -213,7 +203,7 @@ def _tests(e: Expr, negated: bool) -> list[_Test] | None:
 
 def _positive(e: Expr) -> _Test | None:
     match e:
-        case Column(path) if isinstance(e.type, BooleanType):
+        case Column(path) if isinstance(e.type, T.BooleanType):
             return _Test("=", path, e.type, (True,))
         case Comparison(op, Column(path) as c, Literal(value)) if value is not None and c.type is not None:
             return _Test("=" if op == "<=>" else op, path, c.type, (value,))
@@ -227,7 +217,7 @@ def _positive(e: Expr) -> _Test | None:
     return None
 
 
-def _images(t: _Test, f: PartitionField) -> tuple[object, ...]:
+def _images(t: _Test, f: T.PartitionField) -> tuple[object, ...]:
     return tuple(dict.fromkeys(apply(f.transform, t.type, v) for v in t.values))
 
 
@@ -235,25 +225,25 @@ def _build(op: str, column: Column, values: Iterable[object] = ()) -> Expr | Non
     """The test `op` of a partition value; None if a value is beyond the partition field's type."""
     given = tuple(values)
     type = column.type
-    if isinstance(type, IntegerType | DateType):
-        bits = type.bits if isinstance(type, IntegerType) else 32
+    if isinstance(type, T.IntegerType | T.DateType):
+        bits = type.bits if isinstance(type, T.IntegerType) else 32
         if any(isinstance(v, int) and not -(2 ** (bits - 1)) <= v < 2 ** (bits - 1) for v in given):
             return None
-    if isinstance(type, DecimalType) and any(isinstance(v, Decimal) and _digits(v) > type.precision for v in given):
+    if isinstance(type, T.DecimalType) and any(isinstance(v, Decimal) and _digits(v) > type.precision for v in given):
         return None
     literals = tuple(Literal(v, type=type) for v in given)  # type: ignore[arg-type]
     match op:
         case "null" | "not null":
-            out: Expr = IsNull(column, type=BOOLEAN)
+            out: Expr = IsNull(column, type=T.BOOLEAN)
         case "prefix" | "not prefix":
-            out = Function("startswith", (column, literals[0]), type=BOOLEAN)
+            out = Function("startswith", (column, literals[0]), type=T.BOOLEAN)
         case "in" | "not in":
             if not literals:
                 return FALSE if op == "in" else TRUE
-            out = In(column, literals, type=BOOLEAN)
+            out = In(column, literals, type=T.BOOLEAN)
         case _:
-            return Comparison(_comparison(op), column, literals[0], type=BOOLEAN)
-    return Not(out, type=BOOLEAN) if op.startswith("not") else out
+            return Comparison(_comparison(op), column, literals[0], type=T.BOOLEAN)
+    return Not(out, type=T.BOOLEAN) if op.startswith("not") else out
 
 
 def _comparison(op: str) -> ComparisonOp:
@@ -267,13 +257,13 @@ def _digits(value: Decimal) -> int:
     return len(value.as_tuple().digits)
 
 
-def _int_step(type: DataType, value: int, by: int) -> int:
+def _int_step(type: T.DataType, value: int, by: int) -> int:
     return value + by
 
 
-def _decimal_step(type: DataType, value: Decimal, by: int) -> Decimal:
-    assert isinstance(type, DecimalType)
+def _decimal_step(type: T.DataType, value: Decimal, by: int) -> Decimal:
+    assert isinstance(type, T.DecimalType)
     return WIDE.add(value, Decimal(by).scaleb(-type.scale))
 
 
-_STEPS: dict[type[DataType], Callable[..., object]] = {IntegerType: _int_step, DecimalType: _decimal_step}
+_STEPS: dict[type[T.DataType], Callable[..., object]] = {T.IntegerType: _int_step, T.DecimalType: _decimal_step}

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from boathouse import types as T
 from boathouse.bits.names import Names
 from boathouse.errors import ColumnNotFoundError, ExpressionError
 from boathouse.expr import functions
@@ -44,38 +45,9 @@ from boathouse.expr.tree import (
 )
 from boathouse.expr.values import Stored
 from boathouse.expr.zoned import UTC, depends_on_zone, in_zone
-from boathouse.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT32,
-    STRING,
-    TIMESTAMP,
-    VARIANT,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    Field,
-    FixedSizeListType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    NullType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    UUIDType,
-    VariantType,
-)
 
 
-def bind(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
+def bind(expr: Expr, schema: T.Schema, zone: str | None = UTC) -> Expr:
     """`expr` typed and resolved against `schema`, in a time zone, then simplified; binding twice changes nothing.
 
     Parts that were bound before keep their zone. `zone` None is an unknown zone.
@@ -94,35 +66,35 @@ def bind(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
     return out
 
 
-def bind_predicate(expr: Expr, schema: Schema, zone: str | None = UTC) -> Expr:
+def bind_predicate(expr: Expr, schema: T.Schema, zone: str | None = UTC) -> Expr:
     """As `bind`; the result must be BOOLEAN (or NULL, which no row satisfies)."""
     out = bind(expr, schema, zone)
-    if isinstance(out.type, NullType):
-        return Literal(None, type=BOOLEAN)
-    if not isinstance(out.type, BooleanType):
+    if isinstance(out.type, T.NullType):
+        return Literal(None, type=T.BOOLEAN)
+    if not isinstance(out.type, T.BooleanType):
         raise ExpressionError(
             f"a condition must be boolean, but this is {out.type}: {expr}", advice="compare it with a value"
         )
     return out
 
 
-def resolve_path(path: Sequence[str], schema: Schema) -> tuple[tuple[str, ...], DataType]:
+def resolve_path(path: Sequence[str], schema: T.Schema) -> tuple[tuple[str, ...], T.DataType]:
     """The path as spelled in the schema, and its type: an exact match, else ignoring case if only one matches."""
-    fields: Sequence[Field] = schema.fields
+    fields: Sequence[T.Field] = schema.fields
     found: list[str] = []
-    type: DataType = StructType(tuple(schema.fields))
+    type: T.DataType = T.StructType(tuple(schema.fields))
     for i, name in enumerate(path):
-        if i and not isinstance(type, StructType):
+        if i and not isinstance(type, T.StructType):
             raise ColumnNotFoundError(f"`{'.'.join(found)}` is {type}, so it has no field `{name}`")
-        places = type.places if i and isinstance(type, StructType) else schema.places
+        places = type.places if i and isinstance(type, T.StructType) else schema.places
         field = _pick(name, fields, places, ".".join(found))
         found.append(field.name)
         type = field.type
-        fields = type.fields if isinstance(type, StructType) else ()
+        fields = type.fields if isinstance(type, T.StructType) else ()
     return tuple(found), type
 
 
-def _pick(name: str, fields: Sequence[Field], places: Names, parent: str) -> Field:
+def _pick(name: str, fields: Sequence[T.Field], places: Names, parent: str) -> T.Field:
     hits = [fields[i] for i in places.at(name)]
     if len(hits) == 1:
         return hits[0]
@@ -136,7 +108,7 @@ def _pick(name: str, fields: Sequence[Field], places: Names, parent: str) -> Fie
     raise ColumnNotFoundError(f"no {what}", advice=f"did you mean {', '.join(near)}?" if near else None)
 
 
-def _bind(e: Expr, schema: Schema) -> Expr:
+def _bind(e: Expr, schema: T.Schema) -> Expr:
     match e:
         case Column(path):
             found, type = resolve_path(path, schema)
@@ -150,28 +122,28 @@ def _bind(e: Expr, schema: Schema) -> Expr:
                 return constant
             a, b = same(sides, e)
             comparable(a, e)
-            return Comparison(op, a, b, type=BOOLEAN)
+            return Comparison(op, a, b, type=T.BOOLEAN)
         case And(args):
-            return And(tuple(boolean(_bind(a, schema), e) for a in args), type=BOOLEAN)
+            return And(tuple(boolean(_bind(a, schema), e) for a in args), type=T.BOOLEAN)
         case Or(args):
-            return Or(tuple(boolean(_bind(a, schema), e) for a in args), type=BOOLEAN)
+            return Or(tuple(boolean(_bind(a, schema), e) for a in args), type=T.BOOLEAN)
         case Not(arg):
-            return Not(boolean(_bind(arg, schema), e), type=BOOLEAN)
+            return Not(boolean(_bind(arg, schema), e), type=T.BOOLEAN)
         case In(value, options):
             all = same(tuple(_bind(x, schema) for x in (value, *options)), e)
             comparable(all[0], e)
-            return In(all[0], tuple(all[1:]), type=BOOLEAN)
+            return In(all[0], tuple(all[1:]), type=T.BOOLEAN)
         case IsNull(arg):
-            return IsNull(_bind(arg, schema), type=BOOLEAN)
+            return IsNull(_bind(arg, schema), type=T.BOOLEAN)
         case Like(value, pattern):
             text = _coerce(_bind(value, schema), "string", e)
-            return replace(e, value=text, pattern=_coerce(_bind(pattern, schema), "string", e), type=BOOLEAN)
+            return replace(e, value=text, pattern=_coerce(_bind(pattern, schema), "string", e), type=T.BOOLEAN)
         case Arithmetic(op, left, right):
             return arithmetic(e, op, _bind(left, schema), _bind(right, schema))
         case Cast(arg, to, safe):
             inner = _bind(arg, schema)
-            if isinstance(inner.type, VariantType) and not isinstance(to, VariantType):
-                where = (inner, Literal("$", type=STRING), Literal(str(to), type=STRING))
+            if isinstance(inner.type, T.VariantType) and not isinstance(to, T.VariantType):
+                where = (inner, Literal("$", type=T.STRING), Literal(str(to), type=T.STRING))
                 return Function("try_variant_get" if safe else "variant_get", where, type=to)
             if inner.type is None or not can_cast(inner.type, to):
                 raise ExpressionError(f"{inner.type} cannot be cast to {to}: {e}")
@@ -186,14 +158,14 @@ def _bind(e: Expr, schema: Schema) -> Expr:
     raise ExpressionError(f"unknown expression {e!r}")
 
 
-def _stored(e: Expr, to: DataType, column: str) -> Expr:
+def _stored(e: Expr, to: T.DataType, column: str) -> Expr:
     if e.type is None or not can_cast(e.type, to):
-        advice = EXTRACT if isinstance(e.type, VariantType) else f"give a value of {to}"
+        advice = EXTRACT if isinstance(e.type, T.VariantType) else f"give a value of {to}"
         raise ExpressionError(f"`{column}` is {to}, and {e} is {e.type}, which cannot be cast to it", advice=advice)
     return cast_to(e, to)
 
 
-def _case(e: Case, schema: Schema) -> Expr:
+def _case(e: Case, schema: T.Schema) -> Expr:
     conditions = [boolean(_bind(c, schema), e) for c, _ in e.branches]
     values = [_bind(v, schema) for _, v in e.branches]
     if e.otherwise is not None:
@@ -208,8 +180,8 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
     if len(args) < spec.least or (spec.most is not None and len(args) > spec.most):
         takes = f"{spec.least}" if spec.least == spec.most else f"{spec.least} to {spec.most or 'any number of'}"
         raise ExpressionError(f"{spec.name} takes {takes} arguments, not {len(args)}: {e}")
-    if spec.name == "concat" and args and all(isinstance(a.type, BinaryType) for a in args):
-        return Function("concat", tuple(args), type=BINARY)
+    if spec.name == "concat" and args and all(isinstance(a.type, T.BinaryType) for a in args):
+        return Function("concat", tuple(args), type=T.BINARY)
     if spec.name == "pmod":
         rest = arithmetic(e, "%", args[0], args[1])
         return Function("pmod", rest.children(), type=rest.type)
@@ -219,18 +191,18 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
     if spec.name == "round" and len(out) > 1 and not isinstance(out[1], Literal):
         raise ExpressionError(f"the digits of round must be a constant: {e}")
     if "common" in spec.kinds:
-        texts = {isinstance(a.type, StringType) for a in out if not isinstance(a.type, NullType)}
+        texts = {isinstance(a.type, T.StringType) for a in out if not isinstance(a.type, T.NullType)}
         if spec.name != "coalesce" and len(texts) > 1:
             raise ExpressionError(f"{spec.name} does not mix strings with other types: {e}", advice="CAST the string")
         out = list(alike(out, e))
         if spec.name != "coalesce":
             comparable(out[0], e)
-            out = [cast_to(a, FLOAT) if a.type == FloatType(16) else a for a in out]
+            out = [cast_to(a, T.FLOAT) if a.type == T.FloatType(16) else a for a in out]
     if spec.name == "array":
         out = list(alike(out, e))
     if spec.name in ("to_date", "to_timestamp"):
         return out[0]
-    result = spec.result if isinstance(spec.result, DataType) else spec.result(out)
+    result = spec.result if isinstance(spec.result, T.DataType) else spec.result(out)
     return Function(spec.name, tuple(out), type=result)
 
 
@@ -245,45 +217,47 @@ def _coerce(e: Expr, kind: str, parent: Expr) -> Expr:
     t = e.type
     if kind in ("any", "common"):
         return e
-    to: DataType | None = None
+    to: T.DataType | None = None
     match kind:
         case "numeric":
-            to = computed(t) if is_numeric(t) else DOUBLE if isinstance(t, StringType | NullType) else None
+            to = computed(t) if is_numeric(t) else T.DOUBLE if isinstance(t, T.StringType | T.NullType) else None
         case "double":
-            to = computed(t) if isinstance(t, FloatType) and _name(parent) == "isnan" else _double(t)
+            to = computed(t) if isinstance(t, T.FloatType) and _name(parent) == "isnan" else _double(t)
         case "int":
-            narrow = isinstance(t, IntegerType) and t.bits <= 32
-            to = INT32 if narrow or isinstance(t, StringType | NullType) else None
+            narrow = isinstance(t, T.IntegerType) and t.bits <= 32
+            to = T.INT32 if narrow or isinstance(t, T.StringType | T.NullType) else None
         case "string" | "unit":
-            text = not isinstance(t, BinaryType | FixedType | UUIDType) and t is not None and can_cast(t, STRING)
-            to = STRING if text else None
+            text = (
+                not isinstance(t, T.BinaryType | T.FixedType | T.UUIDType) and t is not None and can_cast(t, T.STRING)
+            )
+            to = T.STRING if text else None
         case "text":
-            binary = isinstance(t, BinaryType | FixedType | UUIDType)
-            to = t if binary else STRING if t is not None and can_cast(t, STRING) else None
+            binary = isinstance(t, T.BinaryType | T.FixedType | T.UUIDType)
+            to = t if binary else T.STRING if t is not None and can_cast(t, T.STRING) else None
         case "date":
-            to = DATE if isinstance(t, DateType | TimestampType | StringType | NullType) else None
+            to = T.DATE if isinstance(t, T.DateType | T.TimestampType | T.StringType | T.NullType) else None
         case "timestamp":
-            to = TIMESTAMP if isinstance(t, DateType | TimestampType | StringType | NullType) else None
+            to = T.TIMESTAMP if isinstance(t, T.DateType | T.TimestampType | T.StringType | T.NullType) else None
         case "instant":
-            to = t if isinstance(t, TimestampType) else None
-            to = TIMESTAMP if isinstance(t, DateType | StringType | NullType) else to
+            to = t if isinstance(t, T.TimestampType) else None
+            to = T.TIMESTAMP if isinstance(t, T.DateType | T.StringType | T.NullType) else to
         case "sized":
-            to = t if isinstance(t, ListType | FixedSizeListType | MapType | NullType) else None
+            to = t if isinstance(t, T.ListType | T.FixedSizeListType | T.MapType | T.NullType) else None
         case "variant":
-            to = VARIANT if isinstance(t, VariantType | NullType) else None
+            to = T.VARIANT if isinstance(t, T.VariantType | T.NullType) else None
         case "path" | "type":
             if not isinstance(e, Literal) or not isinstance(e.value, str):
                 raise ExpressionError(f"the {kind} must be a constant string in {parent}", advice=f"write {EXAMPLE}")
-            to = STRING
+            to = T.STRING
     if to is None:
-        advice = EXTRACT if isinstance(t, VariantType) else "CAST it"
+        advice = EXTRACT if isinstance(t, T.VariantType) else "CAST it"
         advice = "make variants from JSON text with parse_json" if kind == "variant" else advice
         raise ExpressionError(f"{e} is {t}, but {kind} is needed in {parent}", advice=advice)
     return cast_to(e, to)
 
 
-def _double(t: DataType | None) -> DataType | None:
-    return DOUBLE if is_numeric(t) or isinstance(t, StringType | NullType) else None
+def _double(t: T.DataType | None) -> T.DataType | None:
+    return T.DOUBLE if is_numeric(t) or isinstance(t, T.StringType | T.NullType) else None
 
 
 def _name(e: Expr) -> str:

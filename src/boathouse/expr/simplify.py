@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from boathouse import types as T
 from boathouse.bits.floats import to_float32
 from boathouse.bits.zones import Zone
 from boathouse.expr import text
@@ -32,24 +33,10 @@ from boathouse.expr.tree import (
     rebuild,
 )
 from boathouse.expr.zoned import cast_needs_zone, needs_zone, zone_of
-from boathouse.types import (
-    BOOLEAN,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-)
 
 _FLIPPED: dict[str, ComparisonOp] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
 _NEGATED: dict[str, ComparisonOp] = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_UNKNOWN = Literal(None, type=BOOLEAN)
+_UNKNOWN = Literal(None, type=T.BOOLEAN)
 
 
 def simplify(e: Expr) -> Expr:
@@ -87,7 +74,7 @@ def _cast_of_literal(e: Cast, arg: Literal) -> Expr:
     if e.zone is None and needs_zone(e):
         return e
     folded = cast_literal(arg, e.to, zone_of(e))
-    if folded is None and e.safe and isinstance(arg.type, StringType):
+    if folded is None and e.safe and isinstance(arg.type, T.StringType):
         return Literal(None, type=e.to)
     return folded if folded is not None else e
 
@@ -102,7 +89,7 @@ def _not(arg: Expr) -> Expr:
             return inner
         case Comparison(op) if op in _NEGATED:
             return replace(arg, op=_NEGATED[op])
-    return Not(arg, type=BOOLEAN)
+    return Not(arg, type=T.BOOLEAN)
 
 
 def _join(kind: type[And] | type[Or], args: tuple[Expr, ...], neutral: Literal, decisive: Literal) -> Expr:
@@ -112,7 +99,7 @@ def _join(kind: type[And] | type[Or], args: tuple[Expr, ...], neutral: Literal, 
     kept = list(dict.fromkeys(a for a in flat if a != neutral))
     if decisive in kept:
         return decisive
-    return kind(tuple(kept), type=BOOLEAN) if len(kept) > 1 else kept[0] if kept else neutral
+    return kind(tuple(kept), type=T.BOOLEAN) if len(kept) > 1 else kept[0] if kept else neutral
 
 
 def _comparison(e: Comparison) -> Expr:
@@ -122,13 +109,13 @@ def _comparison(e: Comparison) -> Expr:
     if not isinstance(right, Literal):
         return e
     if right.value is None:
-        return _step(IsNull(left, type=BOOLEAN)) if op == "<=>" else _UNKNOWN
+        return _step(IsNull(left, type=T.BOOLEAN)) if op == "<=>" else _UNKNOWN
     if isinstance(left, Literal):
         return _compare_literals(op, left, right)
     bare = _unwrap(left, right)
     if bare is not None:
         left, right = bare
-    return Comparison(op, left, right, type=BOOLEAN)
+    return Comparison(op, left, right, type=T.BOOLEAN)
 
 
 def _compare_literals(op: str, a: Literal, b: Literal) -> Expr:
@@ -159,7 +146,7 @@ def _in(e: In) -> Expr:
     if not all(isinstance(o, Literal) for o in options):
         return e
     if isinstance(value, Literal):
-        return _step(Or(tuple(_step(Comparison("=", value, o, type=BOOLEAN)) for o in options), type=BOOLEAN))
+        return _step(Or(tuple(_step(Comparison("=", value, o, type=T.BOOLEAN)) for o in options), type=T.BOOLEAN))
     literals = [o for o in options if isinstance(o, Literal)]
     pairs = [_unwrap(value, o) for o in literals if o.value is not None]
     if pairs and all(p is not None for p in pairs):
@@ -168,8 +155,8 @@ def _in(e: In) -> Expr:
         literals = [p[1] for p in pairs if p] + nulls[:1]
     distinct = tuple(dict.fromkeys(literals))
     if len(distinct) == 1:
-        return _step(Comparison("=", value, distinct[0], type=BOOLEAN))
-    return In(value, distinct, type=BOOLEAN)
+        return _step(Comparison("=", value, distinct[0], type=T.BOOLEAN))
+    return In(value, distinct, type=T.BOOLEAN)
 
 
 def _unwrap(left: Expr, right: Literal) -> tuple[Expr, Literal] | None:
@@ -179,14 +166,14 @@ def _unwrap(left: Expr, right: Literal) -> tuple[Expr, Literal] | None:
     inner, source, value = left.arg, left.arg.type, right.value
     narrow: object = None
     match source, left.to:
-        case (IntegerType(), IntegerType() | FloatType() | DecimalType()):
+        case (T.IntegerType(), T.IntegerType() | T.FloatType() | T.DecimalType()):
             narrow = _as_int(value, source)
-        case (FloatType(32), FloatType(64)) if isinstance(value, float):
+        case (T.FloatType(32), T.FloatType(64)) if isinstance(value, float):
             narrow = value if math.isnan(value) or to_float32(value) == value else None
-        case (DecimalType(p, s), DecimalType(q, t)) if q - t >= p - s and t >= s and isinstance(value, Decimal):
+        case (T.DecimalType(p, s), T.DecimalType(q, t)) if q - t >= p - s and t >= s and isinstance(value, Decimal):
             fit = text.fit_decimal(value, p, s)
             narrow = fit if fit == value else None
-        case (DateType(), TimestampType(unit=unit)) if isinstance(value, int):
+        case (T.DateType(), T.TimestampType(unit=unit)) if isinstance(value, int):
             narrow = _date_of(value, text.UNITS_PER_SECOND[unit], zone_of(left))
     if narrow is None:
         return None
@@ -205,7 +192,7 @@ def _date_of(value: int, per_second: int, zone: Zone | None) -> int | None:
     return day if around.tolist() == [False, True, False] else None
 
 
-def _as_int(value: object, type: IntegerType) -> int | None:
+def _as_int(value: object, type: T.IntegerType) -> int | None:
     if isinstance(value, float) and not (math.isfinite(value) and abs(value) < 2**53):
         return None
     if not isinstance(value, int | float | Decimal) or value != int(value):
@@ -225,9 +212,9 @@ def _like(e: Like) -> Expr:
     prefix, rest = parts
     literal = Literal(prefix, type=e.pattern.type)
     if rest == []:
-        return _step(Comparison("=", e.value, literal, type=BOOLEAN))
+        return _step(Comparison("=", e.value, literal, type=T.BOOLEAN))
     if rest == ["%"] and prefix:
-        return Function("startswith", (e.value, literal), type=BOOLEAN)
+        return Function("startswith", (e.value, literal), type=T.BOOLEAN)
     return e
 
 
@@ -268,7 +255,7 @@ def _case(e: Case) -> Expr:
     return e.otherwise if e.otherwise is not None else Literal(None, type=e.type)
 
 
-def cast_literal(e: Literal, to: DataType, zone: Zone | None = None) -> Literal | None:
+def cast_literal(e: Literal, to: T.DataType, zone: Zone | None = None) -> Literal | None:
     """CAST of a constant; None where it fails, is left to the evaluator, or needs an unknown zone."""
     if e.value is None:
         return Literal(None, type=to)
@@ -284,27 +271,27 @@ def cast_literal(e: Literal, to: DataType, zone: Zone | None = None) -> Literal 
     return None if value is None else Literal(value, type=to)  # type: ignore[arg-type]
 
 
-def _from_text(word: str, to: DataType, zone: Zone | None) -> object:
+def _from_text(word: str, to: T.DataType, zone: Zone | None) -> object:
     match to:
-        case BooleanType():
+        case T.BooleanType():
             return text.parse_boolean(word)
-        case IntegerType(bits, signed):
+        case T.IntegerType(bits, signed):
             number = text.parse_integer(word, bits if signed else bits + 1)
             return number if signed or (number is not None and number >= 0) else None
-        case FloatType(bits):
+        case T.FloatType(bits):
             return half(text.parse_float(word, 32)) if bits == 16 else text.parse_float(word, bits)
-        case TimeType(unit):
+        case T.TimeType(unit):
             return text.parse_time(word, unit)
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             return text.parse_decimal(word, precision, scale)
-        case DateType():
+        case T.DateType():
             return text.parse_date(word)
-        case TimestampType(utc, unit):
+        case T.TimestampType(utc, unit):
             us = text.parse_timestamp(word, zone) if utc else text.parse_timestamp_ntz(word)
             return None if us is None else us * text.UNITS_PER_SECOND[unit] // 1_000_000
-        case BinaryType():
+        case T.BinaryType():
             return word.encode()
-        case UUIDType():
+        case T.UUIDType():
             digits = word.replace("-", "")
             return bytes.fromhex(digits) if len(digits) == 32 and not digits.strip("0123456789abcdefABCDEF") else None
     return None
@@ -316,32 +303,34 @@ def half(value: float | None) -> float | None:
         return None if value is None else float(np.float16(value))
 
 
-def _from_value(value: object, source: DataType, to: DataType, zone: Zone | None) -> object:
+def _from_value(value: object, source: T.DataType, to: T.DataType, zone: Zone | None) -> object:
     match source, to:
-        case (BooleanType(), _):
+        case (T.BooleanType(), _):
             return None
-        case (IntegerType() | DecimalType(), IntegerType()) if isinstance(value, int | Decimal):
+        case (T.IntegerType() | T.DecimalType(), T.IntegerType()) if isinstance(value, int | Decimal):
             whole = int(value)
             return whole if to.low <= whole <= to.high else None
-        case (IntegerType() | DecimalType() | FloatType(), FloatType(bits)) if isinstance(value, int | float | Decimal):
+        case (T.IntegerType() | T.DecimalType() | T.FloatType(), T.FloatType(bits)) if isinstance(
+            value, int | float | Decimal
+        ):
             return half(float(value)) if bits == 16 else to_float32(float(value)) if bits == 32 else float(value)
-        case (IntegerType() | DecimalType(), DecimalType(precision, scale)) if isinstance(value, int | Decimal):
+        case (T.IntegerType() | T.DecimalType(), T.DecimalType(precision, scale)) if isinstance(value, int | Decimal):
             return text.fit_decimal(Decimal(value), precision, scale)
-        case (DateType(), TimestampType(unit="us")) if isinstance(value, int):
+        case (T.DateType(), T.TimestampType(unit="us")) if isinstance(value, int):
             us = value * text.DAY_US if zone is None else int(zone.start_of_day(np.array([value]), 1)[0]) * 1_000_000
             return us if -(2**63) <= us < 2**63 else None
-        case (TimestampType(unit="us"), TimestampType(utc=utc, unit="us" | "ns" as unit)) if isinstance(value, int):
+        case (T.TimestampType(unit="us"), T.TimestampType(utc=utc, unit="us" | "ns" as unit)) if isinstance(value, int):
             us = value if zone is None else zone.instant(value, 1_000_000) if utc else zone.clock(value, 1_000_000)
             us = us if unit == "us" else us * 1000
             return us if -(2**63) <= us < 2**63 else None
-        case (TimestampType(unit="us"), DateType()) if isinstance(value, int):
+        case (T.TimestampType(unit="us"), T.DateType()) if isinstance(value, int):
             return (value if zone is None else zone.clock(value, 1_000_000)) // text.DAY_US
-        case (TimestampType(utc=True, unit=unit), IntegerType()) if isinstance(value, int):
+        case (T.TimestampType(utc=True, unit=unit), T.IntegerType()) if isinstance(value, int):
             whole = value // text.UNITS_PER_SECOND[unit]
             return whole if to.low <= whole <= to.high else None
-        case (TimestampType(utc=True, unit=unit), FloatType(32 | 64 as bits)) if isinstance(value, int):
+        case (T.TimestampType(utc=True, unit=unit), T.FloatType(32 | 64 as bits)) if isinstance(value, int):
             seconds = value / text.UNITS_PER_SECOND[unit]
             return to_float32(seconds) if bits == 32 else seconds
-        case (BinaryType(), BinaryType()) | (UUIDType(), BinaryType()):
+        case (T.BinaryType(), T.BinaryType()) | (T.UUIDType(), T.BinaryType()):
             return value
     return None

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
+from boathouse import types as T
 from boathouse.errors import ExpressionError, SchemaError
 from boathouse.expr import functions
 from boathouse.expr.simplify import cast_literal
@@ -35,24 +36,6 @@ from boathouse.expr.tree import (
     Not,
     Or,
 )
-from boathouse.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-    IntegerType,
-)
 
 
 class _Narrow(Spark):
@@ -71,24 +54,24 @@ class _Narrow(Spark):
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
 
 
-_TYPES: dict[str, DataType] = {
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": INT8,
-    "SMALLINT": INT16,
-    "INT": INT32,
-    "BIGINT": INT64,
-    "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE,
-    "TEXT": STRING,
-    "VARCHAR": STRING,
-    "BINARY": BINARY,
-    "VARBINARY": BINARY,
-    "DATE": DATE,
-    "TIMESTAMPTZ": TIMESTAMP,
-    "TIMESTAMPLTZ": TIMESTAMP,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
-    "NULL": NULL,
+_TYPES: dict[str, T.DataType] = {
+    "BOOLEAN": T.BOOLEAN,
+    "TINYINT": T.INT8,
+    "SMALLINT": T.INT16,
+    "INT": T.INT32,
+    "BIGINT": T.INT64,
+    "FLOAT": T.FLOAT,
+    "DOUBLE": T.DOUBLE,
+    "TEXT": T.STRING,
+    "VARCHAR": T.STRING,
+    "BINARY": T.BINARY,
+    "VARBINARY": T.BINARY,
+    "DATE": T.DATE,
+    "TIMESTAMPTZ": T.TIMESTAMP,
+    "TIMESTAMPLTZ": T.TIMESTAMP,
+    "TIMESTAMP": T.TIMESTAMP,
+    "TIMESTAMPNTZ": T.TIMESTAMP_NTZ,
+    "NULL": T.NULL,
 }
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -238,12 +221,12 @@ class _Reader:
     def number(self, node: exp.Expression, sign: str = "") -> Literal:
         word = sign + node.this
         if node.is_string:
-            return Literal(node.this, type=STRING)
+            return Literal(node.this, type=T.STRING)
         if "e" in word.lower():
             # Spark reads 1e3 as DOUBLE and 1.0e3BD as DECIMAL.
             if math.isinf(float(word)):
                 raise self.refuse(f"{word} is beyond DOUBLE")
-            return Literal(float(word), type=DOUBLE)
+            return Literal(float(word), type=T.DOUBLE)
         return Literal.of(int(word)) if word.lstrip("-").isdigit() else Literal.of(Decimal(word))
 
     def negative(self, node: exp.Expression) -> Expr:
@@ -261,19 +244,19 @@ class _Reader:
         arg = self.number(node.this, sign) if isinstance(node.this, exp.Literal) else self.read(node.this)
         return self.cast_to(arg, to, bool(node.args.get("safe")))
 
-    def cast_to(self, arg: Expr, to: DataType, safe: bool = False) -> Expr:
+    def cast_to(self, arg: Expr, to: T.DataType, safe: bool = False) -> Expr:
         if isinstance(arg, Literal) and not safe:
             folded = cast_literal(arg, to)
             if folded is not None:
                 return folded
             # `200Y` and DATE'x' fail here; CAST('x' AS INT) would fail at run time, so it may as well fail now.
-            if to == TIMESTAMP and isinstance(arg.value, str) and parse_clock(arg.value) is not None:
+            if to == T.TIMESTAMP and isinstance(arg.value, str) and parse_clock(arg.value) is not None:
                 return Cast(arg, to)  # in the zone that the expression is bound in
-            if isinstance(arg.value, str) or (isinstance(arg.value, int) and isinstance(to, IntegerType)):
+            if isinstance(arg.value, str) or (isinstance(arg.value, int) and isinstance(to, T.IntegerType)):
                 raise self.refuse(f"{arg} is not a valid {to}")
         return Cast(arg, to, safe)
 
-    def type(self, node: exp.Expression) -> DataType:
+    def type(self, node: exp.Expression) -> T.DataType:
         name = node.this.name if hasattr(node.this, "name") else str(node.this)
         if name == "DECIMAL":
             return self.decimal(node)
@@ -283,13 +266,13 @@ class _Reader:
             raise self.refuse("CHAR(n) and VARCHAR(n) are not offered", "use STRING")
         return _TYPES[name]
 
-    def decimal(self, node: exp.Expression) -> DataType:
+    def decimal(self, node: exp.Expression) -> T.DataType:
         given = [str(p.name) for p in node.expressions]
         if len(given) > 2 or not all(g.isascii() and g.isdigit() and len(g) < 4 for g in given):
             raise self.refuse(f"{self.show(node)} is not a type", "write DECIMAL(precision, scale)")
         precision, scale = [*map(int, given), *(10, 0)[len(given) :]]
         try:
-            return DecimalType(precision, scale)
+            return T.DecimalType(precision, scale)
         except SchemaError as error:
             raise self.refuse(error.message) from None
 
@@ -326,7 +309,7 @@ class _Reader:
         if isinstance(what, exp.Null):
             return IsNull(value)
         if isinstance(what, exp.Boolean):
-            return Comparison("<=>", value, Literal(bool(what.this), type=BOOLEAN))
+            return Comparison("<=>", value, Literal(bool(what.this), type=T.BOOLEAN))
         raise self.refuse(f"`IS {self.show(what)}` is not offered here")
 
     def in_(self, node: exp.Expression) -> Expr:
@@ -356,7 +339,7 @@ class _Reader:
     def hex(self, node: exp.Expression) -> Expr:
         digits = node.this if isinstance(node.this, str) else str(node.this)
         try:
-            return Literal(bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2)), type=BINARY)
+            return Literal(bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2)), type=T.BINARY)
         except ValueError:
             raise self.refuse(f"X'{digits}' is not hexadecimal") from None
 
@@ -366,14 +349,14 @@ class _Reader:
         words = [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]
         if len(words) != len(parts):
             raise self.refuse("adjacent values")
-        return Literal("".join(words), type=STRING)
+        return Literal("".join(words), type=T.STRING)
 
 
 _READERS: dict[type[exp.Expression], Callable[[_Reader, Any], Expr]] = {
     exp.Literal: _Reader.number,
-    exp.RawString: lambda r, n: Literal(n.this, type=STRING),
-    exp.Null: lambda r, n: Literal(None, type=NULL),
-    exp.Boolean: lambda r, n: Literal(bool(n.this), type=BOOLEAN),
+    exp.RawString: lambda r, n: Literal(n.this, type=T.STRING),
+    exp.Null: lambda r, n: Literal(None, type=T.NULL),
+    exp.Boolean: lambda r, n: Literal(bool(n.this), type=T.BOOLEAN),
     exp.HexString: _Reader.hex,
     exp.Concat: _Reader.joined,
     exp.Not: lambda r, n: Not(r.read(n.this)),
@@ -395,7 +378,7 @@ _READERS: dict[type[exp.Expression], Callable[[_Reader, Any], Expr]] = {
 _SPECIAL: dict[str, tuple[int, Callable[..., Expr]]] = {
     "if": (3, lambda c, a, b: Case(((c, a),), b)),
     "nvl2": (3, lambda c, a, b: Case(((Not(IsNull(c)), a),), b)),
-    "nullif": (2, lambda a, b: Case(((Comparison("=", a, b), Literal(None, type=NULL)),), a)),
+    "nullif": (2, lambda a, b: Case(((Comparison("=", a, b), Literal(None, type=T.NULL)),), a)),
     "isnull": (1, IsNull),
     "isnotnull": (1, lambda a: Not(IsNull(a))),
     "mod": (2, lambda a, b: Arithmetic("%", a, b)),

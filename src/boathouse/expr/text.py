@@ -10,23 +10,10 @@ import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
+from boathouse import types as T
 from boathouse.bits.floats import format_float, to_float32
 from boathouse.bits.zones import Zone, zone
 from boathouse.errors import InvalidArgumentError
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    NullType,
-    StringType,
-    TimestampType,
-    UUIDType,
-)
 
 DAY_US = 86_400_000_000
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -202,31 +189,31 @@ def parse_time(word: str, unit: str) -> int | None:
     return (hour * 3600 + minute * 60 + second) * per + int((found[4] or "").ljust(9, "0")) * per // 1_000_000_000
 
 
-def sql_literal(value: object, type: DataType | None) -> str:
+def sql_literal(value: object, type: T.DataType | None) -> str:
     """`value` as a Spark SQL literal that parses back to the same value and type."""
     if value is None:
-        return "NULL" if type is None or isinstance(type, NullType) else f"CAST(NULL AS {str(type).upper()})"
+        return "NULL" if type is None or isinstance(type, T.NullType) else f"CAST(NULL AS {str(type).upper()})"
     match type:
-        case DateType():
+        case T.DateType():
             return f"DATE'{format_date(_int(value))}'"
-        case TimestampType(utc, unit):
+        case T.TimestampType(utc, unit):
             us = _int(value) * 1_000_000 // UNITS_PER_SECOND[unit]
             return f"TIMESTAMP{'' if utc else '_NTZ'}'{format_timestamp(us)}{'Z' if utc else ''}'"
-        case IntegerType(bits=8):
+        case T.IntegerType(bits=8):
             return f"{value}Y"
-        case IntegerType(bits=16):
+        case T.IntegerType(bits=16):
             return f"{value}S"
-        case IntegerType(bits=64):
+        case T.IntegerType(bits=64):
             return f"{value}L"
-        case FloatType(bits):
+        case T.FloatType(bits):
             return _float_literal(float(value), bits)  # type: ignore[arg-type]
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             assert isinstance(value, Decimal)
             return f"CAST('{format_decimal(value, scale)}' AS DECIMAL({precision},{scale}))"
-        case BinaryType() | FixedType() | UUIDType():
+        case T.BinaryType() | T.FixedType() | T.UUIDType():
             assert isinstance(value, bytes)
             return f"X'{value.hex().upper()}'"
-        case BooleanType() | StringType() | _:
+        case T.BooleanType() | T.StringType() | _:
             return str(value).lower() if isinstance(value, bool) else _text_literal(value)
 
 

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from boathouse import types as T
 from boathouse.bits.murmur3 import decimal_bytes, hash_long, hash_one
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.text import UNITS_PER_SECOND, WIDE, civil_from_days
-from boathouse.types import (
-    BinaryType,
-    DataType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Transform,
-    UUIDType,
-)
 
 BUCKETABLE = (
-    IntegerType, DecimalType, DateType, TimeType, TimestampType, StringType, UUIDType, FixedType, BinaryType,
+    T.IntegerType, T.DecimalType, T.DateType, T.TimeType, T.TimestampType, T.StringType, T.UUIDType, T.FixedType,
+    T.BinaryType,
 )  # fmt: skip
-TRUNCATABLE = (IntegerType, DecimalType, StringType, BinaryType)
+TRUNCATABLE = (T.IntegerType, T.DecimalType, T.StringType, T.BinaryType)
 
 
-def check(transform: Transform, source: DataType) -> None:
+def check(transform: T.Transform, source: T.DataType) -> None:
     """Raises UnsupportedFeatureError if `transform` is not defined for columns of type `source`."""
     fine = {
         "identity": True,
         "void": True,
         "bucket": isinstance(source, BUCKETABLE),
         "truncate": isinstance(source, TRUNCATABLE),
-        "year": isinstance(source, DateType | TimestampType),
-        "month": isinstance(source, DateType | TimestampType),
-        "day": isinstance(source, DateType | TimestampType),
-        "hour": isinstance(source, TimestampType),
+        "year": isinstance(source, T.DateType | T.TimestampType),
+        "month": isinstance(source, T.DateType | T.TimestampType),
+        "day": isinstance(source, T.DateType | T.TimestampType),
+        "hour": isinstance(source, T.TimestampType),
     }
     if transform.name == "unknown":
         raise UnsupportedFeatureError(f"unknown partition transform {transform}", advice="write with a known spec")
@@ -47,7 +36,7 @@ def check(transform: Transform, source: DataType) -> None:
         raise UnsupportedFeatureError(f"{transform.name} needs a positive number, not {transform.parameter}")
 
 
-def apply(transform: Transform, source: DataType, value: object) -> object:
+def apply(transform: T.Transform, source: T.DataType, value: object) -> object:
     """The partition value of a physical `value` (as in expr.tree.Literal); null of null."""
     check(transform, source)
     if value is None or transform.name == "void":
@@ -65,15 +54,15 @@ def apply(transform: Transform, source: DataType, value: object) -> object:
     return _time(transform.name, source, value)
 
 
-def hash_value(source: DataType, value: object) -> int:
+def hash_value(source: T.DataType, value: object) -> int:
     """The 32-bit hash of Appendix B."""
     match value:
         case int():
-            if isinstance(source, TimestampType | TimeType):
+            if isinstance(source, T.TimestampType | T.TimeType):
                 value = value * 1_000_000 // UNITS_PER_SECOND[source.unit]
             return hash_long(value)
         case Decimal():
-            assert isinstance(source, DecimalType)
+            assert isinstance(source, T.DecimalType)
             return hash_one(decimal_bytes(unscaled(value, source.scale)))
         case str():
             return hash_one(value.encode())
@@ -99,12 +88,12 @@ def truncate(value: object, width: int) -> object:
     return value[:width]
 
 
-def _time(name: str, source: DataType, value: int) -> int:
+def _time(name: str, source: T.DataType, value: int) -> int:
     """Whole years, months, days or hours since 1970, floored."""
-    if isinstance(source, DateType):
+    if isinstance(source, T.DateType):
         days = value
     else:
-        assert isinstance(source, TimestampType)
+        assert isinstance(source, T.TimestampType)
         seconds = value // UNITS_PER_SECOND[source.unit]
         if name == "hour":
             return seconds // 3600

@@ -17,25 +17,11 @@ from operator import is_
 from typing import Any
 from typing import Literal as OneOf
 
+from boathouse import types as T
 from boathouse.bits.names import steps
 from boathouse.errors import ExpressionError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.text import sql_literal
-from boathouse.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT32,
-    INT64,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    UUID,
-    DataType,
-    DecimalType,
-)
 
 Path = tuple[str, ...]
 ComparisonOp = OneOf["=", "!=", "<", "<=", ">", ">=", "<=>"]
@@ -60,7 +46,7 @@ class Expr:
     1
     """
 
-    type: DataType | None = field(default=None, kw_only=True)
+    type: T.DataType | None = field(default=None, kw_only=True)
 
     def children(self) -> tuple[Expr, ...]:
         """The expressions that this one is made of; none for columns and constants."""
@@ -242,7 +228,7 @@ class Like(Expr):
 
     def __str__(self) -> str:
         text = f"{_tight(self.value)} {'I' if self.ignore_case else ''}LIKE {_tight(self.pattern)}"
-        return text if self.escape == "\\" else f"{text} ESCAPE {sql_literal(self.escape, STRING)}"
+        return text if self.escape == "\\" else f"{text} ESCAPE {sql_literal(self.escape, T.STRING)}"
 
     def children(self) -> tuple[Expr, ...]:
         return (self.value, self.pattern)
@@ -266,7 +252,7 @@ class Cast(Expr):
     """`safe` is TRY_CAST: null where CAST fails. `zone` is set by `bind` where the result depends on a time zone."""
 
     arg: Expr
-    to: DataType
+    to: T.DataType
     safe: bool = False
     zone: str | None = field(default=None, kw_only=True)
 
@@ -334,8 +320,8 @@ def lit(value: object) -> Expr:
     return value if isinstance(value, Expr) else Literal.of(value)
 
 
-TRUE = Literal(True, type=BOOLEAN)
-FALSE = Literal(False, type=BOOLEAN)
+TRUE = Literal(True, type=T.BOOLEAN)
+FALSE = Literal(False, type=T.BOOLEAN)
 _LEAVES = (Column, Literal, Cast, Function, Case)
 
 
@@ -391,13 +377,13 @@ def conjuncts(e: Expr) -> tuple[Expr, ...]:
 def all_of(parts: list[Expr]) -> Expr:
     """AND of `parts`: TRUE if there is none."""
     flat = tuple(c for p in parts for c in conjuncts(p) if c != TRUE)
-    return And(flat, type=BOOLEAN) if len(flat) > 1 else flat[0] if flat else TRUE
+    return And(flat, type=T.BOOLEAN) if len(flat) > 1 else flat[0] if flat else TRUE
 
 
 def any_of(parts: list[Expr]) -> Expr:
     """OR of `parts`: FALSE if there is none."""
     flat = tuple(c for p in parts for c in (p.args if isinstance(p, Or) else (p,)) if c != FALSE)
-    return Or(flat, type=BOOLEAN) if len(flat) > 1 else flat[0] if flat else FALSE
+    return Or(flat, type=T.BOOLEAN) if len(flat) > 1 else flat[0] if flat else FALSE
 
 
 def _literal(value: object) -> Literal:
@@ -405,36 +391,36 @@ def _literal(value: object) -> Literal:
         case Literal():
             return value
         case None:
-            return Literal(None, type=NULL)
+            return Literal(None, type=T.NULL)
         case bool():
-            return Literal(value, type=BOOLEAN)
+            return Literal(value, type=T.BOOLEAN)
         case int():
             if -(2**63) <= value < 2**63:
-                return Literal(value, type=INT32 if -(2**31) <= value < 2**31 else INT64)
+                return Literal(value, type=T.INT32 if -(2**31) <= value < 2**31 else T.INT64)
             return Literal(Decimal(value), type=decimal_type(Decimal(value)))
         case float():
-            return Literal(value, type=DOUBLE)
+            return Literal(value, type=T.DOUBLE)
         case Decimal():
             return Literal(value, type=decimal_type(value))
         case str():
-            return Literal(value, type=STRING)
+            return Literal(value, type=T.STRING)
         case bytes() | bytearray() | memoryview():
-            return Literal(bytes(value), type=BINARY)
+            return Literal(bytes(value), type=T.BINARY)
         case uuid.UUID():
-            return Literal(value.bytes, type=UUID)
+            return Literal(value.bytes, type=T.UUID)
         case dt.datetime():
             utc = value.tzinfo is not None
             naive = value.astimezone(dt.UTC).replace(tzinfo=None) if utc else value
-            return Literal((naive - _EPOCH) // _MICROSECOND, type=TIMESTAMP if utc else TIMESTAMP_NTZ)
+            return Literal((naive - _EPOCH) // _MICROSECOND, type=T.TIMESTAMP if utc else T.TIMESTAMP_NTZ)
         case dt.date():
-            return Literal(value.toordinal() - _EPOCH.toordinal(), type=DATE)
+            return Literal(value.toordinal() - _EPOCH.toordinal(), type=T.DATE)
     raise ExpressionError(
         f"a Python {type(value).__name__} is not a literal",
         advice="give None, bool, int, float, Decimal, str, bytes, date, datetime or UUID",
     )
 
 
-def decimal_type(value: Decimal) -> DecimalType:
+def decimal_type(value: Decimal) -> T.DecimalType:
     """The narrowest decimal type that holds `value` as it is written. Raises ExpressionError beyond 38 digits."""
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
@@ -443,4 +429,4 @@ def decimal_type(value: Decimal) -> DecimalType:
     precision = max(len(digits) + max(exponent, 0), scale, 1)
     if precision > 38:
         raise ExpressionError(f"{value} needs {precision} digits; a decimal has 38 at most")
-    return DecimalType(precision, scale)
+    return T.DecimalType(precision, scale)

@@ -9,19 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from boathouse import types as T
 from boathouse.bits import zones
 from boathouse.errors import ExpressionError
 from boathouse.expr.tree import Cast, Expr, Function, Literal, rebuild, walk
-from boathouse.types import (
-    DataType,
-    DateType,
-    FixedSizeListType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 UTC = "UTC"
 
@@ -49,34 +40,34 @@ def needs_zone(e: Cast | Function) -> bool:
         return e.arg.type is not None and cast_needs_zone(e.arg.type, e.to, e.arg)
     match e.name:
         case "hour" | "minute" | "second" | "date_trunc":
-            return any(isinstance(a.type, TimestampType) and a.type.utc for a in e.args)
+            return any(isinstance(a.type, T.TimestampType) and a.type.utc for a in e.args)
         case "variant_get" | "try_variant_get":
-            return isinstance(e.type, StringType | DateType | TimestampType)
+            return isinstance(e.type, T.StringType | T.DateType | T.TimestampType)
     return False
 
 
-def cast_needs_zone(source: DataType, to: DataType, arg: Expr | None = None) -> bool:
+def cast_needs_zone(source: T.DataType, to: T.DataType, arg: Expr | None = None) -> bool:
     """Whether CAST between the types depends on a zone; a null literal has none."""
     if isinstance(arg, Literal) and arg.value is None:
         return False
     match source, to:
-        case (TimestampType(utc=a), TimestampType(utc=b)):
+        case (T.TimestampType(utc=a), T.TimestampType(utc=b)):
             return a != b
-        case (TimestampType(utc=True), DateType() | StringType()):
+        case (T.TimestampType(utc=True), T.DateType() | T.StringType()):
             return True
-        case (DateType() | StringType(), TimestampType(utc=True)):
+        case (T.DateType() | T.StringType(), T.TimestampType(utc=True)):
             return True
-        case (ListType(a) | FixedSizeListType(a, _), ListType(b) | FixedSizeListType(b, _)):
+        case (T.ListType(a) | T.FixedSizeListType(a, _), T.ListType(b) | T.FixedSizeListType(b, _)):
             return cast_needs_zone(a.type, b.type)
-        case (MapType(a, b), MapType(c, d)):
+        case (T.MapType(a, b), T.MapType(c, d)):
             return cast_needs_zone(a.type, c.type) or cast_needs_zone(b.type, d.type)
-        case (StructType(), StructType(fields)):
+        case (T.StructType(), T.StructType(fields)):
             found = ((source.places.at(f.name), f.type) for f in fields)
             return any(at and cast_needs_zone(source.fields[at[0]].type, t) for at, t in found)
     return False
 
 
-def zone_for(source: DataType, to: DataType, zone: zones.Zone | None) -> zones.Zone | None:
+def zone_for(source: T.DataType, to: T.DataType, zone: zones.Zone | None) -> zones.Zone | None:
     """The zone of a cast within another: none where it needs none."""
     return zone if cast_needs_zone(source, to) else None
 

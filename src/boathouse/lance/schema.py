@@ -12,35 +12,21 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from boathouse import types as T
 from boathouse.arrow.schema import from_arrow_type, to_arrow, to_arrow_type
 from boathouse.errors import BoathouseError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.file.fields import Dictionary
 from boathouse.lance.file.fields import Field as LanceField
 from boathouse.lance.file.schema import EXTENSION_NAME, JSON, Node, arrow_type, fields_of, leaf_type, logical_type, tree
 from boathouse.lance.options import BFLOAT16
-from boathouse.types import (
-    FLOAT,
-    STRING,
-    UUID,
-    DataType,
-    DecimalType,
-    Field,
-    FixedSizeListType,
-    ListType,
-    MapType,
-    Schema,
-    StructType,
-    UUIDType,
-    VariantType,
-)
 
 SPELLING = "lance:logical_type"
 """Key of a Field's metadata: the logical type, where it is not the usual one of the plain type."""
 UUID_EXTENSION = "arrow.uuid"
-_CONVERTED: dict[str, DataType] = {JSON: STRING, BFLOAT16: FLOAT}
+_CONVERTED: dict[str, T.DataType] = {JSON: T.STRING, BFLOAT16: T.FLOAT}
 
 
-def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where: str) -> Schema:
+def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where: str) -> T.Schema:
     """The plain schema, with field ids. Raises UnsupportedFeatureError naming the column, CorruptTableError."""
     try:
         columns = tuple(_field(node, node.name) for node in tree(fields, where=where))
@@ -48,23 +34,23 @@ def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where
         if error.where is not None:
             raise
         raise type(error)(error.message, where=where, advice=error.advice) from None
-    return Schema(columns, {key: _text(value) for key, value in metadata.items()})
+    return T.Schema(columns, {key: _text(value) for key, value in metadata.items()})
 
 
-def _field(node: Node, path: str) -> Field:
+def _field(node: Node, path: str) -> T.Field:
     own = node.field
     metadata: dict[str, object] = {key: _text(value) for key, value in own.metadata.items()}
     if node.extension and (EXTENSION_NAME not in metadata or node.extension in _CONVERTED):
         metadata[EXTENSION_NAME] = node.extension
     type = _type(node, path)
-    leaf = not node.children and not isinstance(type, UUIDType) and node.extension not in _CONVERTED
+    leaf = not node.children and not isinstance(type, T.UUIDType) and node.extension not in _CONVERTED
     unusual = leaf and _usual(type, path) != own.logical_type
     if unusual or own.logical_type.startswith("large_list"):
         metadata[SPELLING] = own.logical_type
-    return Field(own.name, type, own.nullable, own.id, None, metadata)
+    return T.Field(own.name, type, own.nullable, own.id, None, metadata)
 
 
-def _type(node: Node, path: str) -> DataType:
+def _type(node: Node, path: str) -> T.DataType:
     own = node.field
     if node.extension in _CONVERTED:
         if own.parent_id >= 0:
@@ -73,50 +59,50 @@ def _type(node: Node, path: str) -> DataType:
             )
         return _CONVERTED[node.extension]
     if node.extension == UUID_EXTENSION and own.logical_type == "fixed_size_binary:16":
-        return UUID
+        return T.UUID
     if own.logical_type.startswith("decimal:"):
         return _decimal(leaf_type(own.logical_type), path)
     if (not node.children and own.logical_type != "struct") or node.is_blob:
         return from_arrow_type(arrow_type(node), path)
     below = [_field(child, f"{path}.{child.name}") for child in node.children]
     if own.logical_type == "struct":
-        return StructType(tuple(below))
+        return T.StructType(tuple(below))
     arrow_type(node)  # raises if the children do not fit the type
     if own.logical_type == "map":
         entries = below[0].type
-        assert isinstance(entries, StructType)
-        return MapType(replace(entries.fields[0], nullable=False), entries.fields[1])
+        assert isinstance(entries, T.StructType)
+        return T.MapType(replace(entries.fields[0], nullable=False), entries.fields[1])
     if own.logical_type.startswith("fixed_size_list:"):
-        return FixedSizeListType(below[0], int(own.logical_type.rpartition(":")[2]))
-    return ListType(below[0])
+        return T.FixedSizeListType(below[0], int(own.logical_type.rpartition(":")[2]))
+    return T.ListType(below[0])
 
 
-def _decimal(kind: pa.DataType, path: str) -> DataType:
+def _decimal(kind: pa.DataType, path: str) -> T.DataType:
     """Scales below 0 mean whole numbers with trailing zeros: a decimal without fraction holds them."""
     if kind.scale >= 0 or kind.precision - kind.scale > 76:
         return from_arrow_type(kind, path)
-    return DecimalType(kind.precision - kind.scale, 0)
+    return T.DecimalType(kind.precision - kind.scale, 0)
 
 
-def _usual(type: DataType, path: str) -> str:
+def _usual(type: T.DataType, path: str) -> str:
     return logical_type(to_arrow_type(type), path)
 
 
-def from_schema(schema: Schema) -> tuple[LanceField, ...]:
+def from_schema(schema: T.Schema) -> tuple[LanceField, ...]:
     """Fields for a new table, ids from 0 depth first. Raises UnsupportedTypeError naming column and type."""
     for path, f in schema.walk():
         check_written(str(f.metadata.get(EXTENSION_NAME, "")), ".".join(path))
-        if isinstance(f.type, VariantType):
+        if isinstance(f.type, T.VariantType):
             raise UnsupportedTypeError(
                 f"column `{'.'.join(path)}` is of the type variant, which Lance cannot store",
                 advice="store it as a string of JSON",
             )
-        if isinstance(f.type, StructType) and not len(f.type):
+        if isinstance(f.type, T.StructType) and not len(f.type):
             raise UnsupportedTypeError(
                 f"column `{'.'.join(path)}` is a struct without fields, which Lance cannot store",
                 advice="leave it out, or give it a field",
             )
-        if isinstance(f.type, FixedSizeListType) and not f.type.size:
+        if isinstance(f.type, T.FixedSizeListType) and not f.type.size:
             raise UnsupportedTypeError(
                 f"column `{'.'.join(path)}` is of fixed-size lists without elements, which pylance cannot read",
                 advice="leave it out",
@@ -126,7 +112,7 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
                 f"column `{'.'.join(path)}` is a fixed-size list of structs, which pylance cannot read",
                 advice="make it a list",
             )
-        members = [m.name for m in f.type] if isinstance(f.type, StructType) else []
+        members = [m.name for m in f.type] if isinstance(f.type, T.StructType) else []
         if len({*members}) != len(members) or "" in members:
             raise InvalidArgumentError(
                 f"column `{'.'.join(path)}` has a field without a name, or two with the same name",
@@ -142,20 +128,20 @@ def from_schema(schema: Schema) -> tuple[LanceField, ...]:
     return tuple(f for top in tree(fields_of(to_arrow(schema))) for f in _restore(top, columns[top.name]))
 
 
-def _is_vector_of_structs(type: DataType) -> bool:
-    while isinstance(type, FixedSizeListType):
+def _is_vector_of_structs(type: T.DataType) -> bool:
+    while isinstance(type, T.FixedSizeListType):
         type = type.element.type
-        if isinstance(type, StructType):
+        if isinstance(type, T.StructType):
             return True
     return False
 
 
-def _restore(node: Node, field: Field) -> list[LanceField]:
+def _restore(node: Node, field: T.Field) -> list[LanceField]:
     """The fields of `node` with the metadata and the representation of the plain field."""
     texts = {k: v for k, v in field.metadata.items() if isinstance(v, str) and k != SPELLING}
     metadata = {key: value.encode("utf-8", "surrogateescape") for key, value in texts.items()}
     extension = str(texts.get(EXTENSION_NAME, ""))
-    if isinstance(field.type, UUIDType):
+    if isinstance(field.type, T.UUIDType):
         extension = UUID_EXTENSION
         metadata[EXTENSION_NAME] = extension.encode()
     own = replace(node.field, metadata=metadata, extension_name=extension)
@@ -166,33 +152,33 @@ def _restore(node: Node, field: Field) -> list[LanceField]:
             own = replace(own, dictionary=Dictionary())
     out = [own]
     for child, below in zip(node.children, _children(field.type)):
-        out += _entries(child, field.type) if isinstance(field.type, MapType) else _restore(child, below)
+        out += _entries(child, field.type) if isinstance(field.type, T.MapType) else _restore(child, below)
     return out
 
 
-def _children(type: DataType) -> tuple[Field, ...]:
+def _children(type: T.DataType) -> tuple[T.Field, ...]:
     match type:
-        case StructType(fields):
+        case T.StructType(fields):
             return fields
-        case ListType(element) | FixedSizeListType(element, _):
+        case T.ListType(element) | T.FixedSizeListType(element, _):
             return (element,)
-        case MapType(key, _):
+        case T.MapType(key, _):
             return (key,)
     return ()
 
 
-def _entries(node: Node, type: MapType) -> list[LanceField]:
+def _entries(node: Node, type: T.MapType) -> list[LanceField]:
     key, value = node.children
     return [node.field, *_restore(key, type.key), *_restore(value, type.value)]
 
 
-def _fits(spelling: str, type: DataType) -> bool:
+def _fits(spelling: str, type: T.DataType) -> bool:
     """Whether a logical type represents the plain type."""
-    if isinstance(type, ListType):
+    if isinstance(type, T.ListType):
         return spelling in ("large_list", "large_list.struct") and spelling.endswith(".struct") == isinstance(
-            type.element.type, StructType
+            type.element.type, T.StructType
         )
-    if isinstance(type, StructType | MapType):
+    if isinstance(type, T.StructType | T.MapType):
         return False
     try:
         kind = leaf_type(spelling)
@@ -201,7 +187,7 @@ def _fits(spelling: str, type: DataType) -> bool:
         return False
 
 
-def fields_for(schema: Schema, present: Sequence[LanceField], *, where: str) -> tuple[LanceField, ...]:
+def fields_for(schema: T.Schema, present: Sequence[LanceField], *, where: str) -> tuple[LanceField, ...]:
     """The fields under which data of `schema` is written: the existing ones if they are equivalent, else new ones."""
     if present:
         now = to_schema(present, {}, where=where)
@@ -214,7 +200,7 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 
 
-def to_metadata(schema: Schema) -> dict[str, bytes]:
+def to_metadata(schema: T.Schema) -> dict[str, bytes]:
     """The schema's own metadata as stored in a manifest."""
     return {
         str(k): v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogateescape")

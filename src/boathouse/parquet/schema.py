@@ -12,36 +12,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow.layouts import plain_list
 from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_STORAGE, is_variant_field, to_arrow_type
 from boathouse.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedTypeError
 from boathouse.parquet.convert import leaf_cast, null_mask, rebuild_list
 from boathouse.parquet.fields import is_list
 from boathouse.parquet.matching import own_name
-from boathouse.types import (
-    DataType,
-    DecimalType,
-    DurationType,
-    Field,
-    FixedSizeListType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    NullType,
-    Schema,
-    StructType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
 
 
-def no_id(field: Field) -> int | None:
+def no_id(field: T.Field) -> int | None:
     return None
 
 
-def own_id(field: Field) -> int | None:
+def own_id(field: T.Field) -> int | None:
     return field.id
 
 
@@ -54,8 +38,8 @@ class Dialect:
     `annotate_variants` they are plain structs, which only the table's schema identifies as variants.
     """
 
-    physical_name: Callable[[Field], str] = own_name
-    field_id: Callable[[Field], int | None] = own_id
+    physical_name: Callable[[T.Field], str] = own_name
+    field_id: Callable[[T.Field], int | None] = own_id
     annotate_variants: bool = True
 
 
@@ -63,12 +47,12 @@ PLAIN = Dialect()
 """Names unchanged, ids where fields have one: Iceberg, and Delta without column mapping."""
 
 
-def to_parquet_schema(schema: Schema, dialect: Dialect = PLAIN) -> pa.Schema:
+def to_parquet_schema(schema: T.Schema, dialect: Dialect = PLAIN) -> pa.Schema:
     """The Arrow schema to write `schema`'s rows with; void fields are left out (neither format stores them).
 
     Raises UnsupportedTypeError naming the column.
     """
-    return pa.schema([_field(f, (f.name,), dialect) for f in schema if not isinstance(f.type, NullType)])
+    return pa.schema([_field(f, (f.name,), dialect) for f in schema if not isinstance(f.type, T.NullType)])
 
 
 def variant_groups(schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
@@ -92,45 +76,45 @@ def variant_groups(schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
     return tuple(out)
 
 
-def _field(field: Field, path: tuple[str, ...], dialect: Dialect, name: str | None = None) -> pa.Field:
+def _field(field: T.Field, path: tuple[str, ...], dialect: Dialect, name: str | None = None) -> pa.Field:
     id = dialect.field_id(field)
     metadata = {FIELD_ID: str(id).encode()} if id is not None else {}
-    if dialect.annotate_variants and isinstance(field.type, VariantType):
+    if dialect.annotate_variants and isinstance(field.type, T.VariantType):
         metadata[MARK] = b"variant"
     return pa.field(
         name or dialect.physical_name(field), _type(field.type, path, dialect), field.nullable, metadata or None
     )
 
 
-def _type(type: DataType, path: tuple[str, ...], dialect: Dialect) -> pa.DataType:
+def _type(type: T.DataType, path: tuple[str, ...], dialect: Dialect) -> pa.DataType:
     match type:
-        case StructType(fields):
-            kept = [f for f in fields if not isinstance(f.type, NullType)]
+        case T.StructType(fields):
+            kept = [f for f in fields if not isinstance(f.type, T.NullType)]
             if not kept:
                 raise _refused(type, path, "a struct without columns")
             return pa.struct([_field(f, (*path, f.name), dialect) for f in kept])
-        case ListType(element):
+        case T.ListType(element):
             return pa.list_(_field(element, (*path, "element"), dialect, "element"))
-        case MapType(key, value):
+        case T.MapType(key, value):
             key_field = _field(key, (*path, "key"), dialect, "key").with_nullable(False)
             return pa.map_(key_field, _field(value, (*path, "value"), dialect, "value"))
-        case VariantType():
+        case T.VariantType():
             return VARIANT_STORAGE
-        case UUIDType():
+        case T.UUIDType():
             return pa.uuid()
-        case NullType():
+        case T.NullType():
             raise _refused(type, path, "void inside a list or a map")
-        case FixedSizeListType() | DurationType() | FloatType(16) | IntegerType(_, False):
+        case T.FixedSizeListType() | T.DurationType() | T.FloatType(16) | T.IntegerType(_, False):
             raise _refused(type, path, str(type))
-        case DecimalType(precision, _) if precision > 38:
+        case T.DecimalType(precision, _) if precision > 38:
             raise _refused(type, path, "a precision above 38")
-        case TimeType(unit) if unit not in ("us", "ns"):
+        case T.TimeType(unit) if unit not in ("us", "ns"):
             raise _refused(type, path, str(type))
         case _:
             return to_arrow_type(type)
 
 
-def _refused(type: DataType, path: tuple[str, ...], what: str) -> UnsupportedTypeError:
+def _refused(type: T.DataType, path: tuple[str, ...], what: str) -> UnsupportedTypeError:
     return UnsupportedTypeError(
         f"column `{'.'.join(path)}` ({type}): {what} cannot be stored in the Parquet files of a table",
         advice="cast it, or write it as Lance",

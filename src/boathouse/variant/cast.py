@@ -18,34 +18,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from boathouse import types as T
 from boathouse.bits.floats import to_float32
 from boathouse.bits.zones import zone
 from boathouse.errors import EvaluationError, UnsupportedTypeError
 from boathouse.expr.simplify import cast_literal
 from boathouse.expr.text import UNITS_PER_SECOND, fit_decimal
 from boathouse.expr.tree import Literal
-from boathouse.types import (
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FixedSizeListType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
 from boathouse.types.text import parse_type
 from boathouse.variant.cast_text import parse_time, to_text
 from boathouse.variant.json_out import to_json
@@ -67,7 +46,7 @@ _INTEGERS, _DECIMALS, _FLOATS = (
 )
 
 
-def cast_value(v: VariantView, type: DataType | str, safe: bool = False) -> Any:
+def cast_value(v: VariantView, type: T.DataType | str, safe: bool = False) -> Any:
     """The variant as a Python value of an SQL type; null is None, and with `safe` so is a failed cast.
 
     Structs and maps are dicts, times are datetime's (nanoseconds numpy.datetime64), UUIDs uuid.UUID, VARIANT the
@@ -77,52 +56,52 @@ def cast_value(v: VariantView, type: DataType | str, safe: bool = False) -> Any:
     return _cast(v, type, safe, to_python_value)
 
 
-def cast_exact(v: VariantView, type: DataType | str, safe: bool = False) -> Any:
+def cast_exact(v: VariantView, type: T.DataType | str, safe: bool = False) -> Any:
     """As `cast_value`, without the limits of Python's types: dates are days, times integers of the type's unit, UUIDs
     bytes. Raises EvaluationError, UnsupportedTypeError."""
     return _cast(v, type, safe, _as_it_is)
 
 
-def resolve_type(type: DataType | str) -> DataType:
+def resolve_type(type: T.DataType | str) -> T.DataType:
     """The type that a string names, if a variant can be cast to it. Raises SchemaError, UnsupportedTypeError."""
     found = parse_type(type) if isinstance(type, str) else type
     _check(found)
     return found
 
 
-def to_python_value(value: Any, type: DataType) -> Any:
+def to_python_value(value: Any, type: T.DataType) -> Any:
     """A value of `cast_exact`, of a type that is not nested, as a Python object. Raises EvaluationError."""
     match type:
-        case DateType():
+        case T.DateType():
             return date_of(value)
-        case TimestampType(utc, unit):
+        case T.TimestampType(utc, unit):
             return nanos_of(value) if unit == "ns" else datetime_of(value * 1_000_000 // UNITS_PER_SECOND[unit], utc)
-        case TimeType(unit):
+        case T.TimeType(unit):
             return time_of(value * 1_000_000 // UNITS_PER_SECOND[unit])
-        case UUIDType():
+        case T.UUIDType():
             return uuid.UUID(bytes=value)
     return value
 
 
-def _as_it_is(value: Any, _: DataType) -> Any:
+def _as_it_is(value: Any, _: T.DataType) -> Any:
     return value
 
 
-def _cast(v: VariantView, type: DataType | str, safe: bool, finish: Callable[[Any, DataType], Any]) -> Any:
+def _cast(v: VariantView, type: T.DataType | str, safe: bool, finish: Callable[[Any, T.DataType], Any]) -> Any:
     start, end = v.span
     return _Caster(safe, finish, end - start).run(v, resolve_type(type))
 
 
-def _check(type: DataType) -> None:
+def _check(type: T.DataType) -> None:
     match type:
-        case ListType(element) | FixedSizeListType(element, _):
+        case T.ListType(element) | T.FixedSizeListType(element, _):
             _check(element.type)
-        case MapType(key, value) if isinstance(key.type, StringType):
+        case T.MapType(key, value) if isinstance(key.type, T.StringType):
             _check(value.type)
-        case StructType(fields):
+        case T.StructType(fields):
             for field in fields:
                 _check(field.type)
-        case VariantType():
+        case T.VariantType():
             pass
         case _ if type.__class__ not in _LEAVES:
             raise UnsupportedTypeError(
@@ -133,29 +112,29 @@ def _check(type: DataType) -> None:
 class _Caster:
     """One cast: how failures are handled, and how much may still be visited (children may be shared)."""
 
-    def __init__(self, safe: bool, finish: Callable[[Any, DataType], Any], size: int) -> None:
+    def __init__(self, safe: bool, finish: Callable[[Any, T.DataType], Any], size: int) -> None:
         self.safe = safe
         self.finish = finish
         self.size = size
         self.left = budget(size)
         self.path: list[Step] = []
 
-    def run(self, v: VariantView, type: DataType) -> Any:
+    def run(self, v: VariantView, type: T.DataType) -> Any:
         """Recurses over the type, never over the data."""
-        if isinstance(type, VariantType):
+        if isinstance(type, T.VariantType):
             self.spend(v)
             return v
         kind = v.type
         if kind == "null":
             return None
         match type:
-            case ListType(element) | FixedSizeListType(element, _) if kind == "array":
-                if isinstance(type, FixedSizeListType) and len(v) != type.size:
+            case T.ListType(element) | T.FixedSizeListType(element, _) if kind == "array":
+                if isinstance(type, T.FixedSizeListType) and len(v) != type.size:
                     return self.fail(v, type)
                 return [self.child(i, e, element.type) for i, e in enumerate(self.visit(v, v.values()))]
-            case MapType(_, value) if kind == "object":
+            case T.MapType(_, value) if kind == "object":
                 return {name: self.child(name, e, value.type) for name, e in self.visit(v, v.items())}
-            case StructType(fields) if kind == "object":
+            case T.StructType(fields) if kind == "object":
                 found = dict(self.visit(v, v.items()))
                 return {f.name: self.child(f.name, found.get(f.name), f.type) for f in fields}
         self.spend(v)
@@ -174,7 +153,7 @@ class _Caster:
         if self.left < 0:
             raise over_budget(v.pos, v.pos + self.size)
 
-    def child(self, step: Step, v: VariantView | None, type: DataType) -> Any:
+    def child(self, step: Step, v: VariantView | None, type: T.DataType) -> Any:
         if v is None:
             return None
         self.path.append(step)
@@ -182,7 +161,7 @@ class _Caster:
         self.path.pop()
         return found
 
-    def fail(self, v: VariantView, type: DataType) -> None:
+    def fail(self, v: VariantView, type: T.DataType) -> None:
         if not self.safe:
             at = f" at {format_path(self.path)}" if self.path else ""
             raise EvaluationError(f"the {v.type} {_shown(v)}{at} cannot be cast to {type}", advice=_ADVICE)
@@ -206,23 +185,23 @@ def _number(v: VariantView, kind: str) -> int | Decimal | float | None:
     return decimal_of(*v.scalar) if kind in _DECIMALS else None  # type: ignore[misc]
 
 
-def _from_string(v: VariantView, type: DataType) -> Any:
-    literal = cast_literal(Literal(str(v.scalar), type=STRING), type, _UTC)
+def _from_string(v: VariantView, type: T.DataType) -> Any:
+    literal = cast_literal(Literal(str(v.scalar), type=T.STRING), type, _UTC)
     return _FAILED if literal is None else literal.value
 
 
-def _boolean(v: VariantView, kind: str, type: DataType) -> Any:
+def _boolean(v: VariantView, kind: str, type: T.DataType) -> Any:
     if kind == "string":
         return _from_string(v, type)
     number = _number(v, kind)
     return _FAILED if number is None else number != 0
 
 
-def _integer(v: VariantView, kind: str, type: DataType) -> Any:
-    assert isinstance(type, IntegerType)
+def _integer(v: VariantView, kind: str, type: T.DataType) -> Any:
+    assert isinstance(type, T.IntegerType)
     low, high = type.low, type.high
     if kind == "string":
-        literal = cast_literal(Literal(str(v.scalar), type=STRING), IntegerType(type.bits if type.signed else 65))
+        literal = cast_literal(Literal(str(v.scalar), type=T.STRING), T.IntegerType(type.bits if type.signed else 65))
         number: Any = None if literal is None else literal.value
     elif kind in _INSTANTS:
         number = _whole(v) // _INSTANTS[kind]
@@ -242,10 +221,10 @@ def _whole(v: VariantView) -> int:
     return found
 
 
-def _float(v: VariantView, kind: str, type: DataType) -> Any:
-    assert isinstance(type, FloatType)
+def _float(v: VariantView, kind: str, type: T.DataType) -> Any:
+    assert isinstance(type, T.FloatType)
     if kind == "string":
-        value = _from_string(v, FloatType(64) if type.bits == 16 else type)
+        value = _from_string(v, T.FloatType(64) if type.bits == 16 else type)
         return value if value is _FAILED or type.bits != 16 else _half(value)
     if kind in _INSTANTS:
         number: Any = float(_whole(v)) / _INSTANTS[kind]
@@ -273,8 +252,8 @@ def _half(number: int | Decimal | float) -> float:
         return math.copysign(math.inf, double)
 
 
-def _decimal(v: VariantView, kind: str, type: DataType) -> Any:
-    assert isinstance(type, DecimalType)
+def _decimal(v: VariantView, kind: str, type: T.DataType) -> Any:
+    assert isinstance(type, T.DecimalType)
     if kind == "string":
         return _from_string(v, type)
     if kind in _INSTANTS:
@@ -289,32 +268,32 @@ def _decimal(v: VariantView, kind: str, type: DataType) -> Any:
     return _FAILED if fit is None else fit
 
 
-def _string(v: VariantView, kind: str, type: DataType) -> Any:
+def _string(v: VariantView, kind: str, type: T.DataType) -> Any:
     if kind in ("object", "array"):
         return to_json(v, special="string")
     text = to_text(v)
     return _FAILED if text is None else text
 
 
-def _binary(v: VariantView, kind: str, type: DataType) -> Any:
+def _binary(v: VariantView, kind: str, type: T.DataType) -> Any:
     if kind == "string":
         return str(v.scalar).encode()
     return v.scalar if kind == "binary" else _FAILED
 
 
-def _fixed(v: VariantView, kind: str, type: DataType) -> Any:
-    assert isinstance(type, FixedType)
+def _fixed(v: VariantView, kind: str, type: T.DataType) -> Any:
+    assert isinstance(type, T.FixedType)
     found = v.scalar if kind in ("binary", "uuid") else None
     return found if isinstance(found, bytes) and len(found) == type.length else _FAILED
 
 
-def _uuid(v: VariantView, kind: str, type: DataType) -> Any:
+def _uuid(v: VariantView, kind: str, type: T.DataType) -> Any:
     if kind == "string":
         return _from_string(v, type)
     return v.scalar if kind == "uuid" else _FAILED
 
 
-def _date(v: VariantView, kind: str, type: DataType) -> Any:
+def _date(v: VariantView, kind: str, type: T.DataType) -> Any:
     if kind == "string":
         return _from_string(v, type)
     per_second = _INSTANTS.get(kind) or _CLOCKS.get(kind)
@@ -323,8 +302,8 @@ def _date(v: VariantView, kind: str, type: DataType) -> Any:
     return v.scalar if kind == "date" else _FAILED
 
 
-def _time(v: VariantView, kind: str, type: DataType) -> Any:
-    assert isinstance(type, TimeType)
+def _time(v: VariantView, kind: str, type: T.DataType) -> Any:
+    assert isinstance(type, T.TimeType)
     units = UNITS_PER_SECOND[type.unit]
     per_second = _INSTANTS.get(kind) or _CLOCKS.get(kind)
     if kind == "time":
@@ -335,14 +314,14 @@ def _time(v: VariantView, kind: str, type: DataType) -> Any:
     return _FAILED if micros is None else micros * units // 1_000_000
 
 
-def _timestamp(v: VariantView, kind: str, type: DataType) -> Any:
-    assert isinstance(type, TimestampType)
+def _timestamp(v: VariantView, kind: str, type: T.DataType) -> Any:
+    assert isinstance(type, T.TimestampType)
     units = UNITS_PER_SECOND[type.unit]
     found: int | None = None
     if kind == "date":
         found = _whole(v) * 86_400 * units
     elif kind == "string":
-        micros = _from_string(v, TIMESTAMP if type.utc else TIMESTAMP_NTZ)
+        micros = _from_string(v, T.TIMESTAMP if type.utc else T.TIMESTAMP_NTZ)
         found = None if micros is _FAILED else micros * units // 1_000_000
     elif per_second := _INSTANTS.get(kind) or _CLOCKS.get(kind):
         found = _whole(v) * units // per_second
@@ -366,16 +345,16 @@ def _seconds(number: int | Decimal | float | None, units: int) -> int | None:
     return None if number is None else number * units
 
 
-_LEAVES: dict[type[DataType], Callable[[VariantView, str, DataType], Any]] = {
-    BooleanType: _boolean,
-    IntegerType: _integer,
-    FloatType: _float,
-    DecimalType: _decimal,
-    StringType: _string,
-    BinaryType: _binary,
-    FixedType: _fixed,
-    UUIDType: _uuid,
-    DateType: _date,
-    TimeType: _time,
-    TimestampType: _timestamp,
+_LEAVES: dict[type[T.DataType], Callable[[VariantView, str, T.DataType], Any]] = {
+    T.BooleanType: _boolean,
+    T.IntegerType: _integer,
+    T.FloatType: _float,
+    T.DecimalType: _decimal,
+    T.StringType: _string,
+    T.BinaryType: _binary,
+    T.FixedType: _fixed,
+    T.UUIDType: _uuid,
+    T.DateType: _date,
+    T.TimeType: _time,
+    T.TimestampType: _timestamp,
 }

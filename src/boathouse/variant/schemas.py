@@ -12,28 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-from boathouse.types import (
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT64,
-    NULL,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VARIANT,
-    DataType,
-    DecimalType,
-    Field,
-    ListType,
-    NullType,
-    StructType,
-)
+from boathouse import types as T
 from boathouse.variant.decode import kind_at, read_decimal
 from boathouse.variant.primitives import DECIMALS, Family, Kind
 from boathouse.variant.view import VariantView
 from boathouse.variant.walk import Event, walk
 
-_TIMES = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+_TIMES = (T.DATE, T.TIMESTAMP_NTZ, T.TIMESTAMP)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
@@ -46,7 +31,7 @@ class VariantSchema:
     nulls were seen, VARIANT where types differ. Two schemas are equal if they print the same.
     """
 
-    type: DataType
+    type: T.DataType
 
     def __str__(self) -> str:
         return "".join(_spell(self.type))
@@ -82,14 +67,14 @@ class SchemaBuilder:
 
     def add_schema(self, schema: VariantSchema) -> SchemaBuilder:
         """Adds everything that another schema was made from."""
-        work: list[tuple[Shape, DataType]] = [(self.root, schema.type)]
+        work: list[tuple[Shape, T.DataType]] = [(self.root, schema.type)]
         while work:
             shape, type = work.pop()
             match type:
-                case StructType(fields):
+                case T.StructType(fields):
                     shape.open(True)
                     work += [(shape.child(f.name), f.type) for f in fields]
-                case ListType(element):
+                case T.ListType(element):
                     shape.open(False)
                     work.append((shape.child(0), element.type))
                 case _:
@@ -121,12 +106,12 @@ class Shape:
     __slots__ = ("element", "fields", "leaf")
 
     def __init__(self) -> None:
-        self.leaf: DataType = NULL
+        self.leaf: T.DataType = T.NULL
         self.fields: dict[str, Shape] | None = None
         self.element: Shape | None = None
 
-    def add(self, type: DataType) -> None:
-        if isinstance(type, NullType):
+    def add(self, type: T.DataType) -> None:
+        if isinstance(type, T.NullType):
             return
         if self.fields is not None or self.element is not None:
             self._mix()
@@ -134,7 +119,7 @@ class Shape:
             self.leaf = common_type(self.leaf, type)
 
     def open(self, is_object: bool) -> None:
-        if self.leaf is not NULL or (self.element if is_object else self.fields) is not None:
+        if self.leaf is not T.NULL or (self.element if is_object else self.fields) is not None:
             self._mix()
         elif is_object:
             self.fields = {} if self.fields is None else self.fields
@@ -142,7 +127,7 @@ class Shape:
             self.element = Shape()
 
     def _mix(self) -> None:
-        self.leaf, self.fields, self.element = VARIANT, None, None
+        self.leaf, self.fields, self.element = T.VARIANT, None, None
 
     def child(self, key: str | int | None) -> Shape:
         """The node of a field or of the elements; a discarded one if this is VARIANT already."""
@@ -150,67 +135,67 @@ class Shape:
             return self.fields.setdefault(key, Shape())
         return self.element if isinstance(key, int) and self.element is not None else Shape()
 
-    def freeze(self) -> DataType:
+    def freeze(self) -> T.DataType:
         """Children before their parents, without recursion."""
         order: list[Shape] = [self]
         for shape in order:
             order.extend(shape.fields.values() if shape.fields else ())
             order.extend([shape.element] if shape.element else ())
-        types: dict[int, DataType] = {}
+        types: dict[int, T.DataType] = {}
         for shape in reversed(order):
             if shape.fields is not None:
                 found = sorted(shape.fields.items())
-                types[id(shape)] = StructType(tuple(Field(name, types[id(child)]) for name, child in found))
+                types[id(shape)] = T.StructType(tuple(T.Field(name, types[id(child)]) for name, child in found))
             elif shape.element is not None:
-                types[id(shape)] = ListType(Field("element", types[id(shape.element)]))
+                types[id(shape)] = T.ListType(T.Field("element", types[id(shape.element)]))
             else:
                 types[id(shape)] = shape.leaf
         return types[id(self)]
 
 
-def common_type(a: DataType, b: DataType) -> DataType:
+def common_type(a: T.DataType, b: T.DataType) -> T.DataType:
     """The narrowest type that holds two scalar types, as Spark merges them; VARIANT if there is none."""
-    if a == b or isinstance(b, NullType):
+    if a == b or isinstance(b, T.NullType):
         return a
-    if isinstance(a, NullType):
+    if isinstance(a, T.NullType):
         return b
     if a in _TIMES and b in _TIMES:
         return max(a, b, key=_TIMES.index)
     numbers = [_as_decimal(t) for t in (a, b)]
-    if a in (FLOAT, DOUBLE) or b in (FLOAT, DOUBLE):
+    if a in (T.FLOAT, T.DOUBLE) or b in (T.FLOAT, T.DOUBLE):
         kinds = {a, b}
-        if not all(t in (FLOAT, DOUBLE) or d is not None for t, d in zip((a, b), numbers, strict=True)):
-            return VARIANT
-        return FLOAT if kinds == {FLOAT, INT64} else DOUBLE
+        if not all(t in (T.FLOAT, T.DOUBLE) or d is not None for t, d in zip((a, b), numbers, strict=True)):
+            return T.VARIANT
+        return T.FLOAT if kinds == {T.FLOAT, T.INT64} else T.DOUBLE
     left, right = numbers
     if left is None or right is None:
-        return VARIANT
+        return T.VARIANT
     scale = max(left.scale, right.scale)
     precision = scale + max(left.precision - left.scale, right.precision - right.scale)
-    return DecimalType(precision, scale) if precision <= 38 else DOUBLE
+    return T.DecimalType(precision, scale) if precision <= 38 else T.DOUBLE
 
 
-def _as_decimal(type: DataType) -> DecimalType | None:
-    return DecimalType(20, 0) if type == INT64 else type if isinstance(type, DecimalType) else None
+def _as_decimal(type: T.DataType) -> T.DecimalType | None:
+    return T.DecimalType(20, 0) if type == T.INT64 else type if isinstance(type, T.DecimalType) else None
 
 
-def _scalar_type(data: bytes, pos: int, end: int) -> DataType:
+def _scalar_type(data: bytes, pos: int, end: int) -> T.DataType:
     kind = kind_at(data, pos)
     assert kind is not None
     return narrowest_decimal(*read_decimal(data, pos, end)) if kind in DECIMALS else type_of(kind)
 
 
-def type_of(kind: Kind) -> DataType:
+def type_of(kind: Kind) -> T.DataType:
     """The type of the values of a primitive type that is not a decimal."""
-    return INT64 if kind.family is Family.INTEGER else kind.type or NULL
+    return T.INT64 if kind.family is Family.INTEGER else kind.type or T.NULL
 
 
-def narrowest_decimal(unscaled: int, scale: int) -> DecimalType:
+def narrowest_decimal(unscaled: int, scale: int) -> T.DecimalType:
     """The type of a decimal without trailing zeros in the fraction."""
     digits = str(abs(unscaled))
     zeros = min(len(digits) - len(digits.rstrip("0")), scale) if unscaled else scale
     scale -= zeros
-    return DecimalType(max(len(digits) - zeros if unscaled else 1, scale, 1), scale)
+    return T.DecimalType(max(len(digits) - zeros if unscaled else 1, scale, 1), scale)
 
 
 def quote_name(name: str) -> str:
@@ -218,19 +203,19 @@ def quote_name(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def _spell(type: DataType) -> Iterator[str]:
-    work: list[DataType | str] = [type]
+def _spell(type: T.DataType) -> Iterator[str]:
+    work: list[T.DataType | str] = [type]
     while work:
         item = work.pop()
         match item:
             case str():
                 yield item
-            case StructType(fields):
+            case T.StructType(fields):
                 work.append(">")
                 for i in reversed(range(len(fields))):
                     work += [fields[i].type, f"{', ' if i else ''}{quote_name(fields[i].name)}: "]
                 yield "OBJECT<"
-            case ListType(element):
+            case T.ListType(element):
                 work += [">", element.type]
                 yield "ARRAY<"
             case _:

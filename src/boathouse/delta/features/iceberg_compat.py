@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
 from boathouse.delta.features.support import ICEBERG_COMPAT, supports
 from boathouse.delta.features.type_changes import recorded
@@ -17,36 +18,21 @@ from boathouse.delta.schema import parse_type
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.stats.bounds import row_count
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    NullType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 _VECTORS: Final = "delta.enableDeletionVectors"
-_V1_BANS: Final = (ListType, MapType, NullType)
+_V1_BANS: Final = (T.ListType, T.MapType, T.NullType)
 _V2_ALLOWS: Final = (
-    IntegerType,
-    FloatType,
-    DecimalType,
-    StringType,
-    BinaryType,
-    BooleanType,
-    TimestampType,
-    DateType,
-    ListType,
-    MapType,
-    StructType,
+    T.IntegerType,
+    T.FloatType,
+    T.DecimalType,
+    T.StringType,
+    T.BinaryType,
+    T.BooleanType,
+    T.TimestampType,
+    T.DateType,
+    T.ListType,
+    T.MapType,
+    T.StructType,
 )
 
 
@@ -82,7 +68,7 @@ def check(protocol: Protocol, metadata: Metadata, where: str, adopts: bool = Fal
     _check_type_changes(name, metadata)
 
 
-def _check_types(name: str, schema: Schema, where: str) -> None:
+def _check_types(name: str, schema: T.Schema, where: str) -> None:
     for path, f in schema.walk():
         banned = isinstance(f.type, _V1_BANS) if name == "icebergCompatV1" else not isinstance(f.type, _V2_ALLOWS)
         if banned:
@@ -94,9 +80,9 @@ def _check_type_changes(name: str, metadata: Metadata) -> None:
     for path, f in metadata.schema.walk():
         for change in recorded(f, path, metadata.where):
             match [parse_type(change[key], metadata.where) for key in ("fromType", "toType")]:
-                case [IntegerType(), IntegerType()] | [FloatType(), FloatType()]:
+                case [T.IntegerType(), T.IntegerType()] | [T.FloatType(), T.FloatType()]:
                     continue
-                case [DecimalType(_, before), DecimalType(_, after)] if before == after:
+                case [T.DecimalType(_, before), T.DecimalType(_, after)] if before == after:
                     continue
             words = f"column `{'.'.join(path)}` was {change['fromType']} and became {change['toType']}"
             raise _refused(f"{words}, which {name} excludes", metadata.where, "write the rows into a new table")

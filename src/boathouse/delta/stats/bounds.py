@@ -20,6 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.text import json_value
@@ -29,19 +30,6 @@ from boathouse.delta.schema import physical_name
 from boathouse.delta.stats.written import NAN_COUNT
 from boathouse.errors import CorruptTableError
 from boathouse.table.units import column_stats_type
-from boathouse.types import (
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 STRING_PREFIX: Final = 32
 _FIRST: Final = '{"numRecords":'
@@ -62,19 +50,19 @@ class StatsColumn:
     """A leaf whose statistics are requested: its type, its physical path in the JSON, and whether it is a double that
     was a float, so that bounds may be the rounded text of a float."""
 
-    type: DataType
+    type: T.DataType
     path: tuple[str, ...]
     was_float: bool = False
 
 
-def stats_column(schema: Schema, path: Sequence[str]) -> StatsColumn:
+def stats_column(schema: T.Schema, path: Sequence[str]) -> StatsColumn:
     """The column at a logical path. Raises ColumnNotFoundError for an unknown top-level one."""
-    found: Field = schema.field(path[0])
+    found: T.Field = schema.field(path[0])
     physical = [physical_name(found)]
     for name in path[1:]:
-        if not isinstance(found.type, StructType):
+        if not isinstance(found.type, T.StructType):
             break
-        found = Schema(found.type.fields).field(name)
+        found = T.Schema(found.type.fields).field(name)
         physical.append(physical_name(found))
     return StatsColumn(found.type, tuple(physical), was_float(found))
 
@@ -123,7 +111,7 @@ def _leading_counts(stats: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def decode_stats(stats: pa.Array, columns: Sequence[StatsColumn]) -> pa.StructArray:
     """The `stats` column of FILES for these columns. Statistics that cannot be parsed are unknown."""
-    exact = any(isinstance(c.type, DecimalType) for c in columns)
+    exact = any(isinstance(c.type, T.DecimalType) for c in columns)
     documents = [document_of(text, exact) if text else None for text in stats.to_pylist()]
     fields = [pa.field(str(i), column_stats_type(to_arrow_type(c.type))) for i, c in enumerate(columns)]
     arrays = [_decode_column(documents, c) for c in columns]
@@ -208,7 +196,7 @@ def natural(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
 
 
-def has_bounds(type: DataType) -> bool:
+def has_bounds(type: T.DataType) -> bool:
     """Whether a column of the type has a least and a greatest value in statistics."""
     return _reader(type) is not None
 
@@ -220,7 +208,7 @@ def raw_bound(value: Any, column: StatsColumn, upper: bool) -> Any:
     if reader is None or value is None:
         return None
     found = _read(reader, value, upper)[0]
-    if found is None or not isinstance(type, TimestampType):
+    if found is None or not isinstance(type, T.TimestampType):
         return found
     stated = timestamp_us(value)
     if abs(found - stated) <= _MS_REST:
@@ -232,21 +220,21 @@ Reader = Callable[[Any, bool], tuple[Any, bool]]
 """(JSON value, is it the upper bound) -> physical value and whether it is attained; raises ValueError."""
 
 
-def _reader(type: DataType, was_float: bool = False) -> Reader | None:
+def _reader(type: T.DataType, was_float: bool = False) -> Reader | None:
     match type:
-        case IntegerType(bits):
+        case T.IntegerType(bits):
             return lambda value, _: (_integer(value, bits), True)
-        case FloatType():
+        case T.FloatType():
             return _float_or_double if was_float else _float
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             return lambda value, upper: _decimal(value, upper, precision, scale)
-        case StringType():
+        case T.StringType():
             return _string
-        case BooleanType():
+        case T.BooleanType():
             return lambda value, _: (value if isinstance(value, bool) else None, True)
-        case DateType():
+        case T.DateType():
             return lambda value, _: (timestamp_us(value[:10]) // 86_400_000_000, True)
-        case TimestampType():
+        case T.TimestampType():
             return _timestamp
     return None
 
@@ -299,7 +287,7 @@ def _timestamp(value: Any, upper: bool) -> tuple[int | None, bool]:
     return (found, exact) if -(1 << 63) <= found < 1 << 63 else (None, False)
 
 
-def decimal_bound(value: Decimal | None, upper: bool, type: DecimalType) -> tuple[Decimal | None, bool]:
+def decimal_bound(value: Decimal | None, upper: bool, type: T.DecimalType) -> tuple[Decimal | None, bool]:
     """A bound of a decimal column as stored in a struct, and whether it is attained."""
     if value is None:
         return None, False

@@ -13,26 +13,17 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.delta.stats.bounds import STRING_PREFIX, StatsColumn, decimal_bound, rounded_to_float
 from boathouse.delta.stats.written import NAN_COUNT
 from boathouse.errors import SchemaMismatchError
 from boathouse.parquet.convert import leaf_cast
 from boathouse.table.units import column_stats_type
-from boathouse.types import (
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-)
 
 PARSED: Final = "stats_parsed"
 ROWS, TIGHT, LOW, HIGH, NULLS = "numRecords", "tightBounds", "minValues", "maxValues", "nullCount"
-_PLAIN: Final = (IntegerType, BooleanType, DateType)
+_PLAIN: Final = (T.IntegerType, T.BooleanType, T.DateType)
 _MS: Final = 1_000
 _LATEST: Final = (1 << 63) - 1
 
@@ -103,7 +94,7 @@ def cast_or_null(array: pa.Array, type: pa.DataType, safe: bool = True) -> pa.Ar
         return pa.nulls(len(array), type)
 
 
-def _unknown(type: DataType, count: int) -> tuple[pa.Array, pa.Array]:
+def _unknown(type: T.DataType, count: int) -> tuple[pa.Array, pa.Array]:
     return pa.nulls(count, to_arrow_type(type)), pa.nulls(count, pa.bool_())
 
 
@@ -118,29 +109,29 @@ def _bound(found: pa.Array, column: StatsColumn, upper: bool) -> tuple[pa.Array,
     if isinstance(type, _PLAIN) and (all(map(pa.types.is_integer, kinds)) or found.type == target):
         values = cast_or_null(found, target)
         return values, pc.is_valid(values)
-    if isinstance(type, FloatType) and all(map(pa.types.is_floating, kinds)):
+    if isinstance(type, T.FloatType) and all(map(pa.types.is_floating, kinds)):
         values = cast_or_null(found, target)
         values = pc.if_else(pc.fill_null(pc.is_nan(values), False), pa.scalar(None, target), values)
         if column.was_float and found.type == target:
             near = pa.array([None if v is None else rounded_to_float(v) for v in values.to_pylist()], target)
             return (pc.max_element_wise if upper else pc.min_element_wise)(values, near), pc.equal(values, near)
         return values, pc.is_valid(values)
-    if isinstance(type, StringType) and found.type in (pa.string(), pa.large_string()):
+    if isinstance(type, T.StringType) and found.type in (pa.string(), pa.large_string()):
         values = cast_or_null(found, target)
         return values, pc.less(pc.utf8_length(values), STRING_PREFIX)
-    if isinstance(type, TimestampType) and pa.types.is_timestamp(found.type):
+    if isinstance(type, T.TimestampType) and pa.types.is_timestamp(found.type):
         return _instants(found, target, upper)
-    if isinstance(type, DecimalType) and pa.types.is_decimal(found.type):
+    if isinstance(type, T.DecimalType) and pa.types.is_decimal(found.type):
         pairs = [decimal_bound(v, upper, type) for v in found.to_pylist()]
         return pa.array([v for v, _ in pairs], target), pa.array([e for _, e in pairs], pa.bool_())
     return _unknown(type, len(found))
 
 
-def _is_narrower(stored: pa.DataType, type: DataType) -> bool:
+def _is_narrower(stored: pa.DataType, type: T.DataType) -> bool:
     """Whether the struct was written before the column became one of another kind."""
     if pa.types.is_integer(stored):
-        return isinstance(type, FloatType | DecimalType)
-    return pa.types.is_date(stored) and isinstance(type, TimestampType) and not type.utc
+        return isinstance(type, T.FloatType | T.DecimalType)
+    return pa.types.is_date(stored) and isinstance(type, T.TimestampType) and not type.utc
 
 
 def _widened(found: pa.Array, target: pa.DataType) -> pa.Array:

@@ -17,21 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from boathouse import types as T
 from boathouse.delta.partition_values import civil_of, clock_text
 from boathouse.delta.schema import physical_name
-from boathouse.types import (
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 if TYPE_CHECKING:
     from boathouse.parquet.written import LeafColumn
@@ -47,7 +35,7 @@ _NAME: Final = re.compile(r"`((?:[^`]|``)*)`|([^.,`\s]+)")
 class StatsTexts:
     """The JSON for the files of one write; `schema` is that of the files."""
 
-    def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
+    def __init__(self, schema: T.Schema, options: Mapping[str, Any]) -> None:
         self._indexed = indexed_columns(schema, int(options.get("indexed", PREFIX)), options.get("stats_columns"))
         self._indexed |= set(options.get("clustered", ()))
         self._physical = dict(_physical_paths(schema.fields, (), ()))
@@ -61,7 +49,7 @@ class StatsTexts:
         lower, upper = _by_file([b[0] for b in bounds], rows), _by_file([b[1] for b in bounds], rows)
         nulls = _by_file([_counts(leaf.nulls) for leaf in chosen], rows)
         unknown = [None] * len(rows)
-        floats = [_counts(leaf.nans) if isinstance(leaf.type, FloatType) else unknown for leaf in chosen]
+        floats = [_counts(leaf.nans) if isinstance(leaf.type, T.FloatType) else unknown for leaf in chosen]
         parts = zip(lower, upper, nulls, _by_file(floats, rows))
         return [self._text(count, [_object(tree, p) for p in part]) for count, part in zip(rows, parts)]
 
@@ -74,12 +62,12 @@ class StatsTexts:
 
 
 def _physical_paths(
-    fields: Sequence[Field], path: tuple[str, ...], physical: tuple[str, ...]
+    fields: Sequence[T.Field], path: tuple[str, ...], physical: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The path of every leaf outside lists and maps, and its path in the statistics."""
     for f in fields:
         below, named = (*path, f.name), (*physical, physical_name(f))
-        if isinstance(f.type, StructType):
+        if isinstance(f.type, T.StructType):
             yield from _physical_paths(f.type.fields, below, named)
         else:
             yield below, named
@@ -119,13 +107,13 @@ def _counts(values: Sequence[int | None]) -> _Texts:
     return [None if v is None else str(v) for v in values]
 
 
-def indexed_columns(schema: Schema, count: int, named: str | None = None) -> set[tuple[str, ...]]:
+def indexed_columns(schema: T.Schema, count: int, named: str | None = None) -> set[tuple[str, ...]]:
     """The first `count` leaves (-1: all) outside lists and maps, or those that `delta.dataSkippingStatsColumns`
     names."""
     leaves: list[tuple[str, ...]] = []
 
-    def below(path: tuple[str, ...], type: DataType) -> None:
-        if isinstance(type, StructType):
+    def below(path: tuple[str, ...], type: T.DataType) -> None:
+        if isinstance(type, T.StructType):
             for child in type:
                 below((*path, child.name), child.type)
         else:
@@ -155,13 +143,13 @@ def column_names(text: str) -> list[tuple[str, ...]]:
 
 def _bounds(leaf: LeafColumn) -> tuple[_Texts, _Texts]:
     lower, upper = _texts(leaf.lower, leaf.type, False), _texts(leaf.upper, leaf.type, True)
-    if isinstance(leaf.type, FloatType):
+    if isinstance(leaf.type, T.FloatType):
         safe = [nans == 0 for nans in leaf.nans]
         lower, upper = ([t if s else None for t, s in zip(texts, safe)] for texts in (lower, upper))
     return lower, upper
 
 
-def _texts(values: pa.Array, type: DataType, upper: bool) -> _Texts:
+def _texts(values: pa.Array, type: T.DataType, upper: bool) -> _Texts:
     """The JSON of bounds; None where there are none."""
     kind, text = _spelling(type, upper)
     if text is None:
@@ -170,33 +158,33 @@ def _texts(values: pa.Array, type: DataType, upper: bool) -> _Texts:
     return [None if v is None else text(v) for v in values.to_pylist()]
 
 
-def _spelling(type: DataType, upper: bool) -> tuple[pa.DataType | None, Callable[[Any], str | None] | None]:
+def _spelling(type: T.DataType, upper: bool) -> tuple[pa.DataType | None, Callable[[Any], str | None] | None]:
     """The Arrow type to cast to first, and the JSON of one value; None for types without bounds."""
     match type:
-        case IntegerType():
+        case T.IntegerType():
             return None, str
-        case FloatType(bits):
+        case T.FloatType(bits):
             return None, partial(_float, bits=bits)
-        case DecimalType():
+        case T.DecimalType():
             return None, "{:f}".format
-        case StringType():
+        case T.StringType():
             return None, _upper_text if upper else _lower_text
-        case DateType():
+        case T.DateType():
             return pa.int32(), _date_text
-        case TimestampType(utc):
+        case T.TimestampType(utc):
             return pa.int64(), partial(_instant_text, utc=utc)
     return None, None
 
 
-def json_bound(scalar: pa.Scalar, type: DataType) -> Any:
+def json_bound(scalar: pa.Scalar, type: T.DataType) -> Any:
     """A bound that was read from statistics, as JSON; instants keep their microseconds if they have any."""
     if not scalar.is_valid:
         return None
-    if isinstance(type, TimestampType):
+    if isinstance(type, T.TimestampType):
         micros = scalar.cast(pa.int64()).as_py()
         text = _instant(micros, type.utc)
         return text if text is None or not micros % 1000 else f"{text.rstrip('Z')}{micros % 1000:03d}{'Z' * type.utc}"
-    if isinstance(type, BooleanType | StringType):
+    if isinstance(type, T.BooleanType | T.StringType):
         return scalar.as_py()
     kind, spelled = _spelling(type, False)
     found = None if spelled is None else spelled((scalar if kind is None else scalar.cast(kind)).as_py())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.data_formats import READERS
 from boathouse.iceberg.deletes.index import Place, Units
@@ -18,23 +19,9 @@ from boathouse.iceberg.manifests.batches import FORMATS
 from boathouse.iceberg.manifests.records import map_of
 from boathouse.iceberg.manifests.values import arrow_array, decode
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    Field,
-    IntegerType,
-    ListType,
-    MapType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    VariantType,
-)
 
 METRICS = frozenset({"lower_bounds", "upper_bounds", "null_value_counts"})
-_ORDERED = (IntegerType, DateType, TimestampType, DecimalType, StringType, BinaryType)
+_ORDERED = (T.IntegerType, T.DateType, T.TimestampType, T.DecimalType, T.StringType, T.BinaryType)
 """Key types whose bounds exclude files. Bounds of floats say nothing about NaN, which equals NaN."""
 
 
@@ -72,14 +59,14 @@ def delete_format(data: Mapping[str, Any], where: str) -> int:
     return found
 
 
-def key_field(snapshot: IcebergSnapshot, id: int, where: str) -> tuple[tuple[str, ...], Field]:
+def key_field(snapshot: IcebergSnapshot, id: int, where: str) -> tuple[tuple[str, ...], T.Field]:
     """The path and the field of a key column: of the snapshot's schema, or of the newest that had it before it was
     dropped. Raises CorruptTableError, UnsupportedFeatureError."""
     schemas = snapshot.metadata.schemas
     for schema in (snapshot.schema, *(schemas[i] for i in sorted(schemas, reverse=True))):
         found = _below((), schema.fields, id)
         if found is not None:
-            if isinstance(found[1].type, StructType | ListType | MapType | VariantType):
+            if isinstance(found[1].type, T.StructType | T.ListType | T.MapType | T.VariantType):
                 raise CorruptTableError(f"the equality key `{'.'.join(found[0])}` is not primitive", where=where)
             return found
     raise UnsupportedFeatureError(
@@ -87,12 +74,12 @@ def key_field(snapshot: IcebergSnapshot, id: int, where: str) -> tuple[tuple[str
     )
 
 
-def _below(above: tuple[str, ...], fields: Iterable[Field], id: int) -> tuple[tuple[str, ...], Field] | None:
+def _below(above: tuple[str, ...], fields: Iterable[T.Field], id: int) -> tuple[tuple[str, ...], T.Field] | None:
     """The field with this id, through structs only."""
     for f in fields:
         if f.id == id:
             return (*above, f.name), f
-        if isinstance(f.type, StructType) and (found := _below((*above, f.name), f.type.fields, id)) is not None:
+        if isinstance(f.type, T.StructType) and (found := _below((*above, f.name), f.type.fields, id)) is not None:
             return found
     return None
 
@@ -101,11 +88,11 @@ def _below(above: tuple[str, ...], fields: Iterable[Field], id: int) -> tuple[tu
 class KeyStats:
     """S of the waist for key columns, by field id, a row for each unit."""
 
-    fields: Mapping[int, Field]
+    fields: Mapping[int, T.Field]
     stats: Mapping[int, pa.StructArray]
 
     @classmethod
-    def of(cls, schema: Schema, files: pa.Table, paths: Sequence[str], ids: Sequence[int]) -> KeyStats:
+    def of(cls, schema: T.Schema, files: pa.Table, paths: Sequence[str], ids: Sequence[int]) -> KeyStats:
         """From FILES with the statistics of these columns, for the units with these paths."""
         places = {path: i for i, path in enumerate(files.column("path").to_pylist())}
         rows = pa.array([places[path] for path in paths], pa.int64())
@@ -114,7 +101,7 @@ class KeyStats:
         return cls(fields, {id: stats.field(str(i)) for i, id in enumerate(ids)})
 
 
-def ordered_keys(schema: Schema, files: Iterable[EqualityFile]) -> list[Field]:
+def ordered_keys(schema: T.Schema, files: Iterable[EqualityFile]) -> list[T.Field]:
     """The columns of the schema that are keys and whose bounds exclude files."""
     wanted = {id for f in files for id in f.keys if id in f.lower and id in f.upper}
     return [f for f in schema if f.id in wanted and isinstance(f.type, _ORDERED)]
@@ -131,7 +118,7 @@ def applies_to(file: EqualityFile, units: Units, known: KeyStats | None) -> list
     return found
 
 
-def _excluded(file: EqualityFile, key: Field, stats: pa.StructArray) -> npt.NDArray[np.bool_]:
+def _excluded(file: EqualityFile, key: T.Field, stats: pa.StructArray) -> npt.NDArray[np.bool_]:
     """Where the key's values are all below or all above those of the file, and not null on both sides."""
     id = -1 if key.id is None else key.id
     bounds = arrow_array([decode(file.lower.get(id), key.type), decode(file.upper.get(id), key.type)], key.type)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.transforms import transform
 from boathouse.compute.prune import Pruner
@@ -23,16 +24,6 @@ from boathouse.iceberg.manifests.records import Summary
 from boathouse.iceberg.manifests.values import Physical, arrow_array, decode, physical_list, raised, unscaled
 from boathouse.iceberg.metadata.schemas import by_id, field_type
 from boathouse.table.units import column_stats_type
-from boathouse.types import (
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    PartitionField,
-    PartitionSpec,
-    Schema,
-    TimestampType,
-)
 
 _DAY = 86_400
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -46,7 +37,7 @@ class Tests:
     `bounds` is None if the statistics decide nothing.
     """
 
-    def __init__(self, where: Expr, schema: Schema) -> None:
+    def __init__(self, where: Expr, schema: T.Schema) -> None:
         self.where = where
         self.schema = schema
         self.used = tuple(columns(where))
@@ -54,7 +45,7 @@ class Tests:
         self.bounds = Pruner(where, self.used) if known else None
         self._partition: dict[int, PartitionPruner] = {}
 
-    def partition(self, spec: PartitionSpec) -> PartitionPruner | None:
+    def partition(self, spec: T.PartitionSpec) -> PartitionPruner | None:
         """The test of a spec's partition values; None if they decide nothing."""
         if spec.id not in self._partition:
             self._partition[spec.id] = PartitionPruner(self.where, spec, self.schema)
@@ -62,7 +53,7 @@ class Tests:
         return found if found.useful else None
 
 
-def source_bounds(field: PartitionField, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:
+def source_bounds(field: T.PartitionField, source: T.DataType, lower: Physical, upper: Physical) -> Bounds | None:
     """Bounds of the source for partition values between `lower` and `upper`; None if the transform gives none."""
     match field.transform.name:
         case "identity":
@@ -90,7 +81,7 @@ def _wraps(lower: int, upper: int, width: int) -> bool:
     return any(limit % width != 0 and lower < limit and upper > limit - width for limit in (1 << 31, 1 << 63))
 
 
-def _timed(name: str, source: DataType, lower: Physical, upper: Physical) -> Bounds | None:
+def _timed(name: str, source: T.DataType, lower: Physical, upper: Physical) -> Bounds | None:
     # Early writers truncated toward zero: a value of zero or below may contain rows of the previous one.
     first = None if lower is None else int(lower) - (1 if int(lower) <= 0 else 0)
     start = None if first is None else _days_or_units(name, source, first)
@@ -98,15 +89,15 @@ def _timed(name: str, source: DataType, lower: Physical, upper: Physical) -> Bou
     return start, None if end is None else end - 1, False
 
 
-def _days_or_units(name: str, source: DataType, value: int) -> int:
+def _days_or_units(name: str, source: T.DataType, value: int) -> int:
     """Where period `value` begins, in the source's own units."""
     if name == "hour":
         seconds = value * 3600
     else:
         seconds = _DAY * (value if name == "day" else _first_day(value if name == "month" else value * 12))
-    if isinstance(source, DateType):
+    if isinstance(source, T.DateType):
         return seconds // _DAY
-    return seconds * _PER_SECOND[source.unit if isinstance(source, TimestampType) else "us"]
+    return seconds * _PER_SECOND[source.unit if isinstance(source, T.TimestampType) else "us"]
 
 
 def _first_day(months: int) -> int:
@@ -122,13 +113,13 @@ def _first_day(months: int) -> int:
 class Layer:
     """Some fields of a spec, at most one per source, whose values are tested together."""
 
-    fields: tuple[PartitionField, ...]
+    fields: tuple[T.PartitionField, ...]
 
 
 class PartitionPruner:
     """Tests files of one spec, and manifests of it, against a predicate."""
 
-    def __init__(self, where: Expr, spec: PartitionSpec, schema: Schema) -> None:
+    def __init__(self, where: Expr, spec: T.PartitionSpec, schema: T.Schema) -> None:
         self.spec = spec
         self.schema = schema
         self.paths = columns(where)
@@ -183,14 +174,14 @@ class PartitionPruner:
         return keep
 
     def _test(
-        self, layer: Layer, stats: Callable[[PartitionField], list[Any]], rows: Sequence[int | None]
+        self, layer: Layer, stats: Callable[[T.PartitionField], list[Any]], rows: Sequence[int | None]
     ) -> list[bool]:
         assert self.pruner is not None
         struct = self._stats(layer, stats, rows)
         return list(self.pruner.may_match(struct, pa.array(rows, pa.int64())).to_pylist())
 
     def _stats(
-        self, layer: Layer, stats: Callable[[PartitionField], list[Any]], rows: Sequence[int | None]
+        self, layer: Layer, stats: Callable[[T.PartitionField], list[Any]], rows: Sequence[int | None]
     ) -> pa.StructArray:
         by_source = {f.source: f for f in layer.fields}
         arrays = []
@@ -202,7 +193,7 @@ class PartitionPruner:
         return pa.StructArray.from_arrays(arrays, fields=[pa.field(str(i), a.type) for i, a in enumerate(arrays)])
 
 
-def _of_schema(spec: PartitionSpec, schema: Schema) -> list[PartitionField]:
+def _of_schema(spec: T.PartitionSpec, schema: T.Schema) -> list[T.PartitionField]:
     """The fields of a spec that say something about columns of this schema, with their paths in it. Ids decide: a
     column may have the name that the source of an old field had."""
     there = by_id(schema)
@@ -210,8 +201,8 @@ def _of_schema(spec: PartitionSpec, schema: Schema) -> list[PartitionField]:
     return [replace(f, source=there[f.source_id][0]) for f in known if f.source_id is not None]
 
 
-def _layers(fields: Sequence[PartitionField]) -> list[Layer]:
-    layers: list[list[PartitionField]] = []
+def _layers(fields: Sequence[T.PartitionField]) -> list[Layer]:
+    layers: list[list[T.PartitionField]] = []
     for f in fields:
         for layer in layers:
             if all(g.source != f.source for g in layer):
@@ -226,7 +217,7 @@ RawStats = tuple[Physical, Physical, int | None, int | None, int | None]
 """Lower and upper partition value; nulls, NaNs and values of the source (None: unknown)."""
 
 
-def _file_stats(field: PartitionField, value: Physical, rows: int) -> RawStats:
+def _file_stats(field: T.PartitionField, value: Physical, rows: int) -> RawStats:
     if value is None:
         return None, None, rows, 0, rows
     if isinstance(value, float) and math.isnan(value):
@@ -238,7 +229,7 @@ def _summary_of(summaries: Sequence[Summary] | None, index: int) -> Summary | No
     return summaries[index] if summaries is not None and index < len(summaries) else None
 
 
-def _summary_stats(field: PartitionField, summary: Summary | None) -> RawStats | None:
+def _summary_stats(field: T.PartitionField, summary: Summary | None) -> RawStats | None:
     if summary is None:
         return None
     lower, upper = decode(summary.lower, field.type), decode(summary.upper, field.type)
@@ -255,7 +246,7 @@ def _some_between(summary: Summary, allowed: frozenset[int]) -> bool:
     return any(lower <= b <= upper for b in allowed)
 
 
-def _stats_array(field: PartitionField | None, type: DataType, found: Sequence[RawStats | None]) -> pa.Array:
+def _stats_array(field: T.PartitionField | None, type: T.DataType, found: Sequence[RawStats | None]) -> pa.Array:
     """S of the waist for a source column, from the partition values of `field`."""
     lowers: list[Physical] = []
     uppers: list[Physical] = []
@@ -266,7 +257,7 @@ def _stats_array(field: PartitionField | None, type: DataType, found: Sequence[R
         uppers.append(bounds[1] if bounds else None)
         exact.append(bounds[2] if bounds else None)
     counts = [pa.array([None if s is None else s[i] for s in found], pa.int64()) for i in (2, 3, 4)]
-    if not isinstance(type, FloatType):
+    if not isinstance(type, T.FloatType):
         counts[1] = pa.nulls(len(found), pa.int64())
     flags = pa.array(exact, pa.bool_())
     return pa.StructArray.from_arrays(
@@ -275,7 +266,7 @@ def _stats_array(field: PartitionField | None, type: DataType, found: Sequence[R
     )
 
 
-def _buckets(where: Expr, field: PartitionField, schema: Schema) -> frozenset[int] | None:
+def _buckets(where: Expr, field: T.PartitionField, schema: T.Schema) -> frozenset[int] | None:
     """The buckets that the equality predicates of `where` allow; None if it has none on the field's source."""
     type = field_type(schema, field.source)
     allowed: frozenset[int] | None = None
@@ -292,7 +283,7 @@ def _buckets(where: Expr, field: PartitionField, schema: Schema) -> frozenset[in
 def _physical_literal(literal: Literal) -> Physical:
     value = literal.value
     if isinstance(value, Decimal):
-        return unscaled(value, literal.type.scale if isinstance(literal.type, DecimalType) else 0)
+        return unscaled(value, literal.type.scale if isinstance(literal.type, T.DecimalType) else 0)
     return value
 
 

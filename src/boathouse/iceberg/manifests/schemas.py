@@ -7,22 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
+from boathouse import types as T
 from boathouse.iceberg.manifests.values import decimal_size
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    PartitionSpec,
-    StringType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-)
 
 LIST_NAMES: Final = {
     500: "manifest_path",
@@ -179,7 +165,7 @@ def avro_name(name: str) -> str:
     return f"_{text}" if not text or text[0].isdigit() else text
 
 
-def partition_type(spec: PartitionSpec) -> dict[str, Any]:
+def partition_type(spec: T.PartitionSpec) -> dict[str, Any]:
     """The record of a spec's partition values."""
     fields = []
     for f in spec:
@@ -191,21 +177,21 @@ def partition_type(spec: PartitionSpec) -> dict[str, Any]:
     return {"type": "record", "name": "r102", "fields": fields}
 
 
-def _avro_type(type: DataType, id: int) -> Any:
+def _avro_type(type: T.DataType, id: int) -> Any:
     match type:
-        case BooleanType():
+        case T.BooleanType():
             return "boolean"
-        case IntegerType(bits):
+        case T.IntegerType(bits):
             return "int" if bits == 32 else "long"
-        case FloatType(bits):
+        case T.FloatType(bits):
             return "float" if bits == 32 else "double"
-        case DateType():
+        case T.DateType():
             return {"type": "int", "logicalType": "date"}
-        case TimeType():
+        case T.TimeType():
             return {"type": "long", "logicalType": "time-micros"}
-        case TimestampType(utc):
+        case T.TimestampType(utc):
             return {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": utc}
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             return {
                 "type": "fixed",
                 "name": f"decimal_{precision}_{scale}_{id}",
@@ -214,18 +200,18 @@ def _avro_type(type: DataType, id: int) -> Any:
                 "precision": precision,
                 "scale": scale,
             }
-        case UUIDType():
+        case T.UUIDType():
             return {"type": "fixed", "name": f"uuid_fixed_{id}", "size": 16, "logicalType": "uuid"}
-        case FixedType(length):
+        case T.FixedType(length):
             return {"type": "fixed", "name": f"fixed_{length}_{id}", "size": length}
-        case BinaryType():
+        case T.BinaryType():
             return "bytes"
-        case StringType():
+        case T.StringType():
             return "string"
     raise TypeError(f"{type} is not a partition type")
 
 
-def manifest(spec: PartitionSpec, version: int) -> dict[str, Any]:
+def manifest(spec: T.PartitionSpec, version: int) -> dict[str, Any]:
     """The schema of a manifest's entries for files of this spec."""
     partition = partition_type(spec)
     file = [(n, partition if n == "partition" else type, id, has) for n, type, id, has in _DATA_FILE]

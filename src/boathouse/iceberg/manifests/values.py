@@ -19,27 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.parquet.bounds import truncate_lower, truncate_upper
-from boathouse.types import (
-    BINARY,
-    STRING,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    NullType,
-    StringType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-)
 
 Physical = bool | int | float | str | bytes | None
 
@@ -49,26 +31,26 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
-def encode(value: Physical, type: DataType) -> bytes | None:
+def encode(value: Physical, type: T.DataType) -> bytes | None:
     """The single-value binary form; None for null, for NaN, and for types without one."""
     if value is None:
         return None
     match type:
-        case BooleanType():
+        case T.BooleanType():
             return b"\x01" if value else b"\x00"
-        case IntegerType(32) | DateType():
+        case T.IntegerType(32) | T.DateType():
             return struct.pack("<i", value)
-        case IntegerType(64) | TimeType() | TimestampType():
+        case T.IntegerType(64) | T.TimeType() | T.TimestampType():
             return struct.pack("<q", value)
-        case FloatType(bits):
+        case T.FloatType(bits):
             return None if math.isnan(value) else struct.pack("<f" if bits == 32 else "<d", value)  # type: ignore[arg-type]
-        case DecimalType():
+        case T.DecimalType():
             return minimal_bytes(value)  # type: ignore[arg-type]
-        case StringType():
+        case T.StringType():
             return value.encode() if isinstance(value, str) else bytes(value)  # type: ignore[arg-type]
-        case FixedType() | UUIDType():
+        case T.FixedType() | T.UUIDType():
             return bytes(value)  # type: ignore[arg-type]
-        case BinaryType() if type == BINARY:
+        case T.BinaryType() if type == T.BINARY:
             return bytes(value)  # type: ignore[arg-type]
     return None
 
@@ -79,7 +61,7 @@ def minimal_bytes(unscaled: int) -> bytes:
     return unscaled.to_bytes(length, "big", signed=True)
 
 
-def decode(data: bytes | None, type: DataType) -> Physical:
+def decode(data: bytes | None, type: T.DataType) -> Physical:
     """The physical value of a bound, read by its length: one written before a promotion keeps its old width.
 
     None for what cannot be a value of the type, and for NaN.
@@ -87,49 +69,49 @@ def decode(data: bytes | None, type: DataType) -> Physical:
     if data is None:
         return None
     match type:
-        case GeometryType() | GeographyType():
+        case T.GeometryType() | T.GeographyType():
             # A corner of the box around all shapes, which no comparison of bytes is about.
             return None
-        case BooleanType():
+        case T.BooleanType():
             return data != b"\x00" if len(data) == 1 else None
-        case TimestampType(_, unit) if len(data) == 4:
+        case T.TimestampType(_, unit) if len(data) == 4:
             # Four bytes are days: the column was a date when the file was written.
             return int.from_bytes(data, "little", signed=True) * 86_400 * _PER_SECOND[unit]
-        case IntegerType() | DateType() | TimeType() | TimestampType():
+        case T.IntegerType() | T.DateType() | T.TimeType() | T.TimestampType():
             return int.from_bytes(data, "little", signed=True) if len(data) in (4, 8) else None
-        case FloatType():
+        case T.FloatType():
             if len(data) not in (4, 8):
                 return None
             number = float(struct.unpack("<f" if len(data) == 4 else "<d", data)[0])
             return None if math.isnan(number) else number
-        case DecimalType():
+        case T.DecimalType():
             return int.from_bytes(data, "big", signed=True) if data else None
-        case StringType():
+        case T.StringType():
             try:
                 return data.decode()
             except UnicodeDecodeError:
                 return None
-        case FixedType(length):
+        case T.FixedType(length):
             return bytes(data) if len(data) == length else None
-        case UUIDType():
+        case T.UUIDType():
             return bytes(data) if len(data) == 16 else None
-        case BinaryType():
+        case T.BinaryType():
             return bytes(data)
     return None
 
 
-def bounds_array(found: pa.Array, type: DataType) -> pa.Array:
+def bounds_array(found: pa.Array, type: T.DataType) -> pa.Array:
     """Bounds in binary form, decoded, as an Arrow array of the column's type; each distinct one once."""
     if found.null_count == len(found):
         return pa.nulls(len(found), to_arrow_type(type))
-    fast = _texts(found, type) if type in (STRING, BINARY) else _numbers(found, type)
+    fast = _texts(found, type) if type in (T.STRING, T.BINARY) else _numbers(found, type)
     if fast is not None:
         return fast
     encoded = found.cast(pa.binary()).dictionary_encode()
     return arrow_array([decode(b, type) for b in encoded.dictionary.to_pylist()], type).take(encoded.indices)
 
 
-def _texts(found: pa.Array, type: DataType) -> pa.Array | None:
+def _texts(found: pa.Array, type: T.DataType) -> pa.Array | None:
     """Bounds that need no decoding; None if some are not UTF-8."""
     try:
         return found.cast(pa.binary()).cast(to_arrow_type(type))
@@ -137,14 +119,14 @@ def _texts(found: pa.Array, type: DataType) -> pa.Array | None:
         return None
 
 
-def number_kind(type: DataType) -> str | None:
+def number_kind(type: T.DataType) -> str | None:
     """The numbers that bounds of this type are, as numpy names them; None if they are none."""
     match type:
-        case IntegerType(bits) | FloatType(bits):
-            return f"<{'f' if isinstance(type, FloatType) else 'i'}{bits // 8}"
-        case DateType():
+        case T.IntegerType(bits) | T.FloatType(bits):
+            return f"<{'f' if isinstance(type, T.FloatType) else 'i'}{bits // 8}"
+        case T.DateType():
             return "<i4"
-        case TimeType() | TimestampType():
+        case T.TimeType() | T.TimestampType():
             return "<i8"
     return None
 
@@ -161,14 +143,14 @@ def encode_numbers(values: pa.Array, kind: str) -> pa.Array:
     return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.binary())) if values.null_count else found
 
 
-def number_array(numbers: npt.NDArray[Any], valid: npt.NDArray[np.bool_], type: DataType) -> pa.Array:
+def number_array(numbers: npt.NDArray[Any], valid: npt.NDArray[np.bool_], type: T.DataType) -> pa.Array:
     """Decoded bounds as an Arrow array of the column's type; NaN is null."""
-    if isinstance(type, FloatType):
+    if isinstance(type, T.FloatType):
         valid = valid & ~np.isnan(numbers)
     return pa.array(numbers, mask=None if valid.all() else ~valid).view(to_arrow_type(type))
 
 
-def _numbers(found: pa.Array, type: DataType) -> pa.Array | None:
+def _numbers(found: pa.Array, type: T.DataType) -> pa.Array | None:
     """Bounds that are all numbers of the type's own width; None if they are not."""
     kind = number_kind(type)
     if kind is None or pc.any(pc.not_equal(pc.binary_length(found), np.dtype(kind).itemsize)).as_py():
@@ -187,19 +169,19 @@ def _content(found: pa.Array) -> pa.Buffer:
     return data.slice(first, last - first)
 
 
-def arrow_array(values: Sequence[Physical], type: DataType) -> pa.Array:
+def arrow_array(values: Sequence[Physical], type: T.DataType) -> pa.Array:
     """Physical values as an Arrow array of the column's type; values that do not fit are null."""
     target = to_arrow_type(type)
     match type:
-        case NullType():
+        case T.NullType():
             return pa.nulls(len(values))
-        case DateType():
+        case T.DateType():
             return pa.array(_within(values, 32), pa.int32()).view(target)
-        case TimeType() | TimestampType():
+        case T.TimeType() | T.TimestampType():
             return pa.array(_within(values, 64), pa.int64()).view(target)
-        case IntegerType(bits):
+        case T.IntegerType(bits):
             return pa.array(_within(values, bits), target)
-        case DecimalType(precision, scale):
+        case T.DecimalType(precision, scale):
             limit = 10**precision
             return pa.array(
                 [Decimal(f"{v}E-{scale}") if isinstance(v, int) and abs(v) < limit else None for v in values],
@@ -213,14 +195,14 @@ def _within(values: Sequence[Physical], bits: int) -> list[Physical]:
     return [v if v is not None and -limit <= v < limit else None for v in values]  # type: ignore[operator]
 
 
-def physical_list(array: pa.Array, type: DataType) -> list[Physical]:
+def physical_list(array: pa.Array, type: T.DataType) -> list[Physical]:
     """An Arrow array as physical values."""
     match type:
-        case DateType():
+        case T.DateType():
             return list(array.view(pa.int32()).to_pylist())
-        case TimeType() | TimestampType():
+        case T.TimeType() | T.TimestampType():
             return list(array.view(pa.int64()).to_pylist())
-        case DecimalType(_, scale):
+        case T.DecimalType(_, scale):
             return [None if v is None else unscaled(v, scale) for v in array.to_pylist()]
     return list(array.to_pylist())
 
@@ -234,15 +216,15 @@ def unscaled(value: Decimal, scale: int) -> int:
     return -number if sign else number
 
 
-def physical(value: object, type: DataType) -> Physical:
+def physical(value: object, type: T.DataType) -> Physical:
     """A Python value (as Arrow gives it) as a physical one."""
     match value:
         case None | bool() | str() | float():
             return value
         case int():
-            return float(value) if isinstance(type, FloatType) else value
+            return float(value) if isinstance(type, T.FloatType) else value
         case Decimal():
-            return unscaled(value, type.scale if isinstance(type, DecimalType) else 0)
+            return unscaled(value, type.scale if isinstance(type, T.DecimalType) else 0)
         case uuid.UUID():
             return value.bytes
         case bytes() | bytearray() | memoryview():
@@ -257,15 +239,15 @@ def physical(value: object, type: DataType) -> Physical:
     raise TypeError(f"{value!r} is not a value of {type}")
 
 
-def from_avro(value: Physical, type: DataType) -> Physical:
+def from_avro(value: Physical, type: T.DataType) -> Physical:
     """A partition value as stored in Avro (a decimal is big-endian bytes), as a physical one. ValueError for a value
     that is not of the type."""
     found = value
-    if isinstance(type, DecimalType) and isinstance(value, bytes):
+    if isinstance(type, T.DecimalType) and isinstance(value, bytes):
         found = int.from_bytes(value, "big", signed=True)
-    elif isinstance(type, UUIDType) and isinstance(value, str):
+    elif isinstance(type, T.UUIDType) and isinstance(value, str):
         found = uuid.UUID(value).bytes
-    elif isinstance(type, FloatType) and _integer(value, 64):
+    elif isinstance(type, T.FloatType) and _integer(value, 64):
         found = float(value)  # type: ignore[arg-type]
     if found is not None and not _is_of(found, type):
         raise ValueError(f"is not {type}: {value!r:.80}")
@@ -277,35 +259,35 @@ def _integer(value: Physical, bits: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits - 1) <= value < 1 << bits - 1
 
 
-def _is_of(value: Physical, type: DataType) -> bool:
+def _is_of(value: Physical, type: T.DataType) -> bool:
     """Whether a physical value is of the type."""
     match type:
-        case BooleanType():
+        case T.BooleanType():
             return isinstance(value, bool)
-        case IntegerType(bits):
+        case T.IntegerType(bits):
             return _integer(value, bits)
-        case DateType():
+        case T.DateType():
             return _integer(value, 32)
-        case TimeType() | TimestampType():
+        case T.TimeType() | T.TimestampType():
             return _integer(value, 64)
-        case FloatType():
+        case T.FloatType():
             return isinstance(value, float)
-        case DecimalType(precision):
+        case T.DecimalType(precision):
             return isinstance(value, int) and abs(value) < 10**precision
-        case StringType():
+        case T.StringType():
             return isinstance(value, str)
-        case FixedType(length):
+        case T.FixedType(length):
             return isinstance(value, bytes) and len(value) == length
-        case UUIDType():
+        case T.UUIDType():
             return isinstance(value, bytes) and len(value) == 16
-        case BinaryType():
+        case T.BinaryType():
             return isinstance(value, bytes)
     return True
 
 
-def to_avro(value: Physical, type: DataType) -> Physical:
+def to_avro(value: Physical, type: T.DataType) -> Physical:
     """A physical partition value as stored in Avro."""
-    if isinstance(type, DecimalType) and isinstance(value, int):
+    if isinstance(type, T.DecimalType) and isinstance(value, int):
         return value.to_bytes(decimal_size(type.precision), "big", signed=True)
     return value
 

@@ -11,34 +11,11 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
 
+from boathouse import types as T
 from boathouse.bits.floats import format_float
 from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
+from boathouse.expr.transforms import BUCKETABLE
 from boathouse.iceberg.metadata.schemas import by_id
-from boathouse.types import (
-    DATE,
-    STRING,
-    BinaryType,
-    DataType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    PartitionField,
-    Partitioning,
-    PartitionSpec,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Transform,
-    UUIDType,
-    VariantType,
-)
 
 FIRST_FIELD_ID = 1000
 _APART = 1 << 20
@@ -46,40 +23,42 @@ _PLAIN = frozenset({"identity", "year", "month", "day", "hour", "void"})
 _SIZED = re.compile(r"(bucket|truncate)\[(\d{1,10})\]")
 
 
-def parse_transform(text: str) -> Transform:
+def parse_transform(text: str) -> T.Transform:
     """A transform by its name in the specification; any other string is `unknown`, kept unchanged."""
     if text in _PLAIN:
-        return Transform(text)  # type: ignore[arg-type]
+        return T.Transform(text)  # type: ignore[arg-type]
     if (m := _SIZED.fullmatch(text)) and 0 < int(m[2]) < 1 << 31:
-        return Transform(m[1], int(m[2]))  # type: ignore[arg-type]
-    return Transform("unknown", text=text)
+        return T.Transform(m[1], int(m[2]))  # type: ignore[arg-type]
+    return T.Transform("unknown", text=text)
 
 
 def parse_specs(
-    documents: Iterable[Mapping[str, Any]], schemas: Sequence[Schema], current: int, where: str | None = None
-) -> Partitioning:
+    documents: Iterable[Mapping[str, Any]], schemas: Sequence[T.Schema], current: int, where: str | None = None
+) -> T.Partitioning:
     """All specs of a table. Sources are looked up in `schemas`, the current one first: a dropped column still
     partitions old files. Raises CorruptTableError."""
-    known: dict[int, tuple[tuple[str, ...], Field]] = {}
+    known: dict[int, tuple[tuple[str, ...], T.Field]] = {}
     for schema in reversed(schemas):
         known.update(by_id(schema))
     specs = [_spec(d, known, where) for d in documents]
-    return Partitioning(tuple(_apart(specs)), current)
+    return T.Partitioning(tuple(_apart(specs)), current)
 
 
-def _apart(specs: Sequence[PartitionSpec]) -> list[PartitionSpec]:
+def _apart(specs: Sequence[T.PartitionSpec]) -> list[T.PartitionSpec]:
     """The specs with one meaning for each field id: `void`, which has no values, follows the others in type.
 
     Version 1 assigned ids by position, so specs may have one id for values of two columns or types: the later ones get
     ids of their own, which do not depend on specs that are added.
     """
-    first: dict[int, PartitionField] = {}
+    first: dict[int, T.PartitionField] = {}
     for f in (f for spec in specs for f in spec if f.transform.name != "void"):
         first.setdefault(f.id, f)
     return [replace(spec, fields=tuple(_of_one_meaning(f, spec, first) for f in spec)) for spec in specs]
 
 
-def _of_one_meaning(field: PartitionField, spec: PartitionSpec, first: Mapping[int, PartitionField]) -> PartitionField:
+def _of_one_meaning(
+    field: T.PartitionField, spec: T.PartitionSpec, first: Mapping[int, T.PartitionField]
+) -> T.PartitionField:
     other = first.get(field.id, field)
     if field.transform.name == "void":
         return replace(field, type=other.type)
@@ -89,22 +68,24 @@ def _of_one_meaning(field: PartitionField, spec: PartitionSpec, first: Mapping[i
 
 
 def _spec(
-    document: Mapping[str, Any], known: Mapping[int, tuple[tuple[str, ...], Field]], where: str | None
-) -> PartitionSpec:
+    document: Mapping[str, Any], known: Mapping[int, tuple[tuple[str, ...], T.Field]], where: str | None
+) -> T.PartitionSpec:
     fields = [_field(f, known, FIRST_FIELD_ID + i, where) for i, f in enumerate(document["fields"])]
-    return PartitionSpec(int(document["spec-id"]), tuple(fields))
+    return T.PartitionSpec(int(document["spec-id"]), tuple(fields))
 
 
-def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: int, where: str | None) -> PartitionField:
+def _field(
+    document: Mapping[str, Any], known: Mapping[int, Any], default_id: int, where: str | None
+) -> T.PartitionField:
     transform = parse_transform(document["transform"])
     id = default_id if document.get("field-id") is None else int(document["field-id"])
     if document.get("source-id") is None:
         # `source-ids`: several arguments, which no transform of the specification accepts yet.
-        return PartitionField(document["name"], (), Transform("unknown", text=document["transform"]), id, STRING)
+        return T.PartitionField(document["name"], (), T.Transform("unknown", text=document["transform"]), id, T.STRING)
     source_id = int(document["source-id"])
     if source_id not in known:
         if transform.name in ("void", "unknown"):
-            return PartitionField(document["name"], (), transform, id, STRING, source_id)
+            return T.PartitionField(document["name"], (), transform, id, T.STRING, source_id)
         raise CorruptTableError(
             f"partition field `{document['name']}` comes from field {source_id}, which no schema has", where=where
         )
@@ -114,11 +95,11 @@ def _field(document: Mapping[str, Any], known: Mapping[int, Any], default_id: in
             f"partition field `{document['name']}` is {transform} of `{'.'.join(path)}`, which is {field.type}",
             where=where,
         )
-    type = STRING if transform.name == "unknown" else transform.result(field.type)
-    return PartitionField(document["name"], path, transform, id, type, source_id)
+    type = T.STRING if transform.name == "unknown" else transform.result(field.type)
+    return T.PartitionField(document["name"], path, transform, id, type, source_id)
 
 
-def spec_fields_json(spec: PartitionSpec) -> list[dict[str, Any]]:
+def spec_fields_json(spec: T.PartitionSpec) -> list[dict[str, Any]]:
     """The `fields` array of a spec: what manifests hold under `partition-spec`."""
     return [
         {"source-id": f.source_id, "field-id": f.recorded_id, "name": f.name, "transform": str(f.transform)}
@@ -127,16 +108,16 @@ def spec_fields_json(spec: PartitionSpec) -> list[dict[str, Any]]:
 
 
 def bind_spec(
-    fields: Sequence[PartitionField], schema: Schema, spec_id: int, last_id: int
-) -> tuple[PartitionSpec, int]:
+    fields: Sequence[T.PartitionField], schema: T.Schema, spec_id: int, last_id: int
+) -> tuple[T.PartitionSpec, int]:
     """A new spec for a schema that has ids, and the last assigned partition field id.
 
     Raises InvalidArgumentError for a missing source, UnsupportedTypeError for a transform that does not accept its
     source.
     """
     paths = dict(schema.walk())
-    bound: list[PartitionField] = []
-    taken: dict[str, PartitionField] = {}
+    bound: list[T.PartitionField] = []
+    taken: dict[str, T.PartitionField] = {}
     for f in fields:
         source = paths.get(f.source)
         if source is None:
@@ -151,52 +132,48 @@ def bind_spec(
                 f"partition field `{f.name}` has the name of a different column", advice="give it another name"
             )
         last_id += 1
-        taken[f.name] = PartitionField(
+        taken[f.name] = T.PartitionField(
             f.name, f.source, f.transform, last_id, f.transform.result(source.type), source.id
         )
         bound.append(taken[f.name])
-    return PartitionSpec(spec_id, tuple(bound)), last_id
+    return T.PartitionSpec(spec_id, tuple(bound)), last_id
 
 
-def check_source(transform: Transform, source: tuple[str, ...], schema: Schema) -> None:
+def check_source(transform: T.Transform, source: tuple[str, ...], schema: T.Schema) -> None:
     """Raises UnsupportedTypeError if the transform does not accept the column at `source`."""
     fields = schema.fields
-    type: DataType | None = None
+    type: T.DataType | None = None
     for i, name in enumerate(source):
         found = next((f for f in fields if f.name == name), None)
         if found is None:
             raise InvalidArgumentError(f"`{'.'.join(source)}` is not a column")
         type = found.type
-        if isinstance(type, ListType | MapType):
+        if isinstance(type, T.ListType | T.MapType):
             raise UnsupportedTypeError(f"`{'.'.join(source[: i + 1])}` is {type}, which cannot partition a table")
-        fields = type.fields if isinstance(type, StructType) else ()
-    if type is None or isinstance(type, StructType) or not accepts(transform, type):
+        fields = type.fields if isinstance(type, T.StructType) else ()
+    if type is None or isinstance(type, T.StructType) or not accepts(transform, type):
         raise UnsupportedTypeError(f"transform {transform} does not accept `{'.'.join(source)}`, which is {type}")
 
 
-def accepts(transform: Transform, type: DataType) -> bool:
+def accepts(transform: T.Transform, type: T.DataType) -> bool:
     """Whether the specification defines the transform on columns of this type."""
     match transform.name:
         case "void":
             return True
         case "identity":
-            return not isinstance(type, StructType | ListType | MapType | VariantType)
+            return not isinstance(type, T.StructType | T.ListType | T.MapType | T.VariantType)
         case "year" | "month" | "day":
-            return isinstance(type, DateType | TimestampType)
+            return isinstance(type, T.DateType | T.TimestampType)
         case "hour":
-            return isinstance(type, TimestampType)
+            return isinstance(type, T.TimestampType)
         case "truncate":
-            return isinstance(type, IntegerType | DecimalType | StringType | BinaryType)
+            return isinstance(type, T.IntegerType | T.DecimalType | T.StringType | T.BinaryType)
         case "bucket":
-            return isinstance(
-                type,
-                IntegerType | DecimalType | DateType | TimeType | TimestampType | StringType | UUIDType | FixedType
-                | BinaryType,
-            )  # fmt: skip
+            return isinstance(type, BUCKETABLE)
     return False
 
 
-def partition_path(spec: PartitionSpec, values: Mapping[int, object]) -> str:
+def partition_path(spec: T.PartitionSpec, values: Mapping[int, object]) -> str:
     """`name=value/...` with URL-encoded parts; "" if unpartitioned. Never parsed back."""
     parts = [f"{_encode(f.name)}={_encode(human(f, values.get(f.id)))}" for f in spec if f.transform.name != "void"]
     return "/".join(parts)
@@ -206,7 +183,7 @@ def _encode(text: str) -> str:
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
-def human(field: PartitionField, value: object) -> str:
+def human(field: T.PartitionField, value: object) -> str:
     """A partition value as the specification's readable string: 2017-12-01-10 for an hour; binary as base64."""
     if value is None:
         return "null"
@@ -219,7 +196,7 @@ def human(field: PartitionField, value: object) -> str:
         case "hour":
             days, hour = divmod(int(value), 24)  # type: ignore[call-overload]
             return f"{_date(days)}-{hour:02d}"
-    if field.type == DATE and isinstance(value, int):
+    if field.type == T.DATE and isinstance(value, int):
         return _date(value)
     return _plain(field.type, value)
 
@@ -228,25 +205,25 @@ def _date(days: int) -> str:
     return (dt.date(1970, 1, 1) + dt.timedelta(days)).isoformat()
 
 
-def _plain(type: DataType, value: object) -> str:
+def _plain(type: T.DataType, value: object) -> str:
     match value:
         case bool():
             return "true" if value else "false"
-        case bytes() if isinstance(type, UUIDType):
+        case bytes() if isinstance(type, T.UUIDType):
             h = value.hex()
             return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
         case bytes():
             return base64.b64encode(value).decode()
         case dt.datetime():
             text = value.replace(tzinfo=None).isoformat(timespec="auto")
-            return text + "+00:00" if isinstance(type, TimestampType) and type.utc else text
+            return text + "+00:00" if isinstance(type, T.TimestampType) and type.utc else text
         case Decimal():
             return format(value, "f")
-        case float() if isinstance(type, FloatType):
+        case float() if isinstance(type, T.FloatType):
             return format_float(value, type.bits)
     return str(value)
 
 
-def unknown_transforms(spec: PartitionSpec) -> list[str]:
+def unknown_transforms(spec: T.PartitionSpec) -> list[str]:
     """The transforms of a spec that this library cannot compute."""
     return [str(f.transform) for f in spec if f.transform.name == "unknown"]

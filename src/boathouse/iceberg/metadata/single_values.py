@@ -14,33 +14,12 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, cast
 
+from boathouse import types as T
 from boathouse.errors import CorruptTableError
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    NullType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
 
 INITIAL: Final = "initial-default"
 WRITE: Final = "write-default"
-WITHOUT_DEFAULT: Final = (NullType, VariantType, GeometryType, GeographyType)
+WITHOUT_DEFAULT: Final = (T.NullType, T.VariantType, T.GeometryType, T.GeographyType)
 """Types whose default is always null."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _SECOND: Final = {"us": 10**6, "ns": 10**9}
@@ -53,7 +32,7 @@ _ZONE: Final = "+00:00"
 _FLOAT_MAX: Final = 3.4028234663852886e38
 
 
-def initial_default(field: Field) -> object:
+def initial_default(field: T.Field) -> object:
     """The value of a field in files that lack it; None if it is null. Raises CorruptTableError.
 
     A struct's is made of the defaults of its fields; a value for one of them in the struct's own default, as drafts of
@@ -62,7 +41,7 @@ def initial_default(field: Field) -> object:
     return default_of(field, INITIAL)
 
 
-def default_of(field: Field, which: str) -> object:
+def default_of(field: T.Field, which: str) -> object:
     """The initial or the write default of a field. Raises CorruptTableError."""
     stored = field.metadata.get(which)
     if stored is None:
@@ -70,7 +49,7 @@ def default_of(field: Field, which: str) -> object:
     try:
         if isinstance(field.type, WITHOUT_DEFAULT):
             raise ValueError("its default is always null")
-        if isinstance(field.type, StructType):
+        if isinstance(field.type, T.StructType):
             return _struct(stored, field.type, which)
         return from_json(stored, field.type)
     except ValueError as error:
@@ -79,21 +58,21 @@ def default_of(field: Field, which: str) -> object:
         ) from None
 
 
-def _struct(stored: object, type: StructType, which: str) -> dict[str, object]:
+def _struct(stored: object, type: T.StructType, which: str) -> dict[str, object]:
     given = _object(stored, type)
     found = {}
     for f in type.fields:
         value = given.get(str(f.id))
         if str(f.id) not in given:
             found[f.name] = default_of(f, which)
-        elif isinstance(f.type, StructType) and value is not None:
+        elif isinstance(f.type, T.StructType) and value is not None:
             found[f.name] = _struct(value, f.type, which)
         else:
             found[f.name] = from_json(value, f.type)
     return found
 
 
-def _object(value: object, type: StructType) -> Mapping[str, Any]:
+def _object(value: object, type: T.StructType) -> Mapping[str, Any]:
     """A struct's JSON object, whose names are field ids."""
     if not isinstance(value, dict):
         raise ValueError("not an object")
@@ -103,23 +82,23 @@ def _object(value: object, type: StructType) -> Mapping[str, Any]:
     return value
 
 
-def from_json(value: object, type: DataType) -> object:
+def from_json(value: object, type: T.DataType) -> object:
     """A value from its JSON form; null is None. Raises ValueError."""
     if value is None:
         return None
     match type:
-        case StructType(fields):
+        case T.StructType(fields):
             given = _object(value, type)
             return {f.name: from_json(given.get(str(f.id)), f.type) for f in fields}
-        case ListType(element):
+        case T.ListType(element):
             return [from_json(v, element.type) for v in _array(value)]
-        case MapType(key, item):
+        case T.MapType(key, item):
             return _pairs(value, key.type, item.type)
-        case BooleanType() if isinstance(value, bool):
+        case T.BooleanType() if isinstance(value, bool):
             return value
-        case IntegerType() if _is_integer(value) and type.low <= cast(int, value) <= type.high:
+        case T.IntegerType() if _is_integer(value) and type.low <= cast(int, value) <= type.high:
             return value
-        case FloatType(bits) if isinstance(value, float) or _is_integer(value):
+        case T.FloatType(bits) if isinstance(value, float) or _is_integer(value):
             found = float(cast(float, value))
             if bits == 32 and abs(found) > _FLOAT_MAX:
                 raise ValueError("beyond 32 bits")
@@ -140,7 +119,7 @@ def _array(value: object) -> list[Any]:
     return value
 
 
-def _pairs(value: object, key: DataType, item: DataType) -> list[tuple[object, object]]:
+def _pairs(value: object, key: T.DataType, item: T.DataType) -> list[tuple[object, object]]:
     if not isinstance(value, dict) or value.keys() != {"keys", "values"}:
         raise ValueError("not an object of keys and values")
     keys, values = _array(value["keys"]), _array(value["values"])
@@ -149,23 +128,23 @@ def _pairs(value: object, key: DataType, item: DataType) -> list[tuple[object, o
     return [(from_json(k, key), from_json(v, item)) for k, v in zip(keys, values)]
 
 
-def _from_text(text: str, type: DataType) -> object:
+def _from_text(text: str, type: T.DataType) -> object:
     match type:
-        case StringType():
+        case T.StringType():
             return text
-        case DecimalType():
+        case T.DecimalType():
             return _decimal(text, type)
-        case DateType():
+        case T.DateType():
             return dt.date.fromisoformat(_whole(_DATE, text))
-        case TimeType(unit):
+        case T.TimeType(unit):
             return _of_day(text, _SECOND[unit])
-        case TimestampType():
+        case T.TimestampType():
             return _timestamp(text, type)
-        case UUIDType():
+        case T.UUIDType():
             return uuid.UUID(_whole(_UUID, text)).bytes
-        case BinaryType() | FixedType():
+        case T.BinaryType() | T.FixedType():
             found = bytes.fromhex(_whole(_HEX, text))
-            if isinstance(type, FixedType) and len(found) != type.length:
+            if isinstance(type, T.FixedType) and len(found) != type.length:
                 raise ValueError(f"{len(found)} bytes")
             return found
     raise ValueError(f"{text!r:.40} is not a value of {type}")
@@ -177,7 +156,7 @@ def _whole(pattern: re.Pattern[str], text: str) -> str:
     return text
 
 
-def _decimal(text: str, type: DecimalType) -> Decimal:
+def _decimal(text: str, type: T.DecimalType) -> Decimal:
     try:
         found = Decimal(_whole(_DECIMAL, text))
     except InvalidOperation:
@@ -205,7 +184,7 @@ def _of_day(text: str, second: int) -> int:
     return whole * second + int((fraction or "").ljust(digits, "0"))
 
 
-def _timestamp(text: str, type: TimestampType) -> object:
+def _timestamp(text: str, type: T.TimestampType) -> object:
     if type.utc != text.endswith(_ZONE):
         raise ValueError(f"{text!r:.40} {'does not end with' if type.utc else 'ends with'} {_ZONE}")
     day, _, time = text.removesuffix(_ZONE).partition("T")
@@ -220,34 +199,34 @@ def _timestamp(text: str, type: TimestampType) -> object:
     return made.replace(tzinfo=dt.UTC) if type.utc else made
 
 
-def to_json(value: object, type: DataType) -> object:
+def to_json(value: object, type: T.DataType) -> object:
     """The JSON form of a value as `from_json` gives it. Raises ValueError for NaN and infinities, which have none."""
     if value is None:
         return None
     given = cast(Any, value)
     match type:
-        case StructType(fields):
+        case T.StructType(fields):
             return {str(f.id): to_json(given[f.name], f.type) for f in fields}
-        case ListType(element):
+        case T.ListType(element):
             return [to_json(v, element.type) for v in given]
-        case MapType(key, item):
+        case T.MapType(key, item):
             return {
                 "keys": [to_json(k, key.type) for k, _ in given],
                 "values": [to_json(v, item.type) for _, v in given],
             }
-        case DecimalType(_, scale):
+        case T.DecimalType(_, scale):
             return f"{given:.{scale}f}"
-        case DateType():
+        case T.DateType():
             return str(given.isoformat())
-        case TimeType(unit):
+        case T.TimeType(unit):
             return _time_text(given, _SECOND[unit])
-        case TimestampType(utc, unit):
+        case T.TimestampType(utc, unit):
             return _timestamp_text(given, unit) + (_ZONE if utc else "")
-        case UUIDType():
+        case T.UUIDType():
             return str(uuid.UUID(bytes=given))
-        case BinaryType() | FixedType():
+        case T.BinaryType() | T.FixedType():
             return str(given.hex())
-        case FloatType() if not math.isfinite(given):
+        case T.FloatType() if not math.isfinite(given):
             raise ValueError(f"JSON has no {given}")
     return value
 

@@ -13,22 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.unaligned import Ints, Mask, prefix, unsigned
 from boathouse.errors import EvaluationError, MalformedVariant, UnsupportedFeatureError
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FixedType,
-    NullType,
-    StringType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-)
 from boathouse.variant.cast import cast_exact
 from boathouse.variant.columns import numbers
 from boathouse.variant.columns.byte_slices import as_text, is_ascii, is_utf8, join
@@ -45,7 +33,7 @@ _INT32_MAX = 2**31 - 1
 class Taker:
     """Collects the parts of one output array: `rows` entries, node k of the input at `place[k]`, others null."""
 
-    def __init__(self, nodes: Nodes, type: DataType, safe: bool) -> None:
+    def __init__(self, nodes: Nodes, type: T.DataType, safe: bool) -> None:
         self.nodes, self.type, self.safe = nodes, type, safe
         self.arrow = to_arrow_type(type)
         self.parts: list[tuple[Ints | None, pa.Array]] = []
@@ -63,7 +51,7 @@ class Taker:
             if target is None or (len(array) == rows and len(target) == rows):
                 return array
         wide = any(array.type != self.arrow for _, array in self.parts)
-        kind = pa.large_string() if isinstance(self.type, StringType) else pa.large_binary()
+        kind = pa.large_string() if isinstance(self.type, T.StringType) else pa.large_binary()
         source: npt.NDArray[Any] = np.full(rows, -1, np.int32 if rows < _INT32_MAX else np.int64)
         base = 0
         for which, array in self.parts:
@@ -75,7 +63,7 @@ class Taker:
 
 
 def take(
-    nodes: Nodes, type: DataType, safe: bool = False, place: Ints | None = None, rows: int | None = None
+    nodes: Nodes, type: T.DataType, safe: bool = False, place: Ints | None = None, rows: int | None = None
 ) -> pa.Array:
     """The nodes as `type`, a scalar type: an array of `rows` entries with node k at `place[k]`, all others null.
 
@@ -83,7 +71,7 @@ def take(
     """
     out = Taker(nodes, type, safe)
     rows = len(nodes) if rows is None else rows
-    if len(nodes) and not isinstance(type, NullType):
+    if len(nodes) and not isinstance(type, T.NullType):
         groups = numbers.group_of(nodes.kinds())
         for group, which in _groups(groups):
             if group != NULL:
@@ -104,17 +92,17 @@ def _groups(groups: npt.NDArray[np.uint8]) -> Iterator[tuple[int, Ints | None]]:
 def _one_group(out: Taker, group: int, which: Ints | None) -> None:
     nodes = out.nodes if which is None else out.nodes.take(which)
     type = out.type
-    if group in numbers.NUMERIC and not isinstance(type, StringType | BinaryType | FixedType | UUIDType):
+    if group in numbers.NUMERIC and not isinstance(type, T.StringType | T.BinaryType | T.FixedType | T.UUIDType):
         _numbers(out, nodes, group, which)
-    elif isinstance(type, StringType) and group in (STRING, numbers.INTEGER, 1):
+    elif isinstance(type, T.StringType) and group in (STRING, numbers.INTEGER, 1):
         array = _strings(nodes) if group == STRING else _number_text(nodes, group)
         out.add(which, array)
-    elif isinstance(type, BinaryType) and group == STRING:
+    elif isinstance(type, T.BinaryType) and group == STRING:
         text = _strings(nodes)
         out.add(which, text.cast(pa.large_binary() if pa.types.is_large_string(text.type) else pa.binary()))
-    elif isinstance(type, BinaryType) and group == BINARY:
+    elif isinstance(type, T.BinaryType) and group == BINARY:
         out.add(which, byte_runs(nodes, *_bodies(nodes)))
-    elif isinstance(type, UUIDType) and group == UUID:
+    elif isinstance(type, T.UUIDType) and group == UUID:
         nodes.check(nodes.pos + 17 <= nodes.end, "a value ends beyond its container")
         raw = prefix(nodes.data, nodes.pos + 1, 16)
         out.add(which, pa.Array.from_buffers(pa.binary(16), len(nodes), [None, pa.py_buffer(raw)]))
@@ -150,18 +138,18 @@ def _numbers(out: Taker, nodes: Nodes, group: int, which: Ints | None) -> None:
     out.add(spot[hard], one_by_one(nodes.take(hard), out.type, out.safe))
 
 
-def physical(values: npt.NDArray[Any], mask: Mask | None, type: DataType) -> pa.Array:
+def physical(values: npt.NDArray[Any], mask: Mask | None, type: T.DataType) -> pa.Array:
     """An array of `type` from its storage; null where `mask`."""
     arrow = to_arrow_type(type)
     match type:
-        case BooleanType():
+        case T.BooleanType():
             return pa.array(values.astype(np.bool_), arrow, mask=mask)
-        case DecimalType():
+        case T.DecimalType():
             both = np.empty((len(values), 2), np.int64)
             both[:, 0], both[:, 1] = values, values.astype(np.int64) >> 63
             valid = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
             return pa.Array.from_buffers(arrow, len(values), [valid, pa.py_buffer(both)])
-        case DateType() | TimeType() | TimestampType():
+        case T.DateType() | T.TimeType() | T.TimestampType():
             storage, numbers = (pa.int32(), np.int32) if arrow.bit_width == 32 else (pa.int64(), np.int64)
             return pa.array(values.astype(numbers, copy=False), storage, mask=mask).view(arrow)
     return pa.array(values, arrow, mask=mask)
@@ -220,7 +208,7 @@ def _strings(nodes: Nodes) -> pa.Array:
 
 def _containers(out: Taker, nodes: Nodes, which: Ints | None) -> None:
     """Objects and arrays: as STRING their JSON, otherwise a failure as for any other scalar."""
-    if isinstance(out.type, StringType):
+    if isinstance(out.type, T.StringType):
         texts = to_json(nodes.as_column(), special="string", lenient=Lenient())
         # A null here is malformed, or of an unknown type.
         left = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False))
@@ -242,14 +230,14 @@ def variant_at(nodes: Nodes, k: int) -> Variant:
     return Variant.view(parse_metadata(column.metadata_bytes(row)), nodes.data[pos:end].tobytes(), 0, end - pos)
 
 
-def _raise(nodes: Nodes, k: int, type: DataType) -> None:
+def _raise(nodes: Nodes, k: int, type: T.DataType) -> None:
     """The error that the cast of one node raises."""
     cast_one(nodes, k, type, False)
     raise EvaluationError(f"row {nodes.column.first_row + int(nodes.row[k]):,}: the value cannot be cast to {type}")
 
 
 def cast_one(
-    nodes: Nodes, k: int, type: DataType, safe: bool, finish: Callable[[Any, DataType], Any] | None = None
+    nodes: Nodes, k: int, type: T.DataType, safe: bool, finish: Callable[[Any, T.DataType], Any] | None = None
 ) -> Any:
     """The cast of one node by `cast_exact`, finished; its error names the row. None where it is malformed, if
     lenient."""
@@ -272,7 +260,7 @@ def cast_one(
         return None
 
 
-def one_by_one(nodes: Nodes, type: DataType, safe: bool) -> pa.Array:
+def one_by_one(nodes: Nodes, type: T.DataType, safe: bool) -> pa.Array:
     """Scalars cast by the single-value implementation, each distinct one once."""
     size = nodes.sizes()
     coded = byte_runs(nodes, nodes.pos, nodes.pos + size).dictionary_encode()
@@ -289,10 +277,10 @@ def one_by_one(nodes: Nodes, type: DataType, safe: bool) -> pa.Array:
     return _stored(found, type).take(coded.indices)
 
 
-def _stored(found: list[Any], type: DataType) -> pa.Array:
+def _stored(found: list[Any], type: T.DataType) -> pa.Array:
     """Values of `cast_exact` as an array."""
     arrow = to_arrow_type(type)
     match type:
-        case DateType() | TimeType() | TimestampType():
+        case T.DateType() | T.TimeType() | T.TimestampType():
             return pa.array(found, pa.int32() if arrow.bit_width == 32 else pa.int64()).view(arrow)
     return pa.array(found, arrow)

@@ -9,18 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from boathouse import types as T
 from boathouse.bits.unaligned import Ints, Mask, prefix, window
 from boathouse.expr.text import UNITS_PER_SECOND
-from boathouse.types import (
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    TimestampType,
-    TimeType,
-)
 from boathouse.variant.columns.nodes import SIZE, Nodes
 from boathouse.variant.primitives import DAY_MICROS, DECIMAL16, FALSE, INT8, INT64, KINDS, MAX_SCALE, TRUE, Family, Kind
 
@@ -123,7 +114,7 @@ def _decimals(nodes: Nodes, pos: Ints, kind: Kind) -> Numbers:
     return Numbers(kind, whole=whole, scale=scale)
 
 
-def cast(found: Numbers, type: DataType) -> Outcome | None:
+def cast(found: Numbers, type: T.DataType) -> Outcome | None:
     """The numbers as `type`; None where they are cast one by one."""
     maker = _TARGETS.get(type.__class__)
     out = None if maker is None else maker(found, type)
@@ -147,8 +138,8 @@ def _cut(whole: Ints, scale: Ints) -> Ints:
     return np.where(scale > 18, 0, out)
 
 
-def _integer(found: Numbers, type: DataType) -> Outcome | None:
-    assert isinstance(type, IntegerType)
+def _integer(found: Numbers, type: T.DataType) -> Outcome | None:
+    assert isinstance(type, T.IntegerType)
     if not type.signed:
         return None
     low, high = -(1 << (type.bits - 1)), (1 << (type.bits - 1)) - 1
@@ -184,8 +175,8 @@ def _from_real(real: npt.NDArray[np.float64], bits: int) -> Outcome:
     return Outcome(np.where(bad, 0.0, cut).astype(f"<i{bits // 8}"), bad)
 
 
-def _float(found: Numbers, type: DataType) -> Outcome | None:
-    assert isinstance(type, FloatType)
+def _float(found: Numbers, type: T.DataType) -> Outcome | None:
+    assert isinstance(type, T.FloatType)
     kind = f"<f{type.bits // 8}"
     with np.errstate(over="ignore", invalid="ignore"):
         if found.real is not None:
@@ -212,7 +203,7 @@ def _decimal_to_float(whole: Ints, scale: Ints, bits: int) -> Outcome:
     return Outcome(double.astype(f"<f{bits // 8}"), None, hard)
 
 
-def _boolean(found: Numbers, type: DataType) -> Outcome | None:
+def _boolean(found: Numbers, type: T.DataType) -> Outcome | None:
     if found.real is not None:
         return Outcome(found.real != 0)
     if found.kind.family in _COUNTS or found.scale is not None:
@@ -221,9 +212,9 @@ def _boolean(found: Numbers, type: DataType) -> Outcome | None:
     return _all_bad(found)
 
 
-def _decimal(found: Numbers, type: DataType) -> Outcome | None:
+def _decimal(found: Numbers, type: T.DataType) -> Outcome | None:
     """Unscaled integers, for decimals of at most 18 digits."""
-    assert isinstance(type, DecimalType)
+    assert isinstance(type, T.DecimalType)
     if type.precision > 18 or found.real is not None:
         return None
     assert found.whole is not None
@@ -258,7 +249,7 @@ def _rounded(whole: Ints, digits: Ints, limit: int) -> tuple[Ints, Mask]:
     return cut, np.abs(cut) > limit
 
 
-def _date(found: Numbers, type: DataType) -> Outcome | None:
+def _date(found: Numbers, type: T.DataType) -> Outcome | None:
     assert found.whole is not None or found.real is not None
     if found.kind.family is Family.TIMESTAMP and found.whole is not None:
         return Outcome(found.whole // (_DAY * 10**found.kind.digits))
@@ -267,8 +258,8 @@ def _date(found: Numbers, type: DataType) -> Outcome | None:
     return _all_bad(found)
 
 
-def _time(found: Numbers, type: DataType) -> Outcome | None:
-    assert isinstance(type, TimeType)
+def _time(found: Numbers, type: T.DataType) -> Outcome | None:
+    assert isinstance(type, T.TimeType)
     units = UNITS_PER_SECOND[type.unit]
     if found.kind.family is Family.TIME and found.whole is not None:
         whole, places = found.whole, found.kind.digits
@@ -292,8 +283,8 @@ def _rescaled(whole: Ints, have: int, units: int) -> tuple[Ints, Mask | None]:
     return np.where(bad, 0, whole) * factor, bad
 
 
-def _timestamp(found: Numbers, type: DataType) -> Outcome | None:
-    assert isinstance(type, TimestampType)
+def _timestamp(found: Numbers, type: T.DataType) -> Outcome | None:
+    assert isinstance(type, T.TimestampType)
     units = UNITS_PER_SECOND[type.unit]
     if found.kind.family is Family.TIMESTAMP and found.whole is not None:
         return Outcome(*_rescaled(found.whole, 10**found.kind.digits, units))
@@ -311,12 +302,12 @@ def _timestamp(found: Numbers, type: DataType) -> Outcome | None:
     return Outcome(_cut(np.where(hard, 0, found.whole) * units, found.scale), None, hard)
 
 
-_TARGETS: dict[type[DataType], Callable[[Numbers, DataType], Outcome | None]] = {
-    BooleanType: _boolean,
-    IntegerType: _integer,
-    FloatType: _float,
-    DecimalType: _decimal,
-    DateType: _date,
-    TimeType: _time,
-    TimestampType: _timestamp,
+_TARGETS: dict[type[T.DataType], Callable[[Numbers, T.DataType], Outcome | None]] = {
+    T.BooleanType: _boolean,
+    T.IntegerType: _integer,
+    T.FloatType: _float,
+    T.DecimalType: _decimal,
+    T.DateType: _date,
+    T.TimeType: _time,
+    T.TimestampType: _timestamp,
 }

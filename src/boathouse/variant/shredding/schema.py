@@ -16,28 +16,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type as plain_arrow_type
 from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedTypeError
-from boathouse.types import (
-    UUID,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    NullType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
 from boathouse.types.text import parse_type
 from boathouse.variant.metadata import utf8
 
@@ -90,13 +71,13 @@ class ShreddingSchema:
     file can have.
     """
 
-    typed: DataType | ShreddedObject | ShreddedArray | None = None
+    typed: T.DataType | ShreddedObject | ShreddedArray | None = None
     has_value: bool = True
     depth: int = field(init=False, repr=False, compare=False, default=0)
     """How many levels of objects and arrays are nested in it."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.typed, DataType):
+        if isinstance(self.typed, T.DataType):
             object.__setattr__(self, "typed", _check_primitive(self.typed, ""))
         elif self.typed is None and not self.has_value:
             raise SchemaError("a shredded value needs one of the columns `value` and `typed_value`")
@@ -118,15 +99,15 @@ class ShreddingSchema:
         return str(self.data_type)
 
     @property
-    def data_type(self) -> DataType:
+    def data_type(self) -> T.DataType:
         """The same tree as a type, VARIANT where nothing is typed."""
         match self.typed:
             case None:
-                return VariantType()
+                return T.VariantType()
             case ShreddedArray(element):
-                return ListType(Field("element", element.data_type))
+                return T.ListType(T.Field("element", element.data_type))
             case ShreddedObject(fields):
-                return StructType(tuple(Field(name, node.data_type) for name, node in fields))
+                return T.StructType(tuple(T.Field(name, node.data_type) for name, node in fields))
             case primitive:
                 return primitive
 
@@ -153,7 +134,7 @@ class ShreddingSchema:
                 yield ("typed_value",)
 
 
-def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> ShreddingSchema:
+def shredding_schema(source: ShreddingSchema | T.DataType | pa.DataType | str) -> ShreddingSchema:
     """A schema from a schema, a type, Spark's SQL of one (`struct<id:bigint,tags:array<string>>`), or the Arrow type of
     a shredded Parquet group (`struct<metadata, value, typed_value>`).
 
@@ -167,7 +148,7 @@ def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> 
         return source
     if isinstance(source, str):
         return from_data_type(parse_type(source))
-    if isinstance(source, DataType):
+    if isinstance(source, T.DataType):
         return from_data_type(source)
     if not isinstance(source, pa.DataType):
         raise InvalidArgumentError(
@@ -176,16 +157,16 @@ def shredding_schema(source: ShreddingSchema | DataType | pa.DataType | str) -> 
     return from_storage(source)
 
 
-def from_data_type(type: DataType, where: str = "$", depth: int = 0) -> ShreddingSchema:
+def from_data_type(type: T.DataType, where: str = "$", depth: int = 0) -> ShreddingSchema:
     """The schema that types everything in `type`; see `shredding_schema`."""
     _check_depth(depth, where)
     match type:
-        case VariantType() | NullType():
+        case T.VariantType() | T.NullType():
             return ShreddingSchema()
-        case StructType(fields):
+        case T.StructType(fields):
             below = tuple((f.name, from_data_type(f.type, f"{where}.{f.name}", depth + 1)) for f in fields)
             return ShreddingSchema(ShreddedObject(below))
-        case ListType(element):
+        case T.ListType(element):
             return ShreddingSchema(ShreddedArray(from_data_type(element.type, f"{where}[*]", depth + 1)))
     return ShreddingSchema(_check_primitive(type, where))
 
@@ -221,7 +202,7 @@ def group_fields(schema: ShreddingSchema) -> list[pa.Field]:
         case ShreddedObject(children):
             typed = pa.struct([pa.field(name, pa.struct(group_fields(node)), False) for name, node in children])
         case primitive:
-            typed = pa.uuid() if isinstance(primitive, UUIDType) else plain_arrow_type(primitive)
+            typed = pa.uuid() if isinstance(primitive, T.UUIDType) else plain_arrow_type(primitive)
     return [*fields, pa.field("typed_value", typed, True)]
 
 
@@ -269,48 +250,48 @@ def _is_binary(type: pa.DataType) -> bool:
     return bool(t.is_binary(type) or t.is_large_binary(type) or t.is_binary_view(type))
 
 
-def _primitive(type: pa.DataType, where: str) -> DataType:
+def _primitive(type: pa.DataType, where: str) -> T.DataType:
     """The primitive type of a leaf read from Parquet, not yet checked."""
     t = pa.types
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name != "arrow.uuid":
             raise UnsupportedTypeError(_refusal(type.extension_name, where), advice=_REQUIRED)
-        return UUID
+        return T.UUID
     if t.is_dictionary(type):
         return _primitive(type.value_type, where)
     if t.is_boolean(type):
-        return BooleanType()
+        return T.BooleanType()
     if t.is_integer(type):
-        return IntegerType(type.bit_width, t.is_signed_integer(type))
+        return T.IntegerType(type.bit_width, t.is_signed_integer(type))
     if t.is_floating(type):
-        return FloatType(type.bit_width)
+        return T.FloatType(type.bit_width)
     if t.is_decimal(type) and 0 <= type.scale <= type.precision <= 38:
-        return DecimalType(type.precision, type.scale)
+        return T.DecimalType(type.precision, type.scale)
     if t.is_string(type) or t.is_large_string(type) or t.is_string_view(type):
-        return StringType()
+        return T.StringType()
     if _is_binary(type):
-        return BinaryType()
+        return T.BinaryType()
     if t.is_fixed_size_binary(type):
-        return FixedType(type.byte_width)
+        return T.FixedType(type.byte_width)
     if t.is_date32(type):
-        return DateType()
+        return T.DateType()
     if t.is_time(type):
-        return TimeType(type.unit)
+        return T.TimeType(type.unit)
     if t.is_timestamp(type):
-        return TimestampType(type.tz is not None, type.unit)
+        return T.TimestampType(type.tz is not None, type.unit)
     raise UnsupportedTypeError(_refusal(type, where), advice=_REQUIRED)
 
 
-def _check_primitive(type: DataType, where: str) -> DataType:
+def _check_primitive(type: T.DataType, where: str) -> T.DataType:
     match type:
-        case BooleanType() | DateType() | StringType() | BinaryType() | UUIDType() | TimeType("us"):
+        case T.BooleanType() | T.DateType() | T.StringType() | T.BinaryType() | T.UUIDType() | T.TimeType("us"):
             return type
-        case IntegerType(_, True) | FloatType(32 | 64) | TimestampType(_, "us" | "ns"):
+        case T.IntegerType(_, True) | T.FloatType(32 | 64) | T.TimestampType(_, "us" | "ns"):
             return type
-        case DecimalType(precision, _) if precision <= 38:
+        case T.DecimalType(precision, _) if precision <= 38:
             return type
-        case FixedType(16):
-            return UUID
+        case T.FixedType(16):
+            return T.UUID
     raise UnsupportedTypeError(_refusal(type, where), advice=_REQUIRED)
 
 

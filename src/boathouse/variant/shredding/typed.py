@@ -8,18 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.unaligned import Ints, Mask, copy, gather
-from boathouse.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DecimalType,
-    IntegerType,
-    StringType,
-    TimeType,
-    UUIDType,
-)
 from boathouse.variant import primitives as ids
 from boathouse.variant.columns.byte_slices import is_utf8, validity
 from boathouse.variant.columns.nodes import SIZE, Nodes
@@ -29,7 +20,7 @@ Kinds = npt.NDArray[np.uint8]
 
 
 def decode(
-    type: DataType, nodes: Nodes, kinds: Kinds, index: Ints, count: int, widen: bool = False
+    type: T.DataType, nodes: Nodes, kinds: Kinds, index: Ints, count: int, widen: bool = False
 ) -> tuple[pa.Array, Ints]:
     """The typed column, `count` long (node k is instance `index[k]`), and the nodes that do not fit it.
 
@@ -38,15 +29,15 @@ def decode(
     MalformedVariant for nodes that are cut short or not UTF-8.
     """
     kind = kind_of(type)
-    fits = (kinds == ids.TRUE) | (kinds == ids.FALSE) if isinstance(type, BooleanType) else kinds == kind.id
-    if widen and isinstance(type, IntegerType | DecimalType):
+    fits = (kinds == ids.TRUE) | (kinds == ids.FALSE) if isinstance(type, T.BooleanType) else kinds == kind.id
+    if widen and isinstance(type, T.IntegerType | T.DecimalType):
         # The ids of integers, and of decimals, are in the order of their widths.
-        narrowest = ids.INT8 if isinstance(type, IntegerType) else ids.DECIMAL4
+        narrowest = ids.INT8 if isinstance(type, T.IntegerType) else ids.DECIMAL4
         fits = (kinds >= narrowest) & (kinds <= kind.id)
-    if isinstance(type, StringType | BinaryType):
+    if isinstance(type, T.StringType | T.BinaryType):
         mine = np.flatnonzero(fits)
         return _texts(type, nodes.take(mine), index[mine], count), np.flatnonzero(~fits)
-    if isinstance(type, BooleanType):
+    if isinstance(type, T.BooleanType):
         mine = np.flatnonzero(fits)
         values = np.zeros(count, np.bool_)
         values[index[mine]] = kinds[mine] == ids.TRUE
@@ -68,23 +59,23 @@ def decode(
     return _fixed(type, values, index[mine], count), np.flatnonzero(~fits)
 
 
-def _contents(type: DataType, kind: ids.Kind, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
+def _contents(type: T.DataType, kind: ids.Kind, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
     """The content of Arrow's buffer for each node, and which nodes fit (None: all)."""
-    if isinstance(type, DecimalType):
+    if isinstance(type, T.DecimalType):
         return _decimals(type, nodes, kinds)
-    if isinstance(type, IntegerType):
+    if isinstance(type, T.IntegerType):
         whole = np.empty(len(nodes), kind.number)
         for id in np.unique(kinds).tolist():
             mine = kinds == id
             whole[mine] = gather(nodes.data, nodes.pos[mine] + 1, ids.KINDS[id].number)
         return whole, None
     values = gather(nodes.data, nodes.pos + 1, kind.number)
-    if isinstance(type, TimeType):
+    if isinstance(type, T.TimeType):
         return values, (values >= 0) & (values < ids.DAY_MICROS)
     return values, None
 
 
-def _decimals(type: DecimalType, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
+def _decimals(type: T.DecimalType, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArray[Any], Mask | None]:
     words = np.empty((len(nodes), 2), "<i8")
     for id in np.unique(kinds).tolist():
         mine = kinds == id
@@ -99,15 +90,15 @@ def _decimals(type: DecimalType, nodes: Nodes, kinds: Kinds) -> tuple[npt.NDArra
     return words.view("V16").ravel(), good
 
 
-def _fixed(type: DataType, values: npt.NDArray[Any], index: Ints, count: int) -> pa.Array:
+def _fixed(type: T.DataType, values: npt.NDArray[Any], index: Ints, count: int) -> pa.Array:
     whole = np.zeros(count, values.dtype)
     whole[index] = values
-    storage = pa.binary(16) if isinstance(type, UUIDType) else to_arrow_type(type)
+    storage = pa.binary(16) if isinstance(type, T.UUIDType) else to_arrow_type(type)
     made = pa.Array.from_buffers(storage, count, [validity(index, count), pa.py_buffer(whole.view(np.uint8))])
-    return pa.ExtensionArray.from_storage(pa.uuid(), made) if isinstance(type, UUIDType) else made
+    return pa.ExtensionArray.from_storage(pa.uuid(), made) if isinstance(type, T.UUIDType) else made
 
 
-def _texts(type: DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
+def _texts(type: T.DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
     sizes = nodes.sizes()
     lead = np.where((nodes.headers() & 3) == ids.SHORT_STRING, 1, 5)
     lengths = np.zeros(count, np.int64)
@@ -118,7 +109,7 @@ def _texts(type: DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
     copy(data, offsets[index], nodes.data, nodes.pos + lead, lengths[index])
     buffers = [validity(index, count), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     binary = pa.Array.from_buffers(pa.binary(), count, buffers)
-    if isinstance(type, BinaryType):
+    if isinstance(type, T.BinaryType):
         return binary
     try:
         return binary.cast(pa.string())
