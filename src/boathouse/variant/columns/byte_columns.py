@@ -82,9 +82,8 @@ class Ragged:
     @staticmethod
     def of(values: Sequence[bytes]) -> Ragged:
         """A column from Python bytes."""
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=offsets[1:])
-        return Ragged(offsets, np.frombuffer(b"".join(values), np.uint8))
+        sizes = np.array([len(value) for value in values], np.int64)
+        return Ragged(splits_of(sizes), np.frombuffer(b"".join(values), np.uint8))
 
 
 def _fixed_rows(array: pa.Array) -> Ragged:

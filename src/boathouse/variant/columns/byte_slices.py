@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from boathouse.bits.unaligned import Bytes, Ints, copy
 from boathouse.errors import InvalidArgumentError
+from boathouse.variant.columns.byte_columns import splits_of
 
 LIMIT = 2**31 - 1
 
@@ -20,8 +21,7 @@ def join(data: Bytes, start: Ints, end: Ints) -> pa.Array:
     The spans may overlap and be in any order; they must be within `data`.
     """
     lengths = end - start
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = splits_of(lengths)
     total = int(offsets[-1])
     out = np.empty(total, np.uint8)
     copy(out, offsets[:-1], data, start, lengths)

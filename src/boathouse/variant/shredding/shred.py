@@ -148,8 +148,7 @@ class _Shredder:
         sizes = sizes_of(nodes)
         lengths = np.zeros(count, np.int64)
         lengths[index] = sizes
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = splits_of(lengths)
         data = np.empty(int(offsets[-1]), np.uint8)
         copy(data, offsets[index], nodes.data, nodes.pos, sizes)
         return binary_array(Ragged(offsets, data), _there(index, count))

@@ -12,6 +12,7 @@ from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.unaligned import Ints, Mask, copy, gather
 from boathouse.variant import primitives as ids
+from boathouse.variant.columns.byte_columns import splits_of
 from boathouse.variant.columns.byte_slices import is_utf8, validity
 from boathouse.variant.columns.nodes import SIZE, Nodes
 from boathouse.variant.shredding.primitives import beyond, kind_of
@@ -103,8 +104,7 @@ def _texts(type: T.DataType, nodes: Nodes, index: Ints, count: int) -> pa.Array:
     lead = np.where((nodes.headers() & 3) == ids.SHORT_STRING, 1, 5)
     lengths = np.zeros(count, np.int64)
     lengths[index] = np.maximum(sizes - lead, 0)
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = splits_of(lengths)
     data = np.empty(int(offsets[-1]), np.uint8)
     copy(data, offsets[index], nodes.data, nodes.pos + lead, lengths[index])
     buffers = [validity(index, count), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
