@@ -12,7 +12,7 @@ from foreign_writer import Foreign
 from pyiceberg.table import StaticTable
 
 import boathouse as bh
-from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, UnsupportedFeatureError
+from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError
 from boathouse.iceberg.deletes import vectors as deletion_vectors
 from boathouse.storage.local import LocalStorage
 
@@ -137,14 +137,32 @@ def test_a_replaced_vector_and_its_changes(two):
     ]  # fmt: skip
 
 
-def test_tables_with_vectors_are_read_only(two):
-    foreign, first, _ = two
-    foreign.commit(*foreign.vectors({first: [1]}))
-    table = bh.open(str(foreign.root))
-    for write in (lambda: table.delete("id = 5"), lambda: table.append(rows(30, 31)), lambda: table.optimize()):
-        with pytest.raises(UnsupportedFeatureError, match="format version 3"):
-            write()
-    assert 1 not in ids_of(table)
+def test_vectors_go_with_their_data_files(two):
+    """What is copied has lost the rows; a vector of a file that is gone would stay for ever."""
+    foreign, first, second = two
+    foreign.commit(*foreign.vectors({first: [1], second: [2, 3]}))
+    t = bh.open(str(foreign.root))
+    t.append(rows(30, 31))
+    assert len(_vectors(foreign)) == 2
+    t.delete("id = 5")
+    expected = [0, 2, 3, 4, *range(6, 12), *range(14, 20), 30]
+    assert ids_of(t) == expected == theirs(foreign)
+    assert _vectors(foreign) == [second]
+    summary = foreign.document["snapshots"][-1]["summary"]
+    assert (summary["removed-dvs"], summary["removed-delete-files"], summary["removed-position-deletes"]) == tuple(
+        "111"
+    )
+    t.optimize()
+    assert ids_of(bh.open(str(foreign.root))) == expected == theirs(foreign) and _vectors(foreign) == []
+
+
+def _vectors(foreign):
+    """The data files that live entries of vectors name."""
+    document = foreign.document
+    current = next(s for s in document["snapshots"] if s["snapshot-id"] == document["current-snapshot-id"])
+    deletes = [r["manifest_path"] for r in foreign._avro(current["manifest-list"]) if r["content"]]
+    found = [e for path in deletes for e in foreign._avro(path)]
+    return [e["data_file"]["referenced_data_file"] for e in found if e["status"] != 2]
 
 
 @pytest.mark.spec("I-215")

@@ -138,7 +138,7 @@ def test_columns_of_a_manifest_are_those_it_was_written_from(monkeypatch, kind, 
     )
     for codec in ("null", "deflate", "zstandard"):
         live = Entries.read(whole(spec, rows, codec), source, "m").live
-        found = manifest_columns.of_live(live, spec)
+        found = manifest_columns.of_live(live, spec, source)
         assert found.column("snapshot_id").unique().to_pylist() == [77]
         assert found.column("sequence_number").unique().to_pylist() == [9]
         assert found.column("status").unique().to_pylist() == [EXISTING]

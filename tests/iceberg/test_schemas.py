@@ -17,6 +17,7 @@ from boathouse.iceberg.metadata.schemas import (
     storable_schema,
     type_json,
 )  # fmt: skip
+from boathouse.iceberg.metadata.versions import NEW
 from boathouse.types import (
     DOUBLE,
     INT32,
@@ -83,17 +84,18 @@ def test_type_strings():
 
 def test_fresh_ids_are_unique_and_depth_first():
     struct = StructType((Field("b", INT32), Field("c", ListType(Field("item", STRING)))))
-    schema, last = fresh_schema(Schema((Field("a", struct), Field("z", INT64))))
+    schema, last = fresh_schema(Schema((Field("a", struct), Field("z", INT64))), NEW)
     assert last == 5 and [f.id for _, f in schema.walk()] == [1, 2, 3, 4, 5]
     assert [p for p, _ in schema.walk()][3] == ("a", "c", "element")
 
 
 def test_a_replacing_schema_keeps_the_ids_of_columns_that_stay():
-    old = fresh_schema(Schema((Field("a", INT32), Field("b", StructType((Field("x", INT32),))))))[0]
+    old = fresh_schema(Schema((Field("a", INT32), Field("b", StructType((Field("x", INT32),))))), NEW)[0]
     new = merged_ids(
         Schema((Field("b", StructType((Field("y", INT32), Field("x", INT64)))), Field("c", DOUBLE), Field("a", INT64))),
         old,
         Ids(3),
+        NEW,
     )
     assert [(p[-1], f.id) for p, f in new.walk()] == [("b", 2), ("y", 4), ("x", 3), ("c", 5), ("a", 1)]
 
@@ -101,6 +103,6 @@ def test_a_replacing_schema_keeps_the_ids_of_columns_that_stay():
 def test_names_are_unique_and_not_empty():
     for fields in ((Field("a", INT32), Field("a", INT32)), (Field("", INT32),)):
         with pytest.raises(SchemaError):
-            storable_schema(Schema(fields))
-    assert storable_schema(Schema((Field("a", INT32), Field("A", INT32)))).names == ("a", "A")
+            storable_schema(Schema(fields), NEW)
+    assert storable_schema(Schema((Field("a", INT32), Field("A", INT32))), NEW).names == ("a", "A")
     assert pa.__version__

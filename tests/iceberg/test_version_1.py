@@ -7,10 +7,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
 from pyiceberg.transforms import IdentityTransform
 
 import boathouse as bh
-from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("x", pa.float64())])
 OLD_NAMES = {
@@ -187,13 +188,17 @@ def test_what_every_version_needs(table, adopt, missing):
         bh.open(str(root))
 
 
-def test_it_is_not_written(table, adopt):
+def test_our_commits_onto_a_table_of_pyiceberg(table, adopt):
     root = adopt(table)
-    before = sorted(p.name for p in Path(root).rglob("*"))
-    for act in (lambda t: t.append(rows(9)), lambda t: t.delete("id = 1"), lambda t: t.set_properties({"a": "b"})):
-        with pytest.raises(UnsupportedFeatureError, match="writing Iceberg format version 1"):
-            act(bh.open(root))
-    assert sorted(p.name for p in Path(root).rglob("*")) == before
+    t = bh.open(root)
+    t.append(rows(9, 10))
+    t.delete("id = 1")
+    t.set_properties({"a": "b"})
+    assert ids(root) == [2, 3, 4, 5, 6, 9, 10]
+    newest = max((Path(root) / "metadata").glob("v*.metadata.json"))
+    seen = StaticTable.from_metadata(f"file://{newest}")
+    assert seen.format_version == 1
+    assert sorted(seen.scan().to_arrow().column("id").to_pylist()) == [2, 3, 4, 5, 6, 9, 10]
 
 
 @pytest.mark.spec("I-003", "I-329")

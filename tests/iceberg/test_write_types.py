@@ -14,7 +14,6 @@ from boathouse.errors import (
     ConstraintViolationError,
     SchemaError,
     SchemaMismatchError,
-    UnsupportedFeatureError,
     UnsupportedTypeError,
 )
 from boathouse.iceberg.metadata.schemas import leaves
@@ -218,12 +217,6 @@ def test_types_that_v2_cannot_hold_are_refused_at_create(type, tmp_path):
         with pytest.raises(UnsupportedTypeError, match="`c"):
             bh.create(str(tmp_path / "t"), pa.schema([("c", at)]), format="iceberg")
     assert not (tmp_path / "t").exists()
-
-
-def test_v3_is_refused_at_create(tmp_path):
-    for options in ({"properties": {"format-version": "3"}}, {"profile": "modern"}):
-        with pytest.raises(UnsupportedFeatureError, match="version 3"):
-            bh.create(str(tmp_path / "t"), pa.schema([("c", pa.int32())]), format="iceberg", **options)
 
 
 @pytest.mark.spec("I-294")

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from boathouse.errors import BoathouseError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.iceberg import snapshot
 from boathouse.iceberg.metadata.partitions import unknown_transforms
-from boathouse.iceberg.metadata.versions import NEW, WRITTEN
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import join
@@ -23,6 +22,7 @@ from boathouse.types import Partitioning, Schema
 
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
+    from boathouse.iceberg.metadata.versions import FormatVersion
     from boathouse.table import features
     from boathouse.table.attempt import Attempt, Committer, Published, Winner
     from boathouse.table.change import Change
@@ -85,8 +85,10 @@ class IcebergTable(IcebergSnapshot):
 
     def write_context(self, write_id: str) -> WriteContext:
         from boathouse.iceberg import write
+        from boathouse.iceberg.commit import row_ids
 
-        return write.write_context(self, self.paths.root, write_id)
+        context = write.write_context(self, self.paths.root, write_id)
+        return replace(context, carried=row_ids.carried(self.metadata))
 
     def newest(self) -> IcebergTable:
         return snapshot.newest(self)
@@ -176,6 +178,7 @@ class IcebergDraft:
     created: CreateTable
     schema: Schema
     partitioning: Partitioning
+    version: FormatVersion
     format: str = "iceberg"
 
     @property
@@ -207,7 +210,8 @@ class IcebergDraft:
     def prepare(self, change: Change) -> Attempt:
         from boathouse.iceberg.commit import transaction
 
-        return transaction.create(change, self.context, self.created, self.schema, self.partitioning.current)
+        spec = self.partitioning.current
+        return transaction.create(change, self.context, self.created, self.schema, spec, self.version)
 
     def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, IcebergTable | None]:
         return look_back(attempt, self.newest())
@@ -238,8 +242,8 @@ class IcebergFormat:
     def create(self, context: TableContext, create: CreateTable) -> IcebergDraft:
         from boathouse.iceberg import write
 
-        schema, spec = write.create(context, create)
-        return IcebergDraft(context, create, schema, Partitioning((spec,), spec.id))
+        schema, spec, version = write.create(context, create)
+        return IcebergDraft(context, create, schema, Partitioning((spec,), spec.id), version)
 
 
 def look_back(attempt: Attempt, head: IcebergTable) -> tuple[Published | None, IcebergTable | None]:
@@ -262,6 +266,7 @@ def write_hint(attempt: Attempt, context: TableContext) -> None:
 def check_writable(found: IcebergSnapshot) -> None:
     """Raises if this library may not write the table, because of its location, other writers, or its features."""
     from boathouse.iceberg.metadata import rules
+    from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 
     metadata = found.metadata
     where = metadata.uri
@@ -276,13 +281,6 @@ def check_writable(found: IcebergSnapshot) -> None:
             where=where,
             advice='open it by its name in the catalog: bh.open("catalog.namespace.table")',
         )
-    if metadata.format not in WRITTEN:
-        older = metadata.version < NEW.number
-        raise UnsupportedFeatureError(
-            f"writing Iceberg format version {metadata.version} is not offered",
-            where=where,
-            advice=f"upgrade the table to version {NEW} with the engine that writes it" if older else None,
-        )
     if found.paths.moved:
         raise UnsupportedFeatureError(
             f"the table was relocated from {metadata.location}, which its metadata still names",
@@ -295,6 +293,8 @@ def check_writable(found: IcebergSnapshot) -> None:
     if metadata.document.get("encryption-keys") or metadata.properties.get("encryption.key-id"):
         raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
     rules.check(metadata.document, where)
+    if metadata.format.row_lineage:
+        check_lineage_names(found.schema, where)
     storage, _ = found.stores.resolve(found.location.uri)
     if not managed and not storage.atomic_create:
         raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)

@@ -57,7 +57,7 @@ class DataFiles:
             compression_level=options.get("compression_level"),
             row_group_bytes=options.get("row_group_bytes", 128 << 20),
         )
-        self.layout = Layout.of(to_parquet_schema(context.schema))
+        self.layout = Layout.of(to_parquet_schema(context.rows))
         self.leaves = FileLeaves(context.schema)
         self._schema = outcomes(context)
 

@@ -22,6 +22,7 @@ from boathouse.iceberg.deletes.planned import resolve_deletes
 from boathouse.iceberg.inspect.columns import partition_fields
 from boathouse.iceberg.manifests.live_once import check_once
 from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, NameMapping, names_diverged, names_in_files
+from boathouse.iceberg.metadata.schema_rules import LINEAGE
 from boathouse.iceberg.metadata.single_values import initial_default
 from boathouse.iceberg.residual import residual
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -29,7 +30,7 @@ from boathouse.parquet.fields import has_ids
 from boathouse.parquet.matching import Matching
 from boathouse.table.classify import classified
 from boathouse.table.equality import key_name
-from boathouse.table.metadata_columns import DELETED, LAST_UPDATED, OFFERED, PARTITION, ROW_ID, check_offered
+from boathouse.table.metadata_columns import DELETED, OFFERED, PARTITION, check_offered
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
@@ -37,9 +38,7 @@ from boathouse.table.tasks import PartitionMember, ReadColumn, ReadSpec, version
 from boathouse.table.units import LANCE
 from boathouse.types import INT64, Field, Partitioning
 
-_LINEAGE: Final = {ROW_ID: 2147483540, LAST_UPDATED: 2147483539}
-"""The field ids under which files may store these metadata columns."""
-_OFFERED: Final = OFFERED | {DELETED, PARTITION} | _LINEAGE.keys()
+_OFFERED: Final = OFFERED | {DELETED, PARTITION} | LINEAGE.keys()
 _AS_PARQUET = (
     "rewrite them as Parquet with the engine that wrote them (Spark: set the property write.format.default to "
     "parquet, then call rewrite_data_files with the option rewrite-all)"
@@ -158,7 +157,7 @@ def read_spec(
 def _lineage_columns(hidden: Sequence[str], taken: Names) -> dict[str, ReadColumn]:
     """The columns of files that store metadata columns of rows, under names that nothing else has."""
     found = {}
-    for name, id in _LINEAGE.items():
+    for name, id in LINEAGE.items():
         if name in hidden:
             column = key_name(id, taken)
             found[name] = ReadColumn(column, INT64, True, (column,), id)

@@ -23,8 +23,9 @@ from boathouse.iceberg.manifests.values import (
 )
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec
+from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
-from boathouse.iceberg.metadata.versions import NEW, VERSIONS
+from boathouse.iceberg.metadata.versions import MODERN, NEW, PROPERTY, FormatVersion, asked_version
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext
@@ -40,22 +41,21 @@ COPY_ON_WRITE: Final = "copy-on-write"
 _METRICS = "write.metadata.metrics."
 
 
-def create(context: TableContext, create: CreateTable) -> tuple[Schema, PartitionSpec]:
-    """The schema and spec that a new table will have.
+def create(context: TableContext, create: CreateTable) -> tuple[Schema, PartitionSpec, FormatVersion]:
+    """The schema, spec and format version that a new table will have.
 
-    Raises UnsupportedTypeError naming the column, UnsupportedFeatureError for another format version.
+    Raises UnsupportedTypeError naming the column, UnsupportedFeatureError for a format version that is not offered.
     """
     create.require_no_identities("Iceberg", str(context))
-    if create.profile == "modern" or create.properties.get("format-version", str(NEW)) != str(NEW):
-        raise UnsupportedFeatureError(
-            f"writing Iceberg format version {create.properties.get('format-version', max(VERSIONS))} is not offered",
-            where=str(context),
-            advice=f"leave format-version and profile out: version {NEW} is written",
-        )
-    if create.profile is not None:
+    if create.profile not in (None, "modern"):
         raise UnsupportedFeatureError(f"Iceberg tables have no profile {create.profile!r}", where=str(context))
-    schema, _ = fresh_schema(create.schema)
-    return schema, bind_spec(create.partition_by, schema, 0, FIRST_FIELD_ID - 1)[0]
+    version = NEW if create.profile is None else MODERN
+    if PROPERTY in create.properties:
+        version = asked_version(create.properties[PROPERTY])
+    schema, _ = fresh_schema(create.schema, version)
+    if version.row_lineage:
+        check_lineage_names(schema, str(context))
+    return schema, bind_spec(create.partition_by, schema, 0, FIRST_FIELD_ID - 1)[0], version
 
 
 def write_context(target: Target, root: str, write_id: str) -> WriteContext:

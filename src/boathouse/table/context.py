@@ -22,6 +22,10 @@ class TableCatalog(Protocol):
     def head(self) -> str:
         """The URI of the current metadata document. Raises TableNotFoundError, StorageError."""
 
+    def takes_documents(self, version: int) -> bool:
+        """Whether a commit on a table of this format version brings its metadata document with it, since the client
+        cannot make one. Raises UnsupportedFeatureError if the client can do neither."""
+
     def publish(self, attempt: Attempt) -> Published | Attempt:
         """Asks the catalog for the swap from the head that the attempt follows."""
 

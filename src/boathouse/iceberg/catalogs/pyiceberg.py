@@ -45,6 +45,8 @@ _OPTIONS: Final = (
 _NOT_ICEBERG: Final = ("NoSuchIcebergTableError", "NoSuchPropertyException")
 _REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
 """Errors of a request that changed nothing; after any other, that is unknown."""
+_MADE_BY_CLIENTS: Final = 2
+"""The highest format version of documents that clients make."""
 _NUMBERS: Final = ("glue.max-retries",)
 """Options that PyIceberg hands on as they are to a library that wants numbers."""
 _SECRETS: Final = ("credential", "token", "secret", "password", "key", "uri")
@@ -171,6 +173,20 @@ class CatalogTable:
         known = {k: str(v) for k, v in found.io.properties.items() if k.lower() in ALIASES}
         return str(found.metadata.location), known
 
+    def takes_documents(self, version: int) -> bool:
+        """PyIceberg's clients make no documents of version 3: a REST catalog's server does, and in a SQL catalog, a
+        table of names, we swap them."""
+        kind = type(self.catalog.client).__name__
+        if version <= _MADE_BY_CLIENTS or kind.startswith("Rest"):
+            return False
+        if not hasattr(self.catalog.client, "engine"):
+            raise UnsupportedFeatureError(
+                f"PyIceberg's client of this catalog ({kind}) does not write tables of format version {version}",
+                where=self.name,
+                advice="keep the table at version 2, or keep it in a REST or SQL catalog",
+            )
+        return True
+
     def publish(self, attempt: Attempt) -> Published | Attempt:
         """`lost` if the head no longer satisfies the requirements. A swap without an answer is settled by the snapshot
         that it would have made: without a snapshot, and as long as the head may still change, it is unknown. So is a
@@ -179,6 +195,8 @@ class CatalogTable:
         # What is required says nothing about concurrent commits of metadata alone.
         if (self._loaded is None or not _guarded(attempt)) and attempt.replaces != self.head():
             return "lost"
+        if attempt.body:
+            return self._swapped(attempt)
         try:
             answer = self.catalog.client.commit_table(self._loaded, *_typed(attempt))
         except Exception as error:
@@ -189,6 +207,19 @@ class CatalogTable:
             log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
             return self._settled(attempt)
         return self._answered(attempt, answer)
+
+    def _swapped(self, attempt: Attempt) -> Published | Attempt:
+        """The attempt's document, which is there, becomes the table's in a SQL catalog, if the head is still the one
+        that it follows."""
+        before = str(self._loaded.metadata_location)
+        if absolute(before) != attempt.replaces:
+            return "lost"
+        try:
+            swapped = _swap(self.catalog.client, self.identifier, before, attempt.uri)
+        except Exception as error:
+            log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
+            return self._settled(attempt)
+        return attempt if swapped else "lost"
 
     def _answered(self, attempt: Attempt, answer: Any) -> Published | Attempt:
         """The attempt with the document that the catalog made of it; `won` alone if that cannot be read."""
@@ -233,6 +264,22 @@ class CatalogTable:
         with _errors(self.name, self.catalog.secrets):
             self._loaded = self.catalog.client.load_table(self.identifier)
             return self._loaded
+
+
+def _swap(client: Any, identifier: tuple[str, ...], before: str, after: str) -> bool:
+    """Whether the row of a SQL catalog now names `after`; it does if it named `before`."""
+    sql, names = import_module("sqlalchemy"), import_module("pyiceberg.catalog.sql").IcebergTables
+    *namespace, table = identifier
+    row = sql.and_(
+        names.catalog_name == client.name,
+        names.table_namespace == ".".join(namespace),
+        names.table_name == table,
+        names.metadata_location == before,
+    )
+    values = {"metadata_location": after, "previous_metadata_location": before}
+    with client.engine.begin() as connection:
+        changed: int = connection.execute(sql.update(names).where(row).values(**values)).rowcount
+    return changed > 0
 
 
 def _guarded(attempt: Attempt) -> bool:

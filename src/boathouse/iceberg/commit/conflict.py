@@ -186,6 +186,7 @@ def _row_conflicts(
         return
     removed = change.removed
     if removed is not None and removed.num_rows:
+        yield from _ids_began(planned, head)
         yield from _gone_units(removed, planned, head)
         yield from _new_deletes(planned, head)
     if change.isolation != "serializable":
@@ -196,6 +197,13 @@ def _row_conflicts(
         yield Conflict("concurrent-append", snapshots[-1].version, "the table changed since it was read")
     elif change.reads.predicates and new_rows:
         yield from _new_matches(change, planned, head, new_rows)
+
+
+def _ids_began(planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+    """The first commit after an upgrade gave ids to rows that the change copied without."""
+    before, after = planned.snapshot or {}, head.snapshot or {}
+    if before.get("first-row-id") is None and after.get("first-row-id") is not None:
+        yield Conflict("row-ids", head.version, "the rows that were read got ids concurrently")
 
 
 def _gone_units(units: pa.Table, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:

@@ -86,7 +86,7 @@ def _add_column(draft: Draft, edit: AddColumn, where: str) -> None:
     schema = draft.view(where).schema
     ids = Ids(highest_column_id(draft.document))
     path = ".".join((*edit.parent, edit.name))
-    added = fresh_ids(Field(edit.name, storable(edit.type, path)), ids)
+    added = fresh_ids(Field(edit.name, storable(edit.type, path, draft.view(where).format)), ids)
     _set_schema(draft, Schema(_with(schema.fields, edit.parent, added, path), schema.metadata))
 
 
@@ -197,7 +197,7 @@ def _update_mapping(draft: Draft, before: Schema, where: str) -> None:
 def _replace_schema(draft: Draft, edit: ReplaceSchema, where: str) -> None:
     """An overwrite's own schema and spec, both with ids."""
     metadata = draft.view(where)
-    schema = merged_ids(edit.schema, metadata.schema, Ids(highest_column_id(metadata.document)))
+    schema = merged_ids(edit.schema, metadata.schema, Ids(highest_column_id(metadata.document)), metadata.format)
     _check_names(metadata.document, schema)
     fields = metadata.partitioning.current.fields if edit.partition_by is None else edit.partition_by
     spec = _new_spec(metadata, fields, schema)

@@ -1,6 +1,7 @@
 """The files of a new snapshot: its manifests and its manifest list (spec, "Snapshots", "Optimistic Concurrency").
 
-Manifests of added files contain only inherited values, so they are the same at every attempt and are written once.
+Manifests of added files contain only inherited values, so they are the same at every attempt and are written once; in
+format version 1, where nothing is inherited, they name their snapshot and are written by every attempt.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ import pyarrow.compute as pc
 from boathouse.arrow.longs import longs
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, BoathouseError, CorruptTableError, InvalidArgumentError
-from boathouse.iceberg.commit import readback
+from boathouse.iceberg.commit import readback, row_ids
 from boathouse.iceberg.commit.summaries import Tallies, summary
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import carried
 from boathouse.iceberg.manifests import writer as manifest_writer
-from boathouse.iceberg.manifests.columns import marked, of_live
+from boathouse.iceberg.manifests.columns import by_snapshot, marked, of_live, vectors
 from boathouse.iceberg.manifests.merge import MergeRule
 from boathouse.iceberg.manifests.records import DATA, ManifestFile, Row
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.partitions import unknown_transforms
+from boathouse.iceberg.metadata.versions import NEXT_ROW_ID
 from boathouse.iceberg.paths import METADATA_FOLDER
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.iceberg.write import added_columns
@@ -40,6 +42,7 @@ from boathouse.table.edits import AddFiles, RemoveAll
 from boathouse.types import PartitionSpec, Schema
 
 log = logging.getLogger("boathouse")
+FIRST_ROW_ID: Final = "first-row-id"
 METADATA_PATH: Final = "write.metadata.path"
 ENTRIES_PER_MANIFEST: Final = 20_000
 _CODECS = {"gzip": "deflate", "zstd": "zstandard", "uncompressed": "null"}
@@ -83,7 +86,7 @@ class SnapshotBuilder:
         self.metadata = TableMetadata(self.document, "" if self.head is None else self.head.token)
         self.version = self.metadata.format
         self.snapshot_id = _new_id(self.metadata.snapshots)
-        self.sequence = int(self.document["last-sequence-number"]) + 1
+        self.sequence = int(self.document["last-sequence-number"]) + 1 if self.version.sequence_numbers else 0
         self.uuid = str(entropy.current().uuid4())
         self.properties = self.metadata.properties
         codec = self.properties.get("write.avro.compression-codec", "gzip").lower()
@@ -98,16 +101,19 @@ class SnapshotBuilder:
         # attempt.
         listed = self.merged([*self.add(), *self.carry()])
         for i, manifest in enumerate(listed):
-            if manifest.added is not None:
+            if manifest.added is not None and self.version.sequence_numbers:
                 listed[i] = self.put_added(manifest)
             elif manifest.data:
                 self.put(manifest.row["manifest_path"], manifest.data)
-        rows = [manifest.row for manifest in listed]
+        rows, lineage = self.numbered([manifest.row for manifest in listed])
         parent = None if self.head is None else self.head.snapshot
         # Others number attempts from 1: a list of no version with a 0 is known as what a killed first commit left.
         uri = join(self.folder, f"snap-{self.snapshot_id}-{0 if self.head is None else 1}-{self.uuid}.avro")
-        keys = {"snapshot-id": str(self.snapshot_id), "sequence-number": str(self.sequence)}
+        numbers = {"sequence-number": self.sequence} if self.version.sequence_numbers else {}
+        keys = {"snapshot-id": str(self.snapshot_id), **{k: str(v) for k, v in numbers.items()}}
         keys["parent-snapshot-id"] = "null" if parent is None else str(parent["snapshot-id"])
+        if lineage:
+            keys[FIRST_ROW_ID] = str(lineage[FIRST_ROW_ID])
         data = manifest_writer.write_list(rows, keys, self.codec, self.version)
         readback.check_list(data, rows, uri)
         self.put(uri, data)
@@ -116,12 +122,21 @@ class SnapshotBuilder:
             document["parent-snapshot-id"] = parent["snapshot-id"]
         return {
             **document,
-            "sequence-number": self.sequence,
+            **numbers,
             "timestamp-ms": self.document["last-updated-ms"],
             "summary": summary(self.change, self.tallies, parent),
             "manifest-list": uri,
             "schema-id": self.document["current-schema-id"],
+            **lineage,
         }
+
+    def numbered(self, rows: list[Row]) -> tuple[list[Row], Json]:
+        """The rows of the list with the ids that this commit assigns, and what its snapshot says of them."""
+        if not self.version.row_lineage:
+            return rows, {}
+        first = int(self.document[NEXT_ROW_ID])
+        found, following = row_ids.numbered(rows, first)
+        return found, {FIRST_ROW_ID: first, "added-rows": following - first}
 
     def put(self, uri: str, data: bytes) -> None:
         storage, key = self.context.stores.resolve(uri)
@@ -149,6 +164,8 @@ class SnapshotBuilder:
                 for start in range(0, files.num_rows, ENTRIES_PER_MANIFEST):
                     part = files.slice(start, ENTRIES_PER_MANIFEST)
                     entries = added_columns(part, self.file_schema(), spec, self.properties, sequence)
+                    if not self.version.sequence_numbers:
+                        entries = by_snapshot(entries, self.snapshot_id)
                     self.tallies.added(entries, spec)
                     found.append(replace(self.encode(self.name_of(entries, spec), entries, spec), added=entries))
         return found
@@ -157,12 +174,12 @@ class SnapshotBuilder:
         """The OUTCOMES rows of added files by their data sequence number (None: this commit's)."""
         found: dict[int | None, list[pa.Table]] = {}
         for edit in self.change.all(AddFiles):
-            if edit.sequence is not None and not 0 <= edit.sequence < self.sequence:
+            if edit.sequence is not None and self.sequence and not 0 <= edit.sequence < self.sequence:
                 raise InvalidArgumentError(
                     f"files are added at sequence number {edit.sequence}, which no commit of the table has",
                     where=str(self.change.location),
                 )
-            found.setdefault(edit.sequence, []).append(edit.outcomes)
+            found.setdefault(edit.sequence if self.sequence else None, []).append(edit.outcomes)
         return [(sequence, pa.concat_tables(tables)) for sequence, tables in found.items()]
 
     def file_schema(self) -> Schema:
@@ -172,7 +189,10 @@ class SnapshotBuilder:
         return self.metadata.schema if planned is None or self.change.schema_edits else planned.schema
 
     def name_of(self, entries: pa.Table, spec: PartitionSpec) -> str:
-        names = "\n".join([self.change.write_id, str(spec.id), self.codec, *entries.column("file_path").to_pylist()])
+        written = (self.change.write_id, str(spec.id), self.codec, str(self.version))
+        if not self.version.sequence_numbers:
+            written = (*written, str(self.snapshot_id))
+        names = "\n".join([*written, *entries.column("file_path").to_pylist()])
         return f"{hashlib.sha256(names.encode()).hexdigest()[:32]}-m0.avro"
 
     def new_name(self) -> str:
@@ -212,6 +232,7 @@ class SnapshotBuilder:
     ) -> list[Listed]:
         """All manifests with the given files removed: searched first where they were planned, then elsewhere."""
         made: dict[int, Listed] = {}
+        removed = wanted
         for likely in (True, False):
             places = [i for i, m in enumerate(live) if m.content == DATA and (m.path in named) == likely]
             if not wanted:
@@ -224,7 +245,16 @@ class SnapshotBuilder:
                 f"{len(wanted)} files to remove are not in the head, such as {min(wanted)}",
                 where=str(self.change.location),
             )
+        if "vectors" in self.version.deletes:
+            made |= self.without_vectors(listing, live, removed)
         return [made.get(i) or self.carried(listing, m) for i, m in enumerate(live)]
+
+    def without_vectors(self, listing: Listing, live: Sequence[ManifestFile], gone: set[str]) -> dict[int, Listed]:
+        """By their places, the manifests of deletes that had deletion vectors of the removed files: these go with
+        them."""
+        places = [i for i, m in enumerate(live) if m.content != DATA]
+        found = self.rewritten(listing, [live[i] for i in places], gone)
+        return {i: made for i, (made, _) in zip(places, found)}
 
     def rewritten(
         self, listing: Listing, sources: Sequence[ManifestFile], gone: set[str] | None
@@ -247,13 +277,16 @@ class SnapshotBuilder:
         live = listing.live(source)
         lost = np.ones(len(live), np.bool_)
         if gone is not None:
-            uris = listing.paths.uris(live.paths())
-            lost = pc.is_in(uris, pa.array(gone, uris.type)).to_numpy(zero_copy_only=False)
+            files = live.paths() if source.content == DATA else vectors(live)
+            known = files.drop_null()
+            uris = listing.paths.uris(known)
+            found = known.filter(pc.is_in(uris, pa.array(gone, uris.type)))
+            lost = pc.is_in(files, found).to_numpy(zero_copy_only=False)
         if not lost.any():
             return self.carried(listing, source), None
         spec = listing.spec(source)
         carried.check_spec(spec, source.path)
-        entries = marked(of_live(live, spec), lost, self.snapshot_id)
+        entries = marked(of_live(live, spec, source), lost, self.snapshot_id)
         return self.encode(name, entries, spec, source.content), entries.filter(pa.array(lost))
 
     def carried(self, listing: Listing, source: ManifestFile) -> Listed:
@@ -298,7 +331,7 @@ class SnapshotBuilder:
                 if m.source is None:
                     tables.append(m.added)
                 elif self.head is not None:
-                    tables.append(of_live(self.head.listing.live(m.source), spec))
+                    tables.append(of_live(self.head.listing.live(m.source), spec, m.source))
         except BoathouseError as error:
             log.warning("manifests are not merged: %s", error)
             return group

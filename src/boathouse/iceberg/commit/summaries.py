@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError, InvalidArgumentError
-from boathouse.iceberg.manifests.columns import tuples
+from boathouse.iceberg.manifests.columns import PUFFIN, tuples
 from boathouse.iceberg.manifests.records import EQUALITY_DELETES
 from boathouse.iceberg.manifests.totals import number
 from boathouse.table.change import Change
@@ -83,8 +83,12 @@ class Tallies:
                 self.add("deleted-records", _sum(of, "record_count"))
             else:
                 kind = "equality" if content == EQUALITY_DELETES else "position"
+                vectors = pc.sum(pc.equal(pc.utf8_upper(of.column("file_format")), PUFFIN)).as_py()
                 self.add("removed-delete-files", of.num_rows)
-                self.add(f"removed-{kind}-delete-files", of.num_rows)
+                if vectors:
+                    self.add("removed-dvs", vectors)
+                if of.num_rows > vectors:
+                    self.add(f"removed-{kind}-delete-files", of.num_rows - vectors)
                 self.add(f"removed-{kind}-deletes", _sum(of, "record_count"))
         self._touch(entries, spec)
 

@@ -21,10 +21,12 @@ from boathouse.iceberg.metadata.draft import (
     set_properties,
     settle_sort_order,
 )
+from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.updates import requirements, to_json
+from boathouse.iceberg.metadata.versions import PROPERTY, FormatVersion
 from boathouse.iceberg.paths import METADATA_FOLDER, compressed, next_of_catalog, next_uri
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.storage import basename, join
+from boathouse.storage import PutMode, basename, join
 from boathouse.table.attempt import Attempt
 from boathouse.table.change import Change
 from boathouse.table.commit import discard
@@ -63,15 +65,25 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
     for edit in change.schema_edits:
         edit_schema(draft, edit, head.token)
     settle_sort_order(draft)
+    after = draft.view(head.token)
+    if after.format.row_lineage:
+        check_lineage_names(after.schema, head.token)
     _check_transactions(change)
     following = next_uri if head.context.catalog is None else next_of_catalog
     return _attempt(change, head.context, draft, following(head.token), head)
 
 
-def create(change: Change, context: TableContext, table: CreateTable, schema: Schema, spec: PartitionSpec) -> Attempt:
+def create(
+    change: Change,
+    context: TableContext,
+    table: CreateTable,
+    schema: Schema,
+    spec: PartitionSpec,
+    version: FormatVersion,
+) -> Attempt:
     """The first commit of a table, as `prepare`."""
     change.require(CreateTable, AddFiles, SetTransaction)
-    draft = created(table, schema, spec, context.location.uri, _now(None))
+    draft = created(table, schema, spec, context.location.uri, _now(None), version)
     codec = table.properties.get("write.metadata.compression-codec", "none").lower()
     if codec not in ("none", "gzip"):
         raise UnsupportedFeatureError(f"metadata compression {codec!r} is not offered", advice="use none or gzip")
@@ -92,8 +104,13 @@ def _attempt(change: Change, context: TableContext, draft: Draft, uri: str, head
         if _makes_snapshot(change):
             work = SnapshotBuilder(change, head, draft.document, context)
             add_snapshot(draft, work.snapshot(), change.ref)
-        body = _body(draft, before, change, work is not None) if context.catalog is None else b""
+        number = int(draft.document[PROPERTY])
+        own = context.catalog is None or context.catalog.takes_documents(number)
+        body = _body(draft, before, change, work is not None) if own else b""
         made = readback.check_metadata(body or draft.document, uri, before, draft.updates)
+        side = () if work is None else tuple(work.side)
+        if own and context.catalog is not None:
+            side = (*side, _put(context, uri, body))
     except Exception:
         if work is not None:
             discard(context.stores, (*work.side, *work.kept))
@@ -102,7 +119,7 @@ def _attempt(change: Change, context: TableContext, draft: Draft, uri: str, head
         uri,
         gzip.compress(body, mtime=0) if compressed(uri) else body,
         CommitId(None if work is None else work.snapshot_id, basename(uri)),
-        () if work is None else tuple(work.side),
+        side,
         None if head is None else head.token,
         tuple(to_json(update) for update in draft.updates),
         requirements(draft.updates, None if before is None else before.document, change.edit(AddFiles) is not None),
@@ -110,8 +127,15 @@ def _attempt(change: Change, context: TableContext, draft: Draft, uri: str, head
     )
 
 
+def _put(context: TableContext, uri: str, body: bytes) -> str:
+    """A document for a catalog that only swaps names."""
+    storage, key = context.stores.resolve(uri)
+    storage.put(key, body, PutMode.CREATE)
+    return uri
+
+
 def _body(draft: Draft, before: TableMetadata | None, change: Change, snapshot: bool) -> bytes:
-    """The document of a table in a file system; a catalog writes its own."""
+    """The document of a table in a file system; most catalogs write their own."""
     return dump(finished(draft.document, before, change.write_id, None if snapshot else described(change)))
 
 

@@ -24,7 +24,7 @@ def row(source: ManifestFile, counts: Callable[[], Mapping[str, int]], version: 
     fields = version.manifest_list()["fields"]
     found: Row = {f["name"]: source.row.get(f["name"]) for f in fields}
     for name in _ZERO:
-        found[name] = found[name] or 0
+        found[name] = found.get(name) or 0
     if found["partitions"] is not None:
         found["partitions"] = [{name: p.get(name) for name in _SUMMARY} for p in found["partitions"]]
     missing = {n for n in found if n.endswith("_count") and found[n] is None}

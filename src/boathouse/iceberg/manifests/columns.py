@@ -22,7 +22,8 @@ from boathouse.avro.cursors import BEYOND, Path
 from boathouse.avro.few import FewColumns
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests.entries import FILE, LiveFiles
-from boathouse.iceberg.manifests.records import DELETED, EXISTING, Entry
+from boathouse.iceberg.manifests.records import DELETED, EXISTING, Entry, ManifestFile
+from boathouse.iceberg.manifests.row_ids import row_ids
 from boathouse.iceberg.manifests.values import arrow_array, from_avro
 from boathouse.types import PartitionField, PartitionSpec
 
@@ -36,9 +37,9 @@ TYPES: Final[Mapping[str, pa.DataType]] = {
     "key_metadata": _BYTES, "split_offsets": pa.list_(_NUMBER), "equality_ids": pa.list_(_ID), "sort_order_id": _ID,
     "first_row_id": _NUMBER, "referenced_data_file": _TEXT, "content_offset": _NUMBER, "content_size_in_bytes": _NUMBER,
 }  # fmt: skip
+PUFFIN: Final = "PUFFIN"
 MAPS: Final = tuple(name for name, type in TYPES.items() if pa.types.is_map(type))
-_PLAIN: Final = ("key_metadata", "sort_order_id", "first_row_id", "referenced_data_file", "content_offset",
-                 "content_size_in_bytes")  # fmt: skip
+_PLAIN: Final = ("key_metadata", "sort_order_id", "referenced_data_file", "content_offset", "content_size_in_bytes")
 _LISTS: Final = ("split_offsets", "equality_ids")
 ENTRY: Final = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
 """The fields of an entry beside its data file."""
@@ -59,8 +60,9 @@ def table(arrays: Mapping[str, pa.Array], spec: PartitionSpec, rows: int) -> pa.
     return pa.Table.from_arrays([arrays.get(f.name, pa.nulls(rows, f.type)) for f in schema], schema=schema)
 
 
-def of_live(live: LiveFiles, spec: PartitionSpec) -> pa.Table:
-    """The live files of a manifest as existing ones, with the numbers that they inherit. Raises CorruptTableError."""
+def of_live(live: LiveFiles, spec: PartitionSpec, source: ManifestFile) -> pa.Table:
+    """The live files of the manifest `source` as existing ones, with the numbers and row ids that they inherit. Raises
+    CorruptTableError."""
     live = live.whole()
     columns, rows = live.columns, len(live)
     keys: list[pa.Array] = []
@@ -77,6 +79,7 @@ def of_live(live: LiveFiles, spec: PartitionSpec) -> pa.Table:
         **{name: _map(columns, (FILE, name), TYPES[name], keys) for name in MAPS},
         **{name: _list(columns, (FILE, name), TYPES[name]) for name in _LISTS},
         **{name: _plain(columns, (FILE, name), TYPES[name]) for name in _PLAIN},
+        "first_row_id": row_ids(columns, live.rows, source, pa.nulls(rows, _NUMBER)),
         **{partition_column(f): live.partition_array(f) for f in spec},
     }
     return table(arrays, spec, rows)
@@ -117,12 +120,26 @@ def _damaged(columns: Columns | FewColumns, path: Path, values: Sequence[Any], t
         ) from None
 
 
+def vectors(live: LiveFiles) -> pa.Array:
+    """The data file of each entry that is a deletion vector; null for other row deletes."""
+    path = (FILE, "referenced_data_file")
+    if live.columns.type(path) is None:
+        return pa.nulls(len(live), _TEXT)
+    live = live.whole()
+    return pc.if_else(pc.equal(pc.utf8_upper(_coded(live)), PUFFIN), live.columns.strings(path), pa.scalar(None, _TEXT))
+
+
 def marked(entries: pa.Table, gone: npt.NDArray[np.bool_], snapshot_id: int) -> pa.Table:
     """The entries, some of them deleted by this snapshot; the others keep their numbers."""
     mask = pa.array(gone)
     status = pc.if_else(mask, pa.scalar(DELETED, _ID), pa.scalar(EXISTING, _ID))
     deleter = pc.if_else(mask, pa.scalar(snapshot_id, _NUMBER), entries.column("snapshot_id"))
     return entries.set_column(0, "status", status).set_column(1, "snapshot_id", deleter)
+
+
+def by_snapshot(entries: pa.Table, snapshot_id: int) -> pa.Table:
+    """The entries, added by this snapshot: for a format version in which they do not inherit it."""
+    return entries.set_column(1, "snapshot_id", pa.repeat(pa.scalar(snapshot_id, _NUMBER), entries.num_rows))
 
 
 def of_entries(entries: Sequence[Entry], spec: PartitionSpec) -> pa.Table:

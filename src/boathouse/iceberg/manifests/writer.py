@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,8 @@ from boathouse.iceberg.metadata.schemas import schema_json
 from boathouse.iceberg.metadata.versions import NEW, FormatVersion
 from boathouse.types import DataType, FloatType, PartitionField, PartitionSpec, Schema
 
+_UNUSED: Final = {"block_size_in_bytes": 64 << 20}
+"""What version 1 requires of a file and no reader uses; later versions do not have it."""
 STATUSES = {ADDED: "added", EXISTING: "existing", DELETED: "deleted"}
 
 
@@ -40,12 +42,14 @@ def write(
         "partition-spec": json.dumps(_spec_fields(spec)),
         "partition-spec-id": str(spec.id),
         "format-version": str(version),
-        "content": "data" if content == DATA else "deletes",
     }
+    if version.sequence_numbers:
+        metadata["content"] = "data" if content == DATA else "deletes"
     avro_schema = version.manifest(spec)
     if entries.num_rows <= FEW:
         return avro.write(avro_schema, _records(entries, spec), metadata, codec)
     columns = {_path(name): entries.column(name).combine_chunks() for name in entries.column_names}
+    columns |= {f"data_file.{name}": pa.repeat(value, entries.num_rows) for name, value in _UNUSED.items()}
     for f in spec:
         columns[f"data_file.partition.{avro_name(f.name)}"] = columns[f"data_file.{partition_column(f)}"]
     return avro.container(avro_schema, avro_writer.blocks(columns, avro_schema, entries.num_rows), metadata, codec)
@@ -69,6 +73,7 @@ def _records(entries: pa.Table, spec: PartitionSpec) -> list[Row]:
             **{name: values[name][i] for name in ENTRY},
             "data_file": {
                 **{name: values[name][i] for name in TYPES if name not in ENTRY},
+                **_UNUSED,
                 "partition": {name: to_avro(column[i], types[name]) for name, column in partition.items()},
             },
         }
@@ -115,6 +120,7 @@ def list_row(
         **counts(entries),
         "partitions": summaries(entries, spec),
         "key_metadata": None,
+        "first_row_id": None,
     }
 
 

@@ -15,7 +15,7 @@ from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.metadata import updates as u
 from boathouse.iceberg.metadata.rules import highest_column_id, highest_partition_id
 from boathouse.iceberg.metadata.updates import LAST_ADDED, MAIN, MetadataUpdate
-from boathouse.iceberg.metadata.versions import NEXT_ROW_ID, version_of_format
+from boathouse.iceberg.metadata.versions import NEXT_ROW_ID, ONLY_IN_VERSION_1, version_of_format
 
 Json = dict[str, Any]
 
@@ -67,8 +67,13 @@ def _without(document: Json, name: str, key: str, ids: Iterable[Any], needed: It
 def _upgrade(document: Json, update: u.UpgradeFormatVersion) -> Json:
     before, after = document["format-version"], version_of_format(update.format_version)
     if after.number < before:
-        raise UnsupportedFeatureError(f"the table has format version {before}, which cannot be lowered")
+        raise UnsupportedFeatureError(
+            f"the table has format version {before}, which cannot be lowered",
+            advice=f"write its rows into a new table of version {after}",
+        )
     changed: Json = {"format-version": after.number}
+    if after.sequence_numbers:
+        changed |= {name: _GONE for name in ONLY_IN_VERSION_1 if name in document}
     if after.row_lineage and NEXT_ROW_ID not in document:
         changed[NEXT_ROW_ID] = 0
     return changed

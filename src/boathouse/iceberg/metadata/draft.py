@@ -14,13 +14,13 @@ from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, spec_fields_js
 from boathouse.iceberg.metadata.rules import sortable
 from boathouse.iceberg.metadata.schemas import schema_json
 from boathouse.iceberg.metadata.updates import MAIN, MetadataUpdate
-from boathouse.iceberg.metadata.versions import NEW, FormatVersion
+from boathouse.iceberg.metadata.versions import PROPERTY, FormatVersion, asked_version
 from boathouse.table.edits import CreateTable, SetProperties
 from boathouse.types import PartitionSpec, Schema
 
 OURS: Final = "boathouse"
 """A field that only this library writes: the id of the write that created this version of the metadata."""
-_NOT_STORED = frozenset({"format-version"})
+_NOT_STORED = frozenset({PROPERTY})
 _UNSORTED: Final = 0
 
 
@@ -50,7 +50,7 @@ def begun(metadata: TableMetadata, now: int) -> Draft:
 
 
 def created(
-    create: CreateTable, schema: Schema, spec: PartitionSpec, location: str, now: int, version: FormatVersion = NEW
+    create: CreateTable, schema: Schema, spec: PartitionSpec, location: str, now: int, version: FormatVersion
 ) -> Draft:
     """The first commit of a table, without snapshots so far."""
     draft = Draft(_empty(version, now))
@@ -80,12 +80,16 @@ def _empty(version: FormatVersion, now: int) -> Json:
 
 
 def set_properties(draft: Draft, edit: SetProperties) -> None:
-    """Sets properties, and removes those whose value is None."""
-    if "format-version" in edit.properties:
-        raise InvalidArgumentError("format-version is not a property", advice="upgrading a table is not offered")
+    """Sets properties, and removes those whose value is None; `format-version` upgrades the table. Raises
+    UnsupportedFeatureError for a lower version."""
+    if PROPERTY in edit.properties:
+        version = asked_version(edit.properties[PROPERTY])
+        if version.number != draft.document[PROPERTY]:
+            draft.make(u.UpgradeFormatVersion(version.number))
+    asked = {k: v for k, v in edit.properties.items() if k not in _NOT_STORED}
     before = draft.document.get("properties") or {}
-    changed = {k: v for k, v in edit.properties.items() if v is not None and before.get(k) != v}
-    gone = tuple(k for k, v in edit.properties.items() if v is None and k in before)
+    changed = {k: v for k, v in asked.items() if v is not None and before.get(k) != v}
+    gone = tuple(k for k, v in asked.items() if v is None and k in before)
     if changed:
         draft.make(u.SetProperties(changed))
     if gone:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from boathouse.errors import CorruptTableError
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.metadata.single_values import INITIAL, WRITE, default_of
+from boathouse.table.metadata_columns import LAST_UPDATED, ROW_ID
 from boathouse.types import (
     DataType,
     Field,
@@ -25,6 +26,8 @@ from boathouse.types.data_types import children
 
 LAST_ID: Final = (1 << 31) - 1 - 200
 """The ids above are those of metadata columns."""
+LINEAGE: Final = {ROW_ID: 2147483540, LAST_UPDATED: 2147483539}
+"""The field ids under which files may store these metadata columns."""
 IDENTIFIERS: Final = "identifier-field-ids"
 _VERSION_3: Final = (VariantType, NullType, GeometryType, GeographyType)
 _WATCHED: Final = (StructType, ListType, MapType, TimestampType, *_VERSION_3)
@@ -75,3 +78,15 @@ def identifiers(schema: Schema) -> tuple[tuple[str, ...], ...]:
     found = schema.metadata.get(IDENTIFIERS)
     ids = frozenset(found) if isinstance(found, list) else frozenset()
     return tuple(path for path, f in schema.walk() if f.id in ids) if ids else ()
+
+
+def check_lineage_names(schema: Schema, where: str) -> None:
+    """Raises UnsupportedFeatureError for a column with the name of a column of row lineage: it would hide the ids of
+    its rows."""
+    for name in LINEAGE:
+        if schema.places.at(name):
+            raise UnsupportedFeatureError(
+                f"a column of a table with row lineage cannot be called `{name}`: every row has one of that name",
+                where=where,
+                advice="give the column another name",
+            )

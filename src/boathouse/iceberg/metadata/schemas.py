@@ -14,7 +14,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     UnsupportedTypeError,
 )
-from boathouse.iceberg.metadata.versions import NEW
+from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.types import (
     BINARY,
     BOOLEAN,
@@ -229,8 +229,8 @@ def type_json(type: DataType) -> str | dict[str, Any]:
     return name
 
 
-def storable(type: DataType, path: str) -> DataType:
-    """`type` as stored in a v2 table: tinyint and smallint widen to int.
+def storable(type: DataType, path: str, version: FormatVersion) -> DataType:
+    """`type` as stored in a table of this format version: tinyint and smallint widen to int.
 
     Raises UnsupportedTypeError naming the column.
     """
@@ -242,12 +242,12 @@ def storable(type: DataType, path: str) -> DataType:
             )
         case StructType(fields):
             _check_names(fields, path)
-            return StructType(tuple(f.with_type(storable(f.type, f"{path}.{f.name}")) for f in fields))
+            return StructType(tuple(f.with_type(storable(f.type, f"{path}.{f.name}", version)) for f in fields))
         case ListType(e):
-            return ListType(replace(e, name="element", type=storable(e.type, f"{path}.element")))
+            return ListType(replace(e, name="element", type=storable(e.type, f"{path}.element", version)))
         case MapType(k, v):
-            key = replace(k, name="key", nullable=False, type=storable(k.type, f"{path}.key"))
-            return MapType(key, replace(v, name="value", type=storable(v.type, f"{path}.value")))
+            key = replace(k, name="key", nullable=False, type=storable(k.type, f"{path}.key", version))
+            return MapType(key, replace(v, name="value", type=storable(v.type, f"{path}.value", version)))
         case IntegerType(bits, True) if bits < 32:
             return INT32
     if type in PRIMITIVES.values() or isinstance(type, FixedType):
@@ -255,8 +255,8 @@ def storable(type: DataType, path: str) -> DataType:
     if isinstance(type, DecimalType) and type.precision <= 38:
         return type
     raise UnsupportedTypeError(
-        f"column `{path}` is {type}, which an Iceberg table of format version {NEW} cannot hold",
-        advice=_ADVICE.get(str(type), f"cast it to a type of Iceberg v{NEW}"),
+        f"column `{path}` is {type}, which an Iceberg table of format version {version} cannot hold",
+        advice=_ADVICE.get(str(type), f"cast it to a type of Iceberg v{version}"),
     )
 
 
@@ -282,10 +282,10 @@ def _check_names(fields: tuple[Field, ...], path: str) -> None:
         seen.add(f.name)
 
 
-def storable_schema(schema: Schema) -> Schema:
-    """The schema as stored in a v2 table, with unchanged ids."""
+def storable_schema(schema: Schema, version: FormatVersion) -> Schema:
+    """The schema as stored in a table of this format version, with unchanged ids."""
     _check_names(schema.fields, "")
-    return Schema(tuple(f.with_type(storable(f.type, f.name)) for f in schema), schema.metadata)
+    return Schema(tuple(f.with_type(storable(f.type, f.name, version)) for f in schema), schema.metadata)
 
 
 class Ids:
@@ -315,14 +315,14 @@ def _fresh_type(type: DataType, fresh: Callable[[Field], Field]) -> DataType:
     return type
 
 
-def fresh_schema(schema: Schema) -> tuple[Schema, int]:
+def fresh_schema(schema: Schema, version: FormatVersion) -> tuple[Schema, int]:
     """A new table's schema with ids from 1, and the last assigned id."""
     ids = Ids()
-    fields = tuple(fresh_ids(f, ids) for f in storable_schema(schema))
+    fields = tuple(fresh_ids(f, ids) for f in storable_schema(schema, version))
     return Schema(fields), ids.last
 
 
-def merged_ids(schema: Schema, current: Schema, ids: Ids) -> Schema:
+def merged_ids(schema: Schema, current: Schema, ids: Ids, version: FormatVersion) -> Schema:
     """`schema` replacing `current`: a column of the same path keeps its id, new ones get ids from `ids`.
 
     A column whose kind changes (list to string) is a new column.
@@ -337,7 +337,7 @@ def merged_ids(schema: Schema, current: Schema, ids: Ids) -> Schema:
         return replace(field, id=before.id, type=merged, metadata={})
 
     columns = {f.name: f for f in current}
-    return Schema(tuple(merge(f, columns) for f in storable_schema(schema)))
+    return Schema(tuple(merge(f, columns) for f in storable_schema(schema, version)))
 
 
 def _members(type: DataType) -> tuple[Field, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from boathouse.errors import UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.manifests.schemas import manifest, manifest_list
 from boathouse.types import PartitionSpec
 
@@ -21,7 +21,9 @@ _REQUIRED: Final = (
     "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders",
     "default-sort-order-id",
 )  # fmt: skip
-_IN_VERSION_1: Final = ("location", "last-updated-ms", "last-column-id", "schema", "partition-spec")
+ONLY_IN_VERSION_1: Final = ("schema", "partition-spec")
+"""Fields that repeat the current schema and spec; later versions leave them out."""
+_IN_VERSION_1: Final = ("location", "last-updated-ms", "last-column-id", *ONLY_IN_VERSION_1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,28 @@ NEW: Final = VERSIONS[2]
 """What a table has that is created without a word about it."""
 SEEN: Final = VERSIONS[2]
 """What documents of version 1 are completed to have when they are read."""
-WRITTEN: Final = frozenset({NEW})
-"""The versions that are written; others are read."""
+MODERN: Final = VERSIONS[3]
+"""What the profile `modern` asks for."""
+PROPERTY: Final = "format-version"
+"""Under this name users ask for a version where they give properties; the document has it as a field of its own."""
 
 
 def version_of_format(number: object) -> FormatVersion:
     """Raises UnsupportedFeatureError for a version that is not known."""
     found = VERSIONS.get(number) if isinstance(number, int) else None
     if found is None:
-        raise UnsupportedFeatureError(f"Iceberg format version {number} is not offered")
+        raise UnsupportedFeatureError(
+            f"Iceberg format version {number} is not offered", advice=f"write one of {', '.join(map(str, VERSIONS))}"
+        )
     return found
+
+
+def asked_version(text: object) -> FormatVersion:
+    """The version that the value of `format-version` names. Raises InvalidArgumentError for one that is no number,
+    UnsupportedFeatureError for one that is not offered."""
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise InvalidArgumentError(
+            f"format-version is {text!r}, which is not a version of Iceberg's format",
+            advice=f"write one of {', '.join(map(str, VERSIONS))}, as text",
+        )
+    return version_of_format(int(text))
