@@ -41,9 +41,12 @@ CONDITIONS = {
     ("iceberg", "views"): "read",
     ("lance", "tags"): "read",
 }
-ICEBERG_WRITTEN = ("format version 2",)
+ICEBERG_WRITTEN = (
+    "format version 1", "format version 2", "format version 3", "row lineage", "partition evolution", "column defaults",
+    "sort orders",
+)  # fmt: skip
 ICEBERG_READ = (
-    "format version 1", "format version 3", "ORC and Avro files", "position delete files", "equality delete files",
+    "ORC and Avro files", "position delete files", "equality delete files",
     "deletion vectors", "relocated tables",
 )  # fmt: skip
 ICEBERG_REFUSED = ("encryption", "row deletes under `write.delete.mode=merge-on-read`")
@@ -90,9 +93,9 @@ def state(proved: Proofs) -> str:
         *_operations(proved),
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *DELETED_ROWS),
-        ("versions", f"reader 1 to {delta.MAX_READER}, writer 2 to {delta.MAX_WRITER}", "read: 1 to 3; written: 2",
+        ("versions", f"reader 1 to {delta.MAX_READER}, writer 2 to {delta.MAX_WRITER}", "read and written: 1 to 3",
          f"data files, read: {', '.join(lance_files._READ)}; written: {lance_files.V2_2}"),
-        ("read and written", _names(_delta(True, True)), "Parquet data files",
+        ("read and written", _names(_delta(True, True)), f"Parquet data files, {_names(ICEBERG_WRITTEN[3:])}",
          _names(_lance(lance.READ & lance.WRITE))),
         ("read; not written where in use", _names(_delta(True, False)), _names(ICEBERG_READ),
          _names(_lance(lance.READ & ~lance.WRITE))),

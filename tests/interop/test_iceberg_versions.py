@@ -7,8 +7,10 @@ import pytest
 from reference_spark import ICEBERG, started
 
 import boathouse as bh
+from boathouse.variant import Variant
 
 pytestmark = pytest.mark.slow
+STORED = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
 
 
@@ -104,3 +106,46 @@ def test_row_ids_after_an_upgrade(reference):
     assert len({v[0] for v in found.values()} - {None}) == 3
     t.sql("INSERT INTO {t} VALUES (4, 'b', 1.0)")
     assert {k: v for k, v in t.lineage().items() if k < 4} == found
+
+
+def test_columns_and_layouts_of_ours(reference):
+    t = Table(reference, "evolved")
+    ours = bh.create(t.path, SCHEMA, format="iceberg", partition_by=["p"], properties={"format-version": "3"})
+    ours.append(rows(1, 2))
+    ours.add_column("c", "int", default=7, nullable=False, comment="seven", after="id")
+    ours.add_column("d", "date", default="DATE'2020-02-29'")
+    ours.partition_by("bucket(4, id)", part="p")
+    ours.sort_by("id desc", "c")
+    ours.append(pa.table({"id": [3, 4], "p": ["p1", "p0"], "x": [1.0, 2.0]}))
+    ours.set_nullable("id", False, unchecked=True)
+    ours.set_identifiers("id")
+    ours.move_column("x")
+    assert t.agree() == [1, 2, 3, 4]
+    t.sql("INSERT INTO {t} VALUES (5.0, 5, 8, 'p1', DATE'2021-01-01')", "DELETE FROM {t} WHERE id = 1")
+    ours = bh.open(t.path)
+    ours.partition_by("p")
+    ours.update({"c": "c + 1"}, "id = 5")
+    assert t.agree() == [2, 3, 4, 5]
+    assert sorted(t.theirs("id, c").column("c").to_pylist()) == [7, 7, 7, 9]
+    t.sql("ALTER TABLE {t} ADD PARTITION FIELD truncate(1, p)", "INSERT INTO {t} VALUES (6.0, 6, 8, 'p1', NULL)")
+    bh.open(t.path).delete("id = 2")
+    assert t.agree() == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("shredded", ["false", "true"])
+def test_variants_of_ours(reference, shredded):
+    t = Table(reference, f"variants_{shredded}")
+    properties = {"format-version": "3", "write.parquet.shred-variants": shredded}
+    ours = bh.create(t.path, "id bigint, v variant", format="iceberg", properties=properties)
+    texts = ['{"a": 1, "b": ["x", null]}', "7", None, '{"a": "text"}']
+    made = [None if text is None else Variant.from_json(text) for text in texts]
+    stored = [None if m is None else {"metadata": m.metadata, "value": m.value} for m in made]
+    ours.append(pa.table({"id": [1, 2, 3, 4], "v": pa.array(stored, STORED)}))
+    ours.update({"id": "id + 10"}, "id = 2")
+    found = t.theirs("id, to_json(v) AS j")
+    assert dict(zip(found.column("id").to_pylist(), found.column("j").to_pylist())) == {
+        1: '{"a":1,"b":["x",null]}', 3: None, 4: '{"a":"text"}', 12: "7",
+    }  # fmt: skip
+    t.sql("INSERT INTO {t} SELECT 5, parse_json('{{\"a\": 5}}')")
+    asked = bh.open(t.path).scan(["id"], "variant_get(v, '$.a', 'string') = '5'").to_arrow()
+    assert asked.column("id").to_pylist() == [5]

@@ -9,6 +9,7 @@ from boathouse.api.arguments import located
 from boathouse.api.engines import LOCAL
 from boathouse.api.part import Part
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.tree import Literal
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.schema.add_columns import AddColumns
@@ -26,12 +27,20 @@ class Columns(Part):
         name: str,
         type: Any,
         *,
+        default: object = None,
+        nullable: bool = True,
+        comment: str | None = None,
+        after: str | None = None,
+        first: bool = False,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
         txn: tuple[str, int] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Adds a nullable column, null in existing rows; no file is rewritten. `type` is Spark SQL text or a DataType.
+        """Adds a column, null in existing rows; no file is rewritten. `type` is Spark SQL text or a DataType. A
+        `default` (Spark SQL text, or a value) is what existing rows have, and later ones without the column; a column
+        that is not `nullable` needs one. It comes last, right `after` a sibling, or `first`. These are Iceberg's; a
+        default asks for format version 3.
 
         Raises InvalidArgumentError for a name that exists, SchemaError for text that is not a type,
         UnsupportedTypeError, UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
@@ -41,7 +50,9 @@ class Columns(Part):
         ('id', 'city', 'price', 'tags')
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
-        return self._run(LOCAL, AddColumns(((_named(name), _typed(type)),)), options)
+        place = "" if first else after
+        write = AddColumns(((_named(name), _typed(type)),), nullable, constant(default), comment, place)
+        return self._run(LOCAL, write, options)
 
     @located
     def rename_column(
@@ -109,6 +120,11 @@ class Columns(Part):
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         return self._run(LOCAL, ColumnWidened(_named(name), _typed(type)), options)
+
+
+def constant(value: object) -> str | None:
+    """A default as SQL text: a string is SQL, any other value a literal."""
+    return value if value is None or isinstance(value, str) else str(Literal.of(value))
 
 
 def _typed(type: object) -> DataType:

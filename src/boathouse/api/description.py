@@ -43,7 +43,7 @@ class Description(Part):
     ) -> WriteResult:
         """Sets the comment of the table (Delta's description), or of a column or struct field; None removes it.
 
-        Raises ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError for other formats than Delta,
+        Raises ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError for Lance,
         CommitConflictError.
         """
         write = Commented(_text(comment), _text(column))

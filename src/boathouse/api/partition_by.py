@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from boathouse.api.arguments import names
 from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
-from boathouse.types import Field, PartitionField, Schema, StructType, Transform
+from boathouse.types import Field, PartitionField, Schema, SortField, StructType, Transform
 
 _TRANSFORM = re.compile(r"^\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,()]+?)(?:\s*,\s*(\d+))?\s*\)\s*$")
+_SORTED = re.compile(r"^\s*(.+?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*$", re.I | re.S)
 _NAMES = {
     "years": "year", "months": "month", "days": "day", "hours": "hour", "year": "year", "month": "month",
     "day": "day", "hour": "hour", "date": "day", "bucket": "bucket", "truncate": "truncate",
@@ -19,13 +21,30 @@ _NAMES = {
 FIRST_ID = 1000
 
 
-def partition_fields(by: str | Sequence[str] | None, schema: Schema) -> tuple[PartitionField, ...]:
-    """The partition fields of `by` (None: none), with ids from 1000. Raises InvalidArgumentError,
-    ColumnNotFoundError."""
-    if by is None:
-        return ()
-    texts = names("partition_by", [by] if isinstance(by, str) else by)
-    return tuple(_field(text, schema, FIRST_ID + i) for i, text in enumerate(texts))
+def partition_fields(
+    by: str | Sequence[str] | None, schema: Schema, named: Mapping[str, str] | None = None
+) -> tuple[PartitionField, ...]:
+    """The partition fields of `by` (None: none), with ids from 1000, then those that are `named`. Raises
+    InvalidArgumentError, ColumnNotFoundError."""
+    texts = () if by is None else names("partition_by", [by] if isinstance(by, str) else by)
+    found = [_field(text, schema, FIRST_ID + i) for i, text in enumerate(texts)]
+    for name, text in (named or {}).items():
+        found.append(replace(_field(text, schema, FIRST_ID + len(found)), name=name))
+    return tuple(found)
+
+
+def sort_fields(by: Sequence[str], schema: Schema) -> tuple[SortField, ...]:
+    """The parts of a sort order; nulls come first where it ascends, unless it says otherwise. Raises
+    InvalidArgumentError, ColumnNotFoundError."""
+    found = []
+    for text in by:
+        match = _SORTED.match(text)
+        assert match is not None
+        field = _field(match[1], schema, FIRST_ID)
+        descending = (match[2] or "").lower() == "desc"
+        first = not descending if match[3] is None else match[3].lower() == "first"
+        found.append(SortField(field.source, field.transform, descending, first))
+    return tuple(found)
 
 
 def _field(text: str, schema: Schema, id: int) -> PartitionField:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, located, texts
 from boathouse.api.changes import Changes
+from boathouse.api.column_rules import ColumnRules
 from boathouse.api.columns import Columns
 from boathouse.api.conditions import Condition, condition_text
 from boathouse.api.constraints import Constraints
@@ -50,7 +51,7 @@ from boathouse.types import Partitioning, Schema
 History = list[HistoryEntry]
 
 
-class Table(Maintenance, Columns, Constraints, Features, Description):
+class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Description):
     """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by
     `boathouse.create`.
 

@@ -16,15 +16,13 @@ from boathouse.delta.partition_values import physical_array, text_of
 from boathouse.delta.schema import is_mapped, physical_name, physical_path
 from boathouse.delta.stats.written import StatsTexts
 from boathouse.parquet.schema import Dialect, to_parquet_schema
-from boathouse.parquet.shredded import Shredding
-from boathouse.parquet.stats import leaf_array, schema_leaves
+from boathouse.parquet.shredding import shredding_of
+from boathouse.parquet.stats import schema_leaves
 from boathouse.parquet.write import CODEC, Layout, ParquetOptions, ParquetWriter
 from boathouse.parquet.written import FileLeaves, FileStats, LeafColumn, StatsCollector, struct_of
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import KIND_OF, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
-from boathouse.types import PartitionField, PartitionSpec, Schema, VariantType
-from boathouse.variant.shredding.choose import choose
-from boathouse.variant.shredding.schema import ShreddingSchema
+from boathouse.types import PartitionField, PartitionSpec, Schema
 
 WRITTEN: Final = pa.struct(
     [
@@ -88,7 +86,6 @@ class DeltaFiles:
         self._plain = Layout.of(to_parquet_schema(stored, _DIALECT))
         self._layout: Layout | None = None
         self.leaves = FileLeaves(stored)
-        self._variants = [leaf for leaf in self.leaves.leaves if isinstance(leaf.field.type, VariantType)]
         self._texts = StatsTexts(self.data, context.options)
         self._schema = outcomes(context)
 
@@ -99,18 +96,13 @@ class DeltaFiles:
         """The layout of all files, in which variants are shredded by what the first rows hold, if the table wants
         it."""
         if self._layout is None:
-            by = self._shredding(first) if first is not None and self.context.options.get("shred") else {}
+            shred = first is not None and self.context.options.get("shred")
+            by = shredding_of(self.leaves.leaves, first, self._stored) if shred else {}
             self._layout = Layout.of(self._plain.schema, by) if by else self._plain
         return self._layout
 
-    def _shredding(self, rows: pa.RecordBatch) -> Shredding:
-        """A schema for each variant, by its path in the files."""
-        found: dict[tuple[str, ...], ShreddingSchema] = {}
-        for leaf in self._variants:
-            schema = choose(leaf_array(rows, leaf.steps), widen=True)
-            if schema.is_shredded:
-                found[physical_path(self.data, leaf.path)] = schema
-        return found
+    def _stored(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        return physical_path(self.data, path)
 
     def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
         return self.described(

@@ -22,6 +22,7 @@ Path = tuple[str, ...]
 
 def with_column(raw: Raw, edit: AddColumn, where: str) -> dict[str, Any]:
     """The metaData with one more field. Raises InvalidArgumentError."""
+    edit.require_plain("Delta", where)
     document = json.loads(raw["schemaString"])
     struct = document
     for name in edit.parent:

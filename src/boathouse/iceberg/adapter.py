@@ -85,10 +85,11 @@ class IcebergTable(IcebergSnapshot):
 
     def write_context(self, write_id: str) -> WriteContext:
         from boathouse.iceberg import write
-        from boathouse.iceberg.commit import row_ids
+        from boathouse.iceberg.commit import defaults, row_ids
 
         context = write.write_context(self, self.paths.root, write_id)
-        return replace(context, carried=row_ids.carried(self.metadata))
+        computed = defaults.computed(self.schema, self.token)
+        return replace(context, carried=row_ids.carried(self.metadata), computed=computed)
 
     def newest(self) -> IcebergTable:
         return snapshot.newest(self)

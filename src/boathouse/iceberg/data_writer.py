@@ -13,6 +13,7 @@ from boathouse.bits import entropy
 from boathouse.errors import ConstraintViolationError
 from boathouse.iceberg.metadata.partitions import partition_path
 from boathouse.parquet.schema import to_parquet_schema
+from boathouse.parquet.shredding import shredding_of
 from boathouse.parquet.stats import schema_leaves
 from boathouse.parquet.write import Layout, ParquetOptions, ParquetWriter
 from boathouse.parquet.written import FileLeaves, FileStats, StatsCollector, struct_of
@@ -57,12 +58,22 @@ class DataFiles:
             compression_level=options.get("compression_level"),
             row_group_bytes=options.get("row_group_bytes", 128 << 20),
         )
-        self.layout = Layout.of(to_parquet_schema(context.rows))
+        self._plain = Layout.of(to_parquet_schema(context.rows))
+        self._layout: Layout | None = None
         self.leaves = FileLeaves(context.schema)
         self._schema = outcomes(context)
 
     def open(self, partition: Mapping[int, object]) -> DataFileWriter:
         return DataFileWriter(self, partition)
+
+    def layout(self, first: pa.RecordBatch | None) -> Layout:
+        """The layout of all files, in which variants are shredded by what the first rows hold, if the table wants
+        it."""
+        if self._layout is None:
+            shred = first is not None and self.context.options.get("shred")
+            by = shredding_of(self.leaves.leaves, first, lambda path: path) if shred else {}
+            self._layout = Layout.of(self._plain.schema, by) if by else self._plain
+        return self._layout
 
     def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
         leaves = self.leaves.columns([c.stats for c in closed])
@@ -72,13 +83,12 @@ class DataFiles:
             pa.array([c.offsets for c in closed], pa.list_(pa.int64())),
         ]
         spec = self.context.spec
-        stats = self._schema.field("stats").type
         known = {
             "path": [c.uri for c in closed],
             "size": [c.size for c in closed],
             "rows": [c.rows for c in closed],
             "partition": [{str(f.id): c.partition.get(f.id) for f in spec} for c in closed],
-            "stats": struct_of(leaves, len(closed)).cast(stats),
+            "stats": struct_of(leaves, len(closed)),
             "native": pa.StructArray.from_arrays(native, fields=list(NATIVE)),
         }
         return outcome_rows(self._schema, DATA_FILE, PARQUET, spec.id, known)
@@ -92,12 +102,19 @@ class DataFileWriter:
         context = files.context
         name = f"00000-0-{entropy.current().uuid4()}.parquet"
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
+        self._files = files
         self._stats = StatsCollector(files.leaves)
-        self._writer = ParquetWriter(context.files, self._uri, files.layout, files.options)
+        self._writer: ParquetWriter | None = None
 
     @property
     def bytes_written(self) -> int:
-        return self._writer.bytes_written
+        return 0 if self._writer is None else self._writer.bytes_written
+
+    def _opened(self, first: pa.RecordBatch | None) -> ParquetWriter:
+        if self._writer is None:
+            files = self._files
+            self._writer = ParquetWriter(files.context.files, self._uri, files.layout(first), files.options, widen=True)
+        return self._writer
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows. Raises ConstraintViolationError for a null in a required column, and for strings that are not
@@ -106,19 +123,20 @@ class DataFileWriter:
             batch.validate(full=True)
         except pa.ArrowInvalid as error:
             raise ConstraintViolationError(f"the rows are not valid: {error}", where=self._uri) from None
-        self._writer.write(batch)
+        self._opened(batch).write(batch)
         self._stats.update(batch)
 
     def close(self) -> _Closed:
         """Finishes the file."""
-        summary = self._writer.close()
+        summary = self._opened(None).close()
         stats = self._stats.taken(summary.metadata)
         offsets = split_offsets(summary.metadata)
         return _Closed(self._uri, self._partition, summary.size, summary.rows, offsets, stats)
 
     def abort(self) -> None:
         """Leaves nothing behind."""
-        self._writer.abort()
+        if self._writer is not None:
+            self._writer.abort()
 
 
 def split_offsets(metadata: pq.FileMetaData) -> list[int]:

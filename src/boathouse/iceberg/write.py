@@ -32,11 +32,12 @@ from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.snapshot import RowDeletes, Target
 from boathouse.table.tasks import WriteContext
-from boathouse.types import DataType, FloatType, PartitionSpec, Schema
+from boathouse.types import DataType, FloatType, NullType, PartitionSpec, Schema
 
 DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
 ROW_OPERATIONS: Final = frozenset({"delete", "update", "merge"})
+SHRED: Final = "write.parquet.shred-variants"
 COPY_ON_WRITE: Final = "copy-on-write"
 _METRICS = "write.metadata.metrics."
 
@@ -79,6 +80,8 @@ def write_context(target: Target, root: str, write_id: str) -> WriteContext:
     group = properties.get("write.parquet.row-group-size-bytes")
     if group is not None:
         options["row_group_bytes"] = _number("write.parquet.row-group-size-bytes", group)
+    if properties.get(SHRED, "false").lower() == "true":
+        options["shred"] = True
     size = properties.get("write.target-file-size-bytes")
     return WriteContext(
         format="iceberg",
@@ -165,6 +168,8 @@ def _leaves(schema: Schema, properties: Mapping[str, str]) -> list[_Leaf]:
     default = properties.get(f"{_METRICS}default")
     found = []
     for i, leaf in enumerate(schema_leaves(schema)):
+        if isinstance(leaf.field.type, NullType):
+            continue  # no file has it
         fallback = default or (f"truncate({TRUNCATE_WIDTH})" if i < limit else "none")
         mode = properties.get(f"{_METRICS}column.{'.'.join(leaf.path)}", fallback).strip().lower()
         bounds = mode == "full" or mode.startswith("truncate")

@@ -42,7 +42,7 @@ from boathouse.types.data_types import (
     VariantType,
 )
 from boathouse.types.identity import Identity
-from boathouse.types.partitioning import PartitionField, Partitioning, PartitionSpec, Transform
+from boathouse.types.partitioning import PartitionField, Partitioning, PartitionSpec, SortField, Transform
 
 __all__ = [
     "BINARY",
@@ -82,6 +82,7 @@ __all__ = [
     "PartitionSpec",
     "Partitioning",
     "Schema",
+    "SortField",
     "StringType",
     "StructType",
     "TimeType",

@@ -25,14 +25,38 @@ def with_field(fields: Fields, parent: tuple[str, ...], added: Field) -> Fields:
 def with_type(fields: Fields, path: tuple[str, ...], type: DataType) -> Fields:
     """`fields` with another type of the field at `path`, which may lead through lists and maps (`element`, `key`,
     `value`). Raises InvalidArgumentError."""
+    return with_edited(fields, path, lambda f: replace(f, type=type))
+
+
+def with_edited(fields: Fields, path: tuple[str, ...], change: Callable[[Field], Field]) -> Fields:
+    """`fields` with another field at `path`, which may lead through lists and maps. Raises InvalidArgumentError."""
     *parent, name = path
 
-    def change(found: Fields) -> Fields:
+    def edit(found: Fields) -> Fields:
         if all(f.name != name for f in found):
             raise InvalidArgumentError(f"there is no column `{'.'.join(path)}`")
-        return tuple(replace(f, type=type) if f.name == name else f for f in found)
+        return tuple(change(f) if f.name == name else f for f in found)
 
-    return _at(fields, tuple(parent), change)
+    return _at(fields, tuple(parent), edit)
+
+
+def with_order(fields: Fields, path: tuple[str, ...], after: str) -> Fields:
+    """`fields` with the field at `path` right after its sibling `after`; an empty name: first. Raises
+    InvalidArgumentError."""
+    *parent, name = path
+
+    def edit(found: Fields) -> Fields:
+        moved = [f for f in found if f.name == name]
+        rest = [f for f in found if f.name != name]
+        places = [i for i, f in enumerate(rest) if f.name == after]
+        if not moved or (after and not places):
+            raise InvalidArgumentError(
+                f"there is no column `{'.'.join((*parent, after if moved else name))}` beside which to place one"
+            )
+        at = places[0] + 1 if after else 0
+        return (*rest[:at], *moved, *rest[at:])
+
+    return _at(fields, tuple(parent), edit)
 
 
 def with_name(fields: Fields, path: tuple[str, ...], name: str) -> Fields:

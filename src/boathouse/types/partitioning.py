@@ -61,6 +61,16 @@ class PartitionField:
 
 
 @dataclass(frozen=True, slots=True)
+class SortField:
+    """One part of a sort order: a transform of the column at the path `source`, and the direction."""
+
+    source: tuple[str, ...]
+    transform: Transform = IDENTITY
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionSpec:
     """The fields that files of one way of partitioning are divided by, in order; none: not partitioned."""
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
-from boathouse.iceberg.commit.evolve import promotes
+from boathouse.iceberg.commit.column_edits import promotes
 from boathouse.iceberg.commit.summaries import APP, APP_VERSION, WRITE_ID
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests.records import DATA
@@ -21,7 +21,20 @@ from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metada
 from boathouse.storage import basename
 from boathouse.table.attempt import Winner
 from boathouse.table.change import Change
-from boathouse.table.edits import AddColumn, AddFiles, DropColumn, RenameColumn, ReplaceSchema, SetProperties
+from boathouse.table.edits import (
+    AddColumn,
+    AddFiles,
+    DropColumn,
+    MoveColumn,
+    RenameColumn,
+    ReplaceSchema,
+    SetDefault,
+    SetIdentifiers,
+    SetNullable,
+    SetPartitioning,
+    SetProperties,
+    SetSortOrder,
+)
 from boathouse.table.location import CommitId
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.table.version import TableVersion
@@ -37,6 +50,10 @@ _ASSIGNED: Final = (
     "partition-specs",
 )
 """What ids of columns, partition fields and specs are assigned from."""
+_OF_WHAT_IS_THERE: Final = (
+    RenameColumn, DropColumn, MoveColumn, SetDefault, SetIdentifiers, SetNullable, SetPartitioning, SetSortOrder,
+)  # fmt: skip
+"""Edits that name columns by what they were called when the change was planned."""
 _NEW_ROWS = frozenset({"append", "overwrite"})
 
 
@@ -112,7 +129,7 @@ def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergS
         elif isinstance(edit, AddColumn) and _added_twice(edit, change, head):
             message = f"column `{edit.name}` was added concurrently"
             yield Conflict("schema-changed", head.version, message)
-        elif isinstance(edit, RenameColumn | DropColumn) and _assigned_anew(planned.metadata, head.metadata):
+        elif isinstance(edit, _OF_WHAT_IS_THERE) and _assigned_anew(planned.metadata, head.metadata):
             # The name may be another column's by now.
             yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
 

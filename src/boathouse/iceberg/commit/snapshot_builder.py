@@ -189,9 +189,9 @@ class SnapshotBuilder:
         return self.metadata.schema if planned is None or self.change.schema_edits else planned.schema
 
     def name_of(self, entries: pa.Table, spec: PartitionSpec) -> str:
-        written = (self.change.write_id, str(spec.id), self.codec, str(self.version))
+        written = [self.change.write_id, str(spec.id), self.codec, str(self.version)]
         if not self.version.sequence_numbers:
-            written = (*written, str(self.snapshot_id))
+            written.append(str(self.snapshot_id))
         names = "\n".join([*written, *entries.column("file_path").to_pylist()])
         return f"{hashlib.sha256(names.encode()).hexdigest()[:32]}-m0.avro"
 

@@ -36,11 +36,18 @@ from boathouse.table.edits import (
     AddFiles,
     CreateTable,
     DropColumn,
+    MoveColumn,
     RemoveAll,
     RemoveFiles,
     RenameColumn,
     ReplaceSchema,
+    SetComment,
+    SetDefault,
+    SetIdentifiers,
+    SetNullable,
+    SetPartitioning,
     SetProperties,
+    SetSortOrder,
     SetTransaction,
     SetType,
 )
@@ -48,8 +55,8 @@ from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 
 OFFERED: Final = (
-    AddFiles, RemoveFiles, RemoveAll, ReplaceSchema, AddColumn, RenameColumn, DropColumn, SetType, SetProperties,
-    SetTransaction,
+    AddFiles, RemoveFiles, RemoveAll, ReplaceSchema, AddColumn, RenameColumn, DropColumn, MoveColumn, SetType,
+    SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder, SetProperties, SetTransaction,
 )  # fmt: skip
 
 

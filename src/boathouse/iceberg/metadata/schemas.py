@@ -254,10 +254,20 @@ def storable(type: DataType, path: str, version: FormatVersion) -> DataType:
         return type
     if isinstance(type, DecimalType) and type.precision <= 38:
         return type
+    if version.number >= 3 and type in _V3_PRIMITIVES.values():
+        return type
     raise UnsupportedTypeError(
         f"column `{path}` is {type}, which an Iceberg table of format version {version} cannot hold",
-        advice=_ADVICE.get(str(type), f"cast it to a type of Iceberg v{version}"),
+        advice=_advice(type, version),
     )
+
+
+def _advice(type: DataType, version: FormatVersion) -> str:
+    if isinstance(type, GeometryType | GeographyType):
+        return "write shapes as well-known binary in a column of type binary"
+    if version.number < 3 and type in _V3_PRIMITIVES.values():
+        return f"{_ADVICE.get(str(type), 'leave it out')}, or create the table with format-version 3"
+    return _ADVICE.get(str(type), f"cast it to a type of Iceberg v{version}")
 
 
 _ADVICE = {

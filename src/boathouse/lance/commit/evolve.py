@@ -29,6 +29,7 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
             case ReplaceSchema():
                 manifest = _replaced(manifest, edit, where)
             case AddColumn():
+                edit.require_plain("Lance", where)
                 manifest = replace(manifest, fields=(*manifest.fields, *_column(edit, manifest, where)))
             case SetType():
                 raise UnsupportedFeatureError(

@@ -84,7 +84,13 @@ def column_path(name: str, schema: Schema, parts: bool = False) -> Path:
     path = (name,) if name in schema.names else steps(name)
     if len(path) > 1 and not schema.places.at(path[0]):
         path = (name,)
+    return spelled(path, schema, parts)
+
+
+def spelled(path: Path, schema: Schema, parts: bool = False) -> Path:
+    """See `column_path`. Raises ColumnNotFoundError."""
     type: DataType = StructType(schema.fields)
+    inside: DataType = type
     found: list[str] = []
     for step in path:
         members = children(type)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from boathouse.types import DataType, PartitionField, Schema
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.types import DataType, PartitionField, Schema, SortField
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class ReplaceSchema:
 class AddColumn:
     """A column is added to the table or to the struct at `parent`; its id is assigned in `prepare`.
 
-    It comes after the sibling `after`; None: at the end.
+    It comes after the sibling `after`; None: at the end, an empty name: first. `default` is Spark SQL text of a
+    constant, which existing rows have too.
     """
 
     name: str
@@ -32,6 +34,16 @@ class AddColumn:
     after: str | None = None
     default: str | None = None
     comment: str | None = None
+
+    def require_plain(self, format: str, where: str) -> None:
+        """Raises UnsupportedFeatureError for a place, a default or a comment, in a format that is not given them."""
+        for what, given in (("a place", self.after), ("a default", self.default), ("a comment", self.comment)):
+            if given is not None:
+                raise UnsupportedFeatureError(
+                    f"column `{self.name}` is added with {what}, which is not offered for {format} tables",
+                    where=where,
+                    advice="leave it out",
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +78,73 @@ class SetComment:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNullable:
+    """The column or struct field at `path` may be null, or no longer. With `unchecked` the user vouches for the rows
+    that are there."""
+
+    path: tuple[str, ...]
+    nullable: bool
+    unchecked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """What the column or struct field at `path` has in later rows that lack it: Spark SQL text of a constant; None
+    removes it."""
+
+    path: tuple[str, ...]
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetIdentifiers:
+    """The columns and struct fields that identify a row; none: nothing does."""
+
+    columns: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn:
+    """The column or struct field at `path` comes right after its sibling `after`; an empty name: first."""
+
+    path: tuple[str, ...]
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitioning:
+    """New files are partitioned by these fields; those that are there stay as they are."""
+
+    fields: tuple[PartitionField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetSortOrder:
+    """The order of rows that new files should have; none: no order."""
+
+    fields: tuple[SortField, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClearFeature:
     """What the schema says for a feature of the format goes; the same change writes every file again without it."""
 
     name: str
 
 
-SchemaEdit = ReplaceSchema | AddColumn | RenameColumn | DropColumn | SetType | SetComment | ClearFeature
+SchemaEdit = (
+    ReplaceSchema
+    | AddColumn
+    | RenameColumn
+    | DropColumn
+    | SetType
+    | SetComment
+    | SetNullable
+    | SetDefault
+    | SetIdentifiers
+    | MoveColumn
+    | SetPartitioning
+    | SetSortOrder
+    | ClearFeature
+)
 SCHEMA_EDITS: tuple[type, ...] = get_args(SchemaEdit)
