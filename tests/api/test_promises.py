@@ -15,13 +15,13 @@ from boathouse.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
+from makers.traits import REAL, TRAITS
 
 pd = pytest.importorskip("pandas")
 ROOT = Path(__file__).parents[2]
-FORMATS = ["delta", "iceberg", "lance"]
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=REAL)
 def format(request) -> str:
     return request.param
 
@@ -38,7 +38,8 @@ def nanoseconds(*texts: str):
 def test_nanoseconds_are_cast_where_nothing_is_lost(uri, format):
     frame = nanoseconds("2020-01-01 00:00:00.123456", "1969-12-31 23:59:59.999999")
     bh.write(frame, uri, format=format)
-    assert str(bh.open(uri).schema.field("t").type) == ("timestamp_ntz(ns)" if format == "lance" else "timestamp_ntz")
+    kind = "timestamp_ntz(ns)" if TRAITS[format].nanoseconds else "timestamp_ntz"
+    assert str(bh.open(uri).schema.field("t").type) == kind
     bh.open(uri).append(frame)
     found = bh.open(uri).to_pandas()
     assert sorted(found["t"].astype("datetime64[ns]")) == sorted([*frame["t"], *frame["t"]])
@@ -111,7 +112,7 @@ def test_columns_are_added_inside_of_structs(uri, format):
     try:
         table.add_column("s.c", "int")
     except UnsupportedFeatureError:
-        assert format == "lance"
+        assert not TRAITS[format].fields_in_structs
         assert [f.name for f in bh.open(uri).schema] == ["s"]
         return
     table.add_column("S.t.`d.e`", "string")
@@ -139,7 +140,7 @@ def test_a_dot_in_a_name_of_its_own(uri, format):
 def test_columns_are_renamed_and_dropped_where_files_do_not_have_their_names(uri, format):
     bh.write(pa.table({"id": [1], "x": [2]}), uri, format=format)
     table = bh.open(uri)
-    if format == "iceberg":
+    if TRAITS[format].lasting_ids:
         table.rename_column("x", "y")
         table.drop_column("id")
         assert bh.open(uri).to_arrow().to_pydict() == {"y": [2]}
@@ -148,16 +149,17 @@ def test_columns_are_renamed_and_dropped_where_files_do_not_have_their_names(uri
         with pytest.raises(UnsupportedFeatureError) as caught:
             call()
         assert caught.value.where.startswith(table.uri) and caught.value.advice
-        assert ("delta.columnMapping.mode" in str(caught.value)) == (format == "delta")
+        mode = "delta.columnMapping.mode"
+        assert (mode in str(caught.value)) == (mode == TRAITS[format].renaming)
     assert bh.open(uri).to_arrow().column_names == ["id", "x"]
 
 
 def test_columns_are_widened(uri, format):
     rows = pa.table({"x": pa.array([1], pa.int32()), "l": pa.array([[1.5, None]], pa.list_(pa.float32()))})
-    properties = {"delta.enableTypeWidening": "true"} if format == "delta" else {}
-    bh.write(rows, uri, format=format, properties=properties)
+    widening = TRAITS[format].widening
+    bh.write(rows, uri, format=format, properties=widening)
     table = bh.open(uri)
-    if format == "lance":
+    if widening is None:
         with pytest.raises(UnsupportedFeatureError):
             table.widen_column("x", "bigint")
         return

@@ -64,6 +64,14 @@ def test_the_tenth_version_gets_one(tmp_path, delta):
     assert len(delta.rows(tmp_path / "t")) == 11
 
 
+def test_writers_that_open_the_table_for_each_commit_make_it_too(tmp_path):
+    uri = str(tmp_path / "t")
+    bh.create(uri, "n int", format="delta")
+    for n in range(12):
+        bh.open(uri).append(pa.table({"n": pa.array([n], pa.int32())}))
+    assert pq.read_metadata(tmp_path / "t" / "_delta_log" / f"{10:020}.checkpoint.parquet").num_rows >= 12
+
+
 @pytest.mark.spec("D-047", "D-048")
 def test_every_row_is_one_action_and_all_kinds_are_there(tmp_path, delta):
     table = grow(tmp_path / "t", 6)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from boathouse import registry
+from makers.traits import FORMATS, REAL, TRAITS, Traits
 
-FORMATS = ("toy", "delta", "iceberg", "lance")
 VECTORS = "delta-vectors"
 """Delta tables on which rows are deleted by vectors."""
 PROPERTIES = {
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items):
             continue
         format = given.params.get("format_name", "delta")
         tried = ALSO_ON_SPARK.get(item.path.name, ("delta",) if item.path.name in LONG_ON_SPARK else None)
-        proves = format in ("iceberg", "lance") and item.get_closest_marker("feature") is not None
+        proves = format in REAL and item.get_closest_marker("feature") is not None
         if tried is not None and given.params.get("engine_name") == "spark" and format not in tried and not proves:
             item.add_marker(pytest.mark.slow)
 
@@ -54,6 +54,12 @@ def _toy_registered(monkeypatch):
 @pytest.fixture(params=(*FORMATS, VECTORS))
 def format_name(request) -> str:
     return "delta" if request.param == VECTORS else request.param
+
+
+@pytest.fixture
+def traits(format_name) -> Traits:
+    """What the format has."""
+    return TRAITS[format_name]
 
 
 @pytest.fixture

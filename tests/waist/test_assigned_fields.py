@@ -85,9 +85,9 @@ def test_an_insert_sets_whole_columns(nested, to_data):
         merge.execute()
 
 
-def test_names_with_dots(make, format_name, to_data):
-    if format_name == "lance":
-        pytest.skip("Lance has no names with dots")
+def test_names_with_dots(make, traits, to_data):
+    if not traits.dotted_names:
+        pytest.skip("no names with dots")
     t = make(pa.table({"id": [1, 2], "a.b": [1, 2], "a": [{"c": 5}, {"c": 6}]}))
     t.update({"`a.b`": "`a.b` + 10", "a.c": "7"}, "id = 1")
     source = to_data(pa.table({"id": [2, 3], "a.b": [2, 3], "a": [{"c": 8}, {"c": 9}]}))
@@ -99,7 +99,7 @@ def test_names_with_dots(make, format_name, to_data):
     assert {i: (r["a.b"], r["a"]["c"]) for i, r in rows_of(t).items()} == {1: (11, 7), 20: (4, 8), 30: (5, 9)}
 
 
-def test_schema_evolution_brings_what_clauses_assign(make, to_data):
+def test_schema_evolution_brings_what_clauses_assign(make, traits, to_data):
     t = make(pa.table({"id": [1, 2], "s": [{"x": 1}, {"x": 2}]}))
     news = pa.table({"id": [2, 3], "a": [1, 1], "b": [2, 2], "c": [3, 3], "s": [{"x": 5, "y": 6, "z": 7}] * 2})
     source = to_data(news)
@@ -108,7 +108,7 @@ def test_schema_evolution_brings_what_clauses_assign(make, to_data):
     merge.when_not_matched_insert({"id": "source.id"}).execute()
     assert t.schema.names == ("id", "s", "b") and t.schema.field("s").type.places.at("y") == ()
     assert {i: r["b"] for i, r in rows_of(t).items()} == {1: None, 2: 3, 3: None}
-    if t.format != "lance":
+    if traits.fields_in_structs:
         t.merge(source, ON, merge_schema=True).when_matched_update({"s.y": "source.s.y"}, "source.id = 2").execute()
         assert t.schema.names == ("id", "s", "b")
         assert {i: r["s"] for i, r in rows_of(t).items()} == {1: {"x": 1, "y": None}, 2: {"x": 2, "y": 6}, 3: None}

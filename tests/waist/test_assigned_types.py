@@ -96,11 +96,12 @@ def given(tmp_path, request):
     """A table with rows 1 and 2, the rows 2 and 3 as a source, and the three values as they are read."""
 
     def made(format, name, arrow, values):
-        arrow = arrow or to_arrow_type(parse_type(name))
+        of_arrow = arrow is not None  # a type without a name in SQL
+        arrow = arrow if of_arrow else to_arrow_type(parse_type(name))
         column = pa.array(values).cast(arrow) if pa.types.is_dictionary(arrow) else pa.array(values, arrow)
         rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "n": pa.array([0, 0, 9], pa.int64()), "c": column})
         uri = str(tmp_path / "t")
-        if format == "lance":
+        if of_arrow:
             bh.write(rows.slice(0, 2), uri, format=format)
         else:
             bh.create(uri, f"id bigint, n bigint, c {name}", format=format)

@@ -20,11 +20,10 @@ from boathouse.ops import write as write_op
 
 
 @pytest.fixture
-def table(format_name, properties, tmp_path, session, make_people):
+def table(format_name, traits, properties, tmp_path, session, make_people):
     """30 rows in five appends, partitioned by city where the format has partitions."""
-    by = () if format_name == "lance" else "city"
     uri = str(tmp_path / "täble")
-    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=by, properties=properties)
+    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=traits.by("city"), properties=properties)
     t = bh.open(uri, format=format_name, spark=session)
     for i in range(0, 30, 6):
         t.append(make_people(i, i + 6))
@@ -70,8 +69,8 @@ def meanwhile(monkeypatch, act) -> list[int]:
 
 @pytest.mark.feature("compaction")
 @pytest.mark.route("compaction")
-def test_small_files_become_one_for_each_partition(table, make_people):
-    before, partitions = table.files().num_rows, 1 if table.format == "lance" else 3
+def test_small_files_become_one_for_each_partition(table, traits, make_people):
+    before, partitions = table.files().num_rows, 3 if traits.partitions else 1
     assert before == 5 * partitions
     order = in_order(table)
     result = table.optimize()
@@ -92,8 +91,8 @@ def test_deleted_rows_are_dropped_from_the_files(table, make_people):
     check(table, make_people(9, 30))
 
 
-def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, local_only, tmp_path, make_people):
-    if format_name not in ("toy", "lance"):
+def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, traits, local_only, tmp_path, make_people):
+    if not traits.marks_deletes:
         pytest.skip("deleted rows are not marked in this format")
     uri = str(tmp_path / "t")
     bh.create(uri, make_people(0, 1).schema, format=format_name)
@@ -109,13 +108,13 @@ def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, local_only, tm
 
 @pytest.mark.feature("purge of deleted rows")
 @pytest.mark.route("purge")
-def test_every_file_with_deleted_rows_is_purged(table, to_data, format_name, properties, make_people):
+def test_every_file_with_deleted_rows_is_purged(table, to_data, format_name, traits, properties, make_people):
     """However few they are; files without any stay, however small they are."""
     table.append(to_data(make_people(30, 34)))
     table.delete("id = 4 OR id = 31")
     before = {f["path"]: f["deleted"] for f in table.files().to_pylist()}
     marked = sorted(path for path, deleted in before.items() if deleted)
-    assert bool(marked) == (format_name in ("toy", "lance") or bool(properties))
+    assert bool(marked) == (traits.marks_deletes or bool(properties))
     assert table.purge(dry_run=True).files_removed == len(marked)
     done = table.purge(message="for good")
     assert (done.files_removed, done.rows_deleted, done.rows_added) == (len(marked), 0, 0)
@@ -148,8 +147,8 @@ def test_one_partition_is_purged(tmp_path, make_people):
         t.purge(commit_bytes="many")
 
 
-def test_one_partition_is_chosen(table, make_people):
-    if table.format == "lance":
+def test_one_partition_is_chosen(table, traits, make_people):
+    if not traits.partitions:
         with pytest.raises(errors.InvalidArgumentError, match=r"city.*is not a partition column"):
             table.optimize("city = 'Oslo'")
         return
@@ -160,16 +159,16 @@ def test_one_partition_is_chosen(table, make_people):
     check(table, make_people(0, 30))
 
 
-def test_a_large_table_is_compacted_in_several_commits(table, local_only, make_people):
+def test_a_large_table_is_compacted_in_several_commits(table, traits, local_only, make_people):
     size = table.files()["size"][0].as_py()
     before = [e.version for e in table.history()]
     result = table.optimize(target_file_bytes=int(2.5 * size), commit_bytes=1)
-    assert len(result.versions) == (2 if table.format == "lance" else 6)
+    assert len(result.versions) == (6 if traits.partitions else 2)
     assert result.version == result.versions[-1] == table.version
     new = [e for e in table.history() if e.version not in before]
     assert tuple(e.version for e in reversed(new)) == result.versions
     assert not any(e.data_change for e in new)
-    assert result.rows_copied == 4 * len(result.versions) * (3 if table.format == "lance" else 1)
+    assert result.rows_copied == 4 * len(result.versions) * (1 if traits.partitions else 3)
     assert str(result.versions[0]) in repr(result)
     check(table, make_people(0, 30))
 
@@ -201,10 +200,10 @@ def test_a_dry_run_says_how_many_files_and_writes_nothing(table, local_only):
     assert table.refresh().version == version
 
 
-def test_a_concurrent_append_does_not_disturb(table, local_only, monkeypatch, make_people):
+def test_a_concurrent_append_does_not_disturb(table, traits, local_only, monkeypatch, make_people):
     other = bh.open(table.uri, format=table.format)
     calls = meanwhile(monkeypatch, lambda: other.append(make_people(30, 33)))
-    partitions = 1 if table.format == "lance" else 3
+    partitions = 3 if traits.partitions else 1
     table.optimize()
     assert calls == [partitions]
     assert table.files().num_rows == 2 * partitions
@@ -212,7 +211,7 @@ def test_a_concurrent_append_does_not_disturb(table, local_only, monkeypatch, ma
 
 
 @pytest.mark.parametrize("act", ["delete", "update"])
-def test_a_concurrent_change_of_a_compacted_file_is_kept(table, local_only, monkeypatch, make_people, act):
+def test_a_concurrent_change_of_a_compacted_file_is_kept(table, traits, local_only, monkeypatch, make_people, act):
     other = bh.open(table.uri, format=table.format)
     wanted = make_people(0, 30)
     if act == "delete":
@@ -224,7 +223,7 @@ def test_a_concurrent_change_of_a_compacted_file_is_kept(table, local_only, monk
         wanted = wanted.set_column(2, "score", score)
     table.optimize()
     assert len(calls) > 1
-    assert table.files().num_rows == (1 if table.format == "lance" else 3)
+    assert table.files().num_rows == (3 if traits.partitions else 1)
     check(table, wanted)
 
 

@@ -24,13 +24,13 @@ from boathouse.table.context import TableContext
 from boathouse.table.features import LiveFiles
 from boathouse.table.location import Location
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
+from makers.traits import REAL, TRAITS
 
-FORMATS = ["delta", "iceberg", "lance"]
 State = tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], tuple[tuple[str, str], ...]]
 """Columns, rows and properties."""
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=REAL)
 def format_name(request) -> str:
     return request.param
 
@@ -185,7 +185,7 @@ def test_two_writes_are_serial(format_name, tmp_path, monkeypatch, ours, theirs)
             isinstance(error, errors.InvalidArgumentError) and ours == theirs and "column" in ours
         ), error
         assert state_of(path) == serial(start, second)
-        assert (ours, theirs) not in MUST_WORK - (OVER_LANCE if format_name == "lance" else set())
+        assert (ours, theirs) not in MUST_WORK - (OVER_NEW_TABLES if TRAITS[format_name].begun_anew else set())
     else:
         assert calls
         orders = {"after": serial(start, second, first), "before": serial(start, first, second)}
@@ -220,8 +220,8 @@ MUST_WORK = {
     ("overwrite", "overwrite"),
 }
 """(ours, theirs) that may not fail: nobody would see why."""
-OVER_LANCE = {("append", "overwrite"), ("compact", "overwrite")}
-"""An overwrite begins a Lance table anew: what was planned before it is refused, as its own library does."""
+OVER_NEW_TABLES = {("append", "overwrite"), ("compact", "overwrite")}
+"""Where an overwrite begins the table anew, what was planned before it is refused, as Lance's own library does."""
 
 
 def test_two_creators(format_name, tmp_path, monkeypatch):
@@ -259,7 +259,7 @@ def test_a_conflict_is_planned_again_and_counted(format_name, tmp_path, monkeypa
     ids = iter(range(1, 100))
     meanwhile(monkeypatch, run_op, lambda: other.append(rows(next(ids))), times=3)
     done = table.overwrite(rows(7), where="id < 50")
-    if format_name == "lance":  # fragments keep their ids: an append never stands in the way of an update
+    if TRAITS[format_name].fixed_units:
         assert done.retries == 1 and table.count() == 2  # the first attempt looks for no newer head
     else:
         assert done.retries == 3 and done.rows_deleted == 13 and table.count() == 1
@@ -280,11 +280,10 @@ def test_an_unknown_outcome_keeps_the_files(format_name, tmp_path):
     path = str(tmp_path / "t")
     made(path, format_name)
     before = {str(p) for p in tmp_path.rglob("*")}
-    log = {"delta": "2.json" if format_name == "lance" else "3.json", "iceberg": ".metadata.json", "lance": ".manifest"}
     lost: set[str] = set()
 
     def silent(o: Any) -> Fault | None:
-        if o.name == "put" and o.key.endswith(log[format_name]):
+        if o.name == "put" and o.key.endswith(TRAITS[format_name].document):
             lost.add(o.key)
             return Fault.LOST
         return Fault.UNSENT if o.key in lost else None

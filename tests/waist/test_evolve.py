@@ -6,15 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
+from peers import by_peer
 
 import boathouse as bh
-import lance
 from boathouse import errors
 from boathouse.table.commit import FileCommitter
-
-REAL = ("delta", "iceberg", "lance")
+from makers.traits import REAL
 
 
 def base() -> pa.Table:
@@ -45,17 +42,7 @@ def commits(table: Any) -> int:
 
 def others(table: Any) -> list[dict[str, Any]]:
     """The rows by the reference reader."""
-    path = table.uri.removeprefix("file://")
-    match table.format:
-        case "delta":
-            found = DeltaTable(path).to_pyarrow_table()
-        case "iceberg":
-            found = StaticTable.from_metadata(bh.open(path).detail()["metadata"]).scan().to_arrow()
-        case "lance":
-            found = lance.dataset(path).to_table()
-        case _:
-            return sorted(table.refresh().scan().to_arrow().to_pylist(), key=lambda r: (r["id"], str(r)))
-    return sorted(found.to_pylist(), key=lambda r: (r["id"], str(r)))
+    return sorted(by_peer(table.uri, table.format).to_pylist(), key=lambda r: (r["id"], str(r)))
 
 
 def test_an_append_with_new_columns_is_one_commit(table, to_data, read):
@@ -105,8 +92,8 @@ def test_overwrites_bring_columns_too(table, to_data, read):
         table.overwrite(to_data(more), merge_schema=True, overwrite_schema=True)
 
 
-def test_fields_inside_structs(table, to_data, read):
-    if table.format == "lance":
+def test_fields_inside_structs(table, traits, to_data, read):
+    if not traits.fields_in_structs:
         with pytest.raises(errors.UnsupportedFeatureError, match="inside a struct"):
             table.append(to_data(nested()), merge_schema=True)
         return
@@ -116,9 +103,9 @@ def test_fields_inside_structs(table, to_data, read):
     assert [r["s"] for r in read(table.scan(columns=["s", "id"], where="id = 1"))] == [{"a": 1, "b": None}]
 
 
-def test_integers_become_bigint_where_the_format_can(table, to_data, read):
+def test_integers_become_bigint_where_the_format_can(table, traits, to_data, read):
     big = pa.table({"id": pa.array([2**40], pa.int64()), "s": pa.array([{"a": 2**33}], pa.struct([("a", pa.int64())]))})
-    if table.format != "iceberg":
+    if traits.widening != {}:  # not without properties
         with pytest.raises(errors.UnsupportedFeatureError, match="`id`"):
             table.append(to_data(big), merge_schema=True)
         return

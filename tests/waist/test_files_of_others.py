@@ -176,6 +176,7 @@ ICEBERG = {
 
 WRITERS = {**{f"delta, {name}": make for name, make in DELTA.items()},
            **{f"iceberg, {name}": make for name, make in ICEBERG.items()}}  # fmt: skip
+IN_CATALOGS = {f"iceberg, {name}" for name in ICEBERG}
 
 
 @pytest.fixture
@@ -184,11 +185,11 @@ def opened(tmp_path):
 
     def make(writer):
         uri = str(tmp_path / "t")
-        if writer.startswith("delta"):
-            WRITERS[writer](uri)
-            return lambda: bh.open(uri)
-        catalog = _iceberg(tmp_path, WRITERS[writer])
-        return lambda: catalog.open("d.t")
+        if writer in IN_CATALOGS:
+            catalog = _iceberg(tmp_path, WRITERS[writer])
+            return lambda: catalog.open("d.t")
+        WRITERS[writer](uri)
+        return lambda: bh.open(uri)
 
     return make
 
@@ -278,9 +279,9 @@ def test_every_operation(opened, writer):
 
 
 def _read_by_others(table, writer):
-    if writer.startswith("delta"):
-        return pa.table(deltalake.DeltaTable(table.uri).to_pyarrow_table())
-    return StaticTable.from_metadata(table.inspect.metadata_log_entries()["file"][-1].as_py()).scan().to_arrow()
+    if writer in IN_CATALOGS:
+        return StaticTable.from_metadata(table.inspect.metadata_log_entries()["file"][-1].as_py()).scan().to_arrow()
+    return pa.table(deltalake.DeltaTable(table.uri).to_pyarrow_table())
 
 
 @pytest.mark.spark

@@ -11,20 +11,16 @@ from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.table.groups import Groups
 from boathouse.table.inspection import NAMES
 
-ANY = {"files", "data_files", "history", "snapshots", "partitions", "position_deletes"}
-OFFERED = {"toy": ANY, "delta": ANY, "lance": ANY | {"refs"}, "iceberg": set(NAMES)}
-
 
 @pytest.fixture
-def table(tmp_path, format_name, properties):
+def table(tmp_path, format_name, traits, properties):
     uri = str(tmp_path / "t")
-    by = {} if format_name == "lance" else {"partition_by": ["p"]}
     kinds = pa.struct([("a.b", pa.int64())])
     rows = pa.table({
         "id": pa.array(range(20), pa.int64()), "p": ["x", "y"] * 10, "t": [f"t{i:02d}" for i in range(20)],
         "s": pa.array([{"a.b": i} for i in range(20)], kinds), "l": [[i] for i in range(20)],
     })  # fmt: skip
-    bh.create(uri, rows.schema, format=format_name, properties=properties, **by)
+    bh.create(uri, rows.schema, format=format_name, properties=properties, partition_by=traits.by("p"))
     table = bh.open(uri, format=format_name)
     table.append(rows, message="first")
     table.append(rows.slice(0, 4))
@@ -33,9 +29,9 @@ def table(tmp_path, format_name, properties):
 
 
 @pytest.mark.feature("metadata tables")
-def test_which_tables_there_are(table, format_name):
+def test_which_tables_there_are(table, format_name, traits):
     for name in NAMES:
-        if name in OFFERED[format_name]:
+        if name in traits.metadata_tables:
             found = getattr(table.inspect, name)()
             found.validate(full=True)
             assert isinstance(found, pa.Table) and found.num_columns > 1
@@ -49,25 +45,25 @@ def test_which_tables_there_are(table, format_name):
 @pytest.mark.spark
 @pytest.mark.feature("metadata tables")
 @pytest.mark.route("metadata tables")
-def test_on_spark(table, format_name, spark):
+def test_on_spark(table, format_name, traits, spark):
     on_spark = bh.open(table.uri, format=format_name, spark=spark)
-    for name in OFFERED[format_name]:
+    for name in traits.metadata_tables:
         frame, mine = on_spark.inspect.to_spark(name), table.inspect.to_arrow(name)
         assert frame.columns == mine.column_names and frame.count() == mine.num_rows, name
 
 
-def test_files_are_those_of_the_table(table, format_name):
+def test_files_are_those_of_the_table(table, traits):
     mine, files = table.inspect.data_files(), table.files()
     assert sorted(mine["file_path"].to_pylist()) == sorted(files["path"].to_pylist())
     assert sum(mine["record_count"].to_pylist()) == sum(files["rows"].to_pylist())
     assert sum(mine["file_size_in_bytes"].to_pylist()) == sum(files["size"].to_pylist())
-    assert set(mine["file_format"].to_pylist()) == {"LANCE" if format_name in ("lance", "toy") else "PARQUET"}
-    if format_name != "lance":
+    assert set(mine["file_format"].to_pylist()) == {traits.file_format}
+    if traits.partitions:
         assert [r["p"] for r in mine["partition"].to_pylist()] == [r["p"] for r in files["partition"].to_pylist()]
 
 
-def test_readable_metrics(table, format_name):
-    if format_name in ("lance", "toy"):
+def test_readable_metrics(table, traits):
+    if not traits.readable_metrics:
         assert "readable_metrics" not in table.inspect.files().column_names
         return
     found = table.inspect.files()["readable_metrics"].combine_chunks()
@@ -89,7 +85,7 @@ def test_history_and_snapshots(table):
     assert "first" in str(snapshots["summary"].to_pylist())
 
 
-def test_partitions_and_position_deletes(table, format_name):
+def test_partitions_and_position_deletes(table, traits):
     rows = table.inspect.partitions().to_pylist()
     physical = sum(r["record_count"] for r in rows)
     deleted = sum(r["position_delete_record_count"] for r in rows)
@@ -97,7 +93,7 @@ def test_partitions_and_position_deletes(table, format_name):
     found = table.inspect.position_deletes()
     assert found.num_rows == deleted == (1 if table._handle.snapshot.row_deletes("delete") == "vectors" else 0)
     assert set(found["file_path"].to_pylist()) <= set(table.inspect.files()["file_path"].to_pylist())
-    if format_name == "lance":
+    if not traits.partitions:
         assert len(rows) == 1 and "partition" not in rows[0]
     else:
         assert {r["partition"]["p"] for r in rows} == {"x", "y"}

@@ -7,13 +7,12 @@ import json
 import math
 from pathlib import Path
 
-import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.table import StaticTable
+from peers import by_peer
 
 import boathouse as bh
 from boathouse.arrow.filesystem import NativeFiles
@@ -46,12 +45,6 @@ def by_columns(schema: Schema, names: list[str]) -> PartitionSpec:
     return PartitionSpec(1, tuple(fields))
 
 
-def peers(path: str, format: str) -> pa.Table:
-    if format == "delta":
-        return deltalake.DeltaTable(path).to_pyarrow_table()
-    return StaticTable.from_metadata(bh.open(path)._handle.snapshot.token).scan().to_arrow()
-
-
 def data_files(path: str) -> list[Path]:
     return sorted(Path(path).rglob("*.parquet"))
 
@@ -65,7 +58,7 @@ def test_rows_in_memory_make_a_file_a_partition(tmp_path, format):
     for file in files:
         numbers = pq.read_table(file, columns=["n"], partitioning=None)["n"].to_pylist()
         assert numbers == sorted(numbers)
-    for found in (bh.open(path).to_arrow(), peers(path, format)):
+    for found in (bh.open(path).to_arrow(), by_peer(path, format)):
         found = found.select(data.column_names).cast(data.schema).sort_by("n")
         assert repr(found.to_pylist()) == repr(data.to_pylist())
     assert bh.open(path).scan(where="f = 10.25").to_arrow().num_rows == pc.sum(pc.equal(data["f"], 10.25)).as_py()

@@ -37,12 +37,11 @@ def test_a_column_called_as_the_side():
 
 
 @pytest.fixture
-def wide(format_name, properties, tmp_path, session):
+def wide(format_name, traits, properties, tmp_path, session):
     """Rows of six columns in two partitions."""
     rows = {"id": range(40), "day": ["a", "b"] * 20, **{c: [f"{c}{i}" for i in range(40)] for c in "pqrs"}}
     uri = str(tmp_path / "wide")
-    by = [] if format_name == "lance" else ["day"]
-    bh.write(pa.table({k: list(v) for k, v in rows.items()}), uri, format=format_name, partition_by=by,
+    bh.write(pa.table({k: list(v) for k, v in rows.items()}), uri, format=format_name, partition_by=traits.by("day"),
              properties=properties)  # fmt: skip
     return bh.open(uri, format=format_name, spark=session)
 

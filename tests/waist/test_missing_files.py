@@ -9,9 +9,10 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
+from makers.traits import REAL, TRAITS
 
 
-@pytest.fixture(params=["delta", "iceberg", "lance"])
+@pytest.fixture(params=REAL)
 def damaged(request, tmp_path) -> tuple[str, str, str]:
     """A table whose second file is gone: its path, its newest version, and the file's name."""
     uri = str(tmp_path / "t")
@@ -74,7 +75,7 @@ def test_on_spark(damaged, spark):
     with pytest.raises(MissingFileError) as caught:
         t.delete("id in (2, 5)")
     check(caught.value, damaged)
-    if t.format == "lance":  # read by tasks, whose errors reach the caller as Spark's
+    if not TRAITS[t.format].native_on_spark:  # read by tasks, whose errors reach the caller as Spark's
         with pytest.raises(Exception, match=f"version {damaged[1]} of the table at"):
             t.to_spark(spark).collect()
         return

@@ -21,6 +21,7 @@ from peers import by_peer
 from toy_format.state import TABLES
 
 import boathouse as bh
+from makers.traits import TRAITS
 
 UTC = dt.UTC
 NAN = float("nan")
@@ -65,8 +66,8 @@ EXTRA = ["x1", "x2", "X-thrée", "X four"]
 
 
 def extra_of(format: str) -> list[str]:
-    """The columns that a table of this format can get; Delta refuses spaces in names that are not mapped."""
-    return EXTRA[:-1] if format == "delta" else EXTRA
+    """The columns that a table of this format can get."""
+    return EXTRA if TRAITS[format].spaced_names else [name for name in EXTRA if " " not in name]
 
 
 def values_of(column: str) -> list[Any]:

@@ -10,11 +10,10 @@ from boathouse import errors
 
 
 @pytest.fixture
-def table(format_name, properties, tmp_path, to_data, session, make_people):
+def table(format_name, traits, properties, tmp_path, to_data, session, make_people):
     """A table of 30 rows in two appends, partitioned by city where the format has partitions."""
-    by = () if format_name == "lance" else "city"
     uri = str(tmp_path / "täble one")
-    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=by, properties=properties)
+    bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=traits.by("city"), properties=properties)
     t = bh.open(uri, format=format_name, spark=session)
     t.append(to_data(make_people(0, 20)))
     t.append(to_data(make_people(20, 30)))
@@ -157,10 +156,9 @@ def test_merge_schema(table, read, to_data, make_people):
     assert {r["id"]: r["other"] for r in read(table.scan(where="id in (1, 50)"))} == {1: None, 50: 1.5}
 
 
-def test_overwrite_schema(table, read, to_data, format_name):
+def test_overwrite_schema(table, traits, read, to_data):
     new = pa.table({"when": pa.array([1, 2], pa.int32()), "id": ["a", None]})
-    by = None if format_name == "lance" else ["when"]
-    table.overwrite(to_data(new), overwrite_schema=True, partition_by=by)
+    table.overwrite(to_data(new), overwrite_schema=True, partition_by=traits.by("when") or None)
     assert sorted(read(table.scan()), key=str) == sorted(new.to_pylist(), key=str)
     assert table.schema.names == ("when", "id")
 

@@ -19,6 +19,7 @@ from pyiceberg.transforms import IdentityTransform
 import boathouse as bh
 from boathouse import errors
 from boathouse.ops import run as run_op
+from makers.traits import TRAITS
 
 PARTITIONED = ["delta", "iceberg"]
 
@@ -187,16 +188,15 @@ def test_what_excludes_it(tmp_path, make_people):
 
 @pytest.mark.parametrize("format", PARTITIONED)
 def test_new_columns_and_a_wider_partition_column(tmp_path, format):
-    properties = {"delta.enableTypeWidening": "true"} if format == "delta" else {}
-    t = bh.create(str(tmp_path / "t"), "p int, n int", format=format, partition_by="p", properties=properties)
+    traits = TRAITS[format]
+    t = bh.create(str(tmp_path / "t"), "p int, n int", format=format, partition_by="p", properties=traits.widening)
     t.append(pa.table({"p": pa.array([1, 2], pa.int32()), "n": pa.array([1, 2], pa.int32())}))
-    # Iceberg's partition columns keep their types here, and deltalake knows no type widening.
-    wide, type = (2**40, pa.int64()) if format == "delta" else (7, pa.int32())
+    wide, type = (2**40, pa.int64()) if traits.widens_partitions else (7, pa.int32())
     more = pa.table({"p": pa.array([1, wide], type), "n": pa.array([3, 4], pa.int32()), "s": ["x", "y"]})
     assert t.overwrite(more, merge_schema=True, partitions="dynamic").rows_deleted == 1
     rows = [{"p": 2, "n": 2, "s": None}, {"p": 1, "n": 3, "s": "x"}, {"p": wide, "n": 4, "s": "y"}]
     assert keyed(t.to_arrow().to_pylist()) == keyed(rows)
-    if format == "iceberg":
+    if not traits.widens_partitions:  # deltalake knows no type widening
         assert keyed(by_peer(t.uri, format).select(["p", "n", "s"]).to_pylist()) == keyed(rows)
 
 

@@ -60,6 +60,22 @@ def source(session, make_people):
     return make
 
 
+def by_properties(other, make_people) -> list[int]:
+    other.set_properties({"x": "1"})
+    return []
+
+
+def by_a_cleaned_history(other, make_people) -> list[int]:
+    for i in range(5):
+        other.append(make_people(100 + i, 101 + i))
+    clean(other.uri, keep=2)
+    return [*range(100, 105)]
+
+
+OUTDATED = {"delta": by_properties, "toy": by_a_cleaned_history}
+"""What another writer does so that an append is planned again; returns the ids of its rows."""
+
+
 @pytest.fixture
 def meanwhile(monkeypatch, table):
     """Lets `act` happen once, after the first rows were written and before they are committed."""
@@ -105,20 +121,12 @@ def test_append(table, source, meanwhile, make_people):
     data, read = source(25)
     table.delete("id >= 20")
 
-    def act(other):
-        if table.format == "delta":
-            other.set_properties({"x": "1"})
-        else:
-            for i in range(5):
-                other.append(make_people(100 + i, 101 + i))
-            clean(table.uri, keep=2)
-
-    meanwhile(act)
+    others: list[int] = []
+    meanwhile(lambda other: others.extend(OUTDATED[table.format](other, make_people)))
     result = table.append(data)
     assert result.rows_added == 25 and result.retries >= 1 and read() == 25
-    assert sorted(rows_of(table)) == [*range(45), *(range(100, 105) if table.format == "toy" else ())]
-    if table.format == "delta":
-        no_orphans(table.refresh())
+    assert sorted(rows_of(table)) == [*range(45), *others]
+    no_orphans(table.refresh())
 
 
 def test_overwrite(table, source, meanwhile, make_people):

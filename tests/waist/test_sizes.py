@@ -46,9 +46,9 @@ def test_an_empty_table(uri, format_name, make_people):
 
 
 @pytest.mark.parametrize("by", [(), "city"])
-def test_files_of_several_sizes_and_deleted_rows(uri, format_name, properties, make_people, by):
-    if by and format_name == "lance":
-        pytest.skip("Lance has no partitions")
+def test_files_of_several_sizes_and_deleted_rows(uri, format_name, traits, properties, make_people, by):
+    if by and not traits.partitions:
+        pytest.skip("no partitions")
     t = bh.create(uri, make_people(0, 1).schema, format=format_name, partition_by=by, properties=properties)
     for count in (3, 40, 500):
         t.append(make_people(0, count))
@@ -57,7 +57,7 @@ def test_files_of_several_sizes_and_deleted_rows(uri, format_name, properties, m
     t.delete("id = 20")
     _, _, rows, deleted, _ = check(uri, format_name)
     assert rows == 541
-    assert deleted == (2 if format_name in ("toy", "lance") or properties else 0)
+    assert deleted == (2 if traits.marks_deletes or properties else 0)
     t.overwrite(make_people(0, 2))
     assert check(uri, format_name)[2] == 2
 

@@ -22,12 +22,12 @@ def files_of(uri: str) -> set[str]:
 
 
 @pytest.fixture
-def make(format_name, properties, tmp_path, session):
+def make(format_name, traits, properties, tmp_path, session):
     """A table of these rows, each piece a file, opened for the engine."""
 
-    def table(*pieces: pa.Table, by=(), schema=None):
+    def table(*pieces: pa.Table, by: str = "", schema=None):
         uri = str(tmp_path / "täble one")
-        by = () if format_name == "lance" else by
+        by = traits.by(by) if by else ()
         bh.create(uri, schema or pieces[0].schema, format=format_name, partition_by=by, properties=properties)
         writer = bh.open(uri, format=format_name)
         for piece in pieces:
@@ -155,9 +155,9 @@ def test_not_null_columns_stay_so(make, format_name, session):
     assert rows_of(t) == {1: {"id": 1, "n": 1}, 2: {"id": 2, "n": None}, 3: {"id": 3, "n": 3}}
 
 
-def test_names_with_dots_backticks_and_upper_case(make, format_name):
-    if format_name == "lance":
-        pytest.skip("Lance has no names with dots")
+def test_names_with_dots_backticks_and_upper_case(make, traits):
+    if not traits.dotted_names:
+        pytest.skip("no names with dots")
     t = make(pa.table({"ID": [1, 2], "a.b": [10, 20], "we`ird": ["x", "y"], "Größe-cm": [1.5, 2.5]}))
     result = t.update({"a.b": "`A.B` + id", "we`ird": "concat(`we``ird`, '!')", "größe-CM": "0"}, where="`a.b` > 10")
     assert result.rows_updated == 1
@@ -247,11 +247,11 @@ def test_queries_over_views_and_columns(people, session):
     assert {i: found[i]["name"] for i in (1, 3, 4, 25)} == {1: "NÄME 1", 3: "25", 4: "näme 4", 25: "25"}
 
 
-def test_only_touched_files_are_written_again(people, format_name):
+def test_only_touched_files_are_written_again(people, traits):
     before = set(people.files().column("path").to_pylist())
     result = people.update({"score": "0"}, where="id = 22")
     gone = before - set(people.refresh().files().column("path").to_pylist())
     vectors = people._handle.snapshot.row_deletes("update") == "vectors"
     assert len(gone) == (0 if vectors else 1) and result.files_removed == len(gone)
-    assert result.rows_copied == (0 if vectors else 2 if format_name != "lance" else 9)
+    assert result.rows_copied == (0 if vectors else 2 if traits.partitions else 9)
     assert result.files_added >= 1

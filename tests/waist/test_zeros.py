@@ -2,8 +2,11 @@
 
 import math
 
+import deltalake
 import pyarrow as pa
 import pytest
+from peers import by_peer, newest_metadata
+from pyiceberg.table import StaticTable
 
 import boathouse as bh
 
@@ -44,26 +47,23 @@ def test_each_zero_comes_back_with_its_sign(partitioned, session, bits):
     assert signs(table.to_arrow()) == list(map(repr, ZEROS))[2:]
 
 
+def delta_partitions(uri):
+    return [a["p"] for a in pa.table(deltalake.DeltaTable(uri).get_add_actions())["partition"].to_pylist()]
+
+
+def iceberg_partitions(uri):
+    return [task.file.partition[0] for task in StaticTable.from_metadata(newest_metadata(uri)).scan().plan_files()]
+
+
+PARTITIONS = {"delta": delta_partitions, "iceberg": iceberg_partitions}
+"""The values of `p` that the format's own library finds in the metadata, one a file."""
+
+
 @pytest.mark.parametrize("bits", BITS)
 def test_foreign_readers_see_the_signs(partitioned, bits):
     uri = partitioned(bits)
-    if partitioned.format == "delta":
-        deltalake = pytest.importorskip("deltalake")
-        found = pa.table(deltalake.DeltaTable(uri).to_pyarrow_table())
-        added = pa.table(deltalake.DeltaTable(uri).get_add_actions())["partition"].to_pylist()
-        partitions = [a["p"] for a in added]
-    else:
-        table = pytest.importorskip("pyiceberg.table").StaticTable.from_metadata(f"file://{newest(uri)}")
-        found = table.scan().to_arrow()
-        partitions = [task.file.partition[0] for task in table.scan().plan_files()]
-    assert signs(found) == list(map(repr, ZEROS))
-    assert {"0.0", "-0.0"} <= set(map(repr, partitions))
-
-
-def newest(uri):
-    import pathlib
-
-    return max(pathlib.Path(uri, "metadata").glob("v*.metadata.json"), key=lambda p: int(p.name[1:].split(".")[0]))
+    assert signs(by_peer(uri, partitioned.format)) == list(map(repr, ZEROS))
+    assert {"0.0", "-0.0"} <= set(map(repr, PARTITIONS[partitioned.format](uri)))
 
 
 @pytest.mark.parametrize("format", ["delta", "iceberg"])

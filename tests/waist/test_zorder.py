@@ -79,7 +79,7 @@ def target(t, files: int) -> int:
 
 @pytest.mark.feature("Z-order")
 @pytest.mark.route("Z-order")
-def test_files_get_narrow_ranges_of_every_column(table, points):
+def test_files_get_narrow_ranges_of_every_column(table, traits, points):
     before = table.files().num_rows
     dry = table.optimize(zorder_by=["x", "name"], dry_run=True)
     assert (dry.files_removed, dry.version, table.files().num_rows) == (before, None, before)
@@ -92,21 +92,20 @@ def test_files_get_narrow_ranges_of_every_column(table, points):
     check(table, points)
     for where in ("x between 100 and 200", "name between 'näme 03000' and 'näme 03050'", "place.at > 3950"):
         assert bh.open(table.uri, format=table.format).scan(where=where).to_arrow().num_rows > 40
-        # Lance's files have no bounds, the toy has none of nested columns.
-        if table.format != "lance" and not (table.format == "toy" and "place" in where):
+        if traits.bounds == "fields" or (traits.bounds == "columns" and "place" not in where):
             assert read_for(table, where) <= 0.7 * files
     assert not table.history()[0].data_change
 
 
-def test_each_partition_by_itself(format_name, properties, tmp_path, session, points):
-    if format_name == "lance":
+def test_each_partition_by_itself(format_name, traits, properties, tmp_path, session, points):
+    if not traits.partitions:
         pytest.skip("no partitions")
     t = made(format_name, properties, tmp_path, session, points, "city")
     files = t.files().num_rows
     kept = {p for p in t.files()["path"].to_pylist() if "Oslo" not in p}
     result = t.optimize("city = 'Oslo'", zorder_by=["x", "name"], target_file_bytes=target(t, 8))
     assert result.files_removed == files // 2 and 2 <= result.files_added <= 8
-    if format_name != "toy" and "columnMapping" not in str(properties):
+    if traits.partition_folders and "columnMapping" not in str(properties):
         assert kept <= set(t.files()["path"].to_pylist())
     whole = t.optimize(zorder_by=["x"], target_file_bytes=target(t, 8))
     assert whole.rows_copied == COUNT
@@ -119,11 +118,13 @@ def test_each_partition_by_itself(format_name, properties, tmp_path, session, po
 @pytest.mark.parametrize("name", ["delta-vectors", "delta-mapped"])
 def test_deleted_rows_are_purged(name, properties_of, tmp_path, session, points):
     t = made("delta", properties_of(name), tmp_path, session, points, "city")
-    if name == "delta-mapped":
-        t.rename_column("name", "title")
+    text = "name"
+    if "delta.columnMapping.mode" in t.properties:
+        t.rename_column(text, "title")
+        text = "title"
     t.delete("x < 500")
     assert pc.sum(t.files()["deleted"]).as_py() == 500
-    t.optimize(zorder_by=["x", "title" if name == "delta-mapped" else "name"])
+    t.optimize(zorder_by=["x", text])
     assert pc.sum(t.files()["deleted"]).as_py() == 0
     names = t.schema.names
     check(t, points.rename_columns(names).filter(pc.greater_equal(points["x"], 500)))
@@ -174,7 +175,9 @@ def test_what_is_refused(format_name, properties, tmp_path, local_only, points):
         t.optimize("x > 3", zorder_by=["name"])
 
 
-def test_more_rows_than_memory_are_sorted_in_runs(format_name, properties, tmp_path, local_only, points, monkeypatch):
+def test_more_rows_than_memory_are_sorted_in_runs(
+    format_name, traits, properties, tmp_path, local_only, points, monkeypatch
+):
     monkeypatch.setattr(ordered, "RUN_BYTES", 20_000)
     seen, real = [], ordered._spilled
     monkeypatch.setattr(ordered, "_spilled", lambda run, path: seen.append(path) or real(run, path))
@@ -184,7 +187,7 @@ def test_more_rows_than_memory_are_sorted_in_runs(format_name, properties, tmp_p
     check(t, points)
     files = t.files().num_rows
     assert 3 <= files <= 9
-    if format_name != "lance":
+    if traits.bounds != "none":
         assert read_for(t, "x < 50") <= 0.7 * files
 
 

@@ -1,5 +1,6 @@
 """The engine in other processes: Spark Connect, and workers that have only numpy, pandas and pyarrow."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from makers.traits import REAL, TRAITS
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
-import sys
+import json, sys
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4")
 builder = builder.config("spark.driver.memory", "1g").config("spark.sql.session.timeZone", "Asia/Kolkata")
@@ -22,10 +25,11 @@ import boathouse as bh
 
 folder = sys.argv[2]
 query = "id", "CAST(id % 3 AS int) AS p", "timestamp_micros(id) AS ts", "CAST(id AS string) AS s"
-for format in sys.argv[3:]:
+for format, traits in json.loads(sys.argv[3]).items():
     path = f"{folder}/{format} [a]{{b}}%20 ü"
-    by = [] if format == "lance" else ["p"]
-    made = bh.write(spark.range(0, 1000, 1, 3).selectExpr(*query), path, format=format, partition_by=by)
+    made = bh.write(
+        spark.range(0, 1000, 1, 3).selectExpr(*query), path, format=format, partition_by=traits["partition_by"]
+    )
     assert made.rows_added == 1000, made
     table = bh.open(path, spark=spark)
     table.append(spark.range(1000, 1010).selectExpr(*query))
@@ -36,25 +40,35 @@ for format in sys.argv[3:]:
     table.delete("id < 10")
     assert table.to_spark(spark).count() == 1000
     explained = str(table.scan().explain())
-    assert ("tasks:" if format == "lance" else "native:") in explained, explained
+    assert traits["read"] in explained, explained
     if target == "connect":  # the data source is planned in a worker's Python: that one needs boathouse
         assert spark.read.format("boathouse").load(path).where("id = 500").count() == 1
     print("done", format)
 """
 
 
+OF_FORMATS = {
+    format: {
+        "partition_by": TRAITS[format].by("p"),
+        "read": "native:" if TRAITS[format].native_on_spark else "tasks:",
+    }
+    for format in REAL
+}
+"""What the program is told of each."""
+
+
 def run(tmp_path, target: str, python: str = sys.executable, **env: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, str(program), target, str(tmp_path), "delta", "iceberg", "lance"],
+        [sys.executable, str(program), target, str(tmp_path), json.dumps(OF_FORMATS)],
         env={**os.environ, "PYSPARK_PYTHON": python, "PYTHONWARNINGS": "ignore", **env},
         capture_output=True,
         text=True,
         timeout=500,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.split("\n")[:3] == ["done delta", "done iceberg", "done lance"]
+    assert done.stdout.splitlines()[: len(REAL)] == [f"done {format}" for format in REAL]
 
 
 @pytest.mark.smoke

@@ -6,6 +6,7 @@ import pytest
 import boathouse as bh
 from boathouse.errors import BoathouseError
 from boathouse.expr.tree import And, Column, Comparison, Literal
+from makers.traits import TRAITS
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +46,7 @@ def quoted(name: str) -> str:
 def test_every_name_that_the_format_holds(spark, tmp_path, format):
     names = held(format, tmp_path)
     assert len(names) > 10
-    assert ("a.b" in names) == (format != "lance")
+    assert ("a.b" in names) == TRAITS[format].dotted_names
     uri = str(tmp_path / "t")
     bh.write(spark.createDataFrame(rows_of(names)), uri, format=format)
     table = bh.open(uri, spark=spark)
