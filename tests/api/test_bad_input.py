@@ -39,8 +39,8 @@ from boathouse.errors import (
 )
 from boathouse.storage import Stores
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
+from makers.traits import REAL
 
-FORMATS = ["delta", "iceberg", "lance"]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", None], "st": [{"x": 1}, None, {"x": None}]})
 DATA = {"delta": "*.parquet", "iceberg": "data/*.parquet", "lance": "data/*.lance"}
 
@@ -82,7 +82,7 @@ class Watched:
         return error
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=REAL)
 def at(request, tmp_path) -> Watched:
     return Watched(tmp_path, request.param)
 
@@ -113,7 +113,7 @@ def test_places_without_a_table(at, place):
         "hudi": "Hudi",
         "log": "inside",
     }.get(place, "not exist|empty")
-    for format in (None, *FORMATS):
+    for format in (None, *REAL):
         error = at.refuses(TableNotFoundError, lambda format=format: bh.open(path, format=format), names=path)
     assert any(word in error.message for word in said.split("|")), error.message
     assert bh.detect(path) == ()
@@ -125,7 +125,7 @@ def test_places_without_a_table(at, place):
 
 
 def test_the_wrong_format(at):
-    other = FORMATS[FORMATS.index(at.format) - 1]
+    other = REAL[REAL.index(at.format) - 1]
     error = at.refuses(TableNotFoundError, lambda: bh.open(at.uri, format=other), names=at.path)
     assert at.format in error.message.lower()
     at.refuses(AlreadyExistsError, lambda: bh.create(at.uri, "a int", format=other), names=at.path)

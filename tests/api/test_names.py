@@ -7,6 +7,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError
+from makers.traits import REAL
 
 ROWS = pa.table({"id": [1, 2]})
 
@@ -27,7 +28,7 @@ def database(spark):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 @pytest.mark.route("names of tables")
 def test_names_lead_to_where_the_table_lies(spark, database, tmp_path, format):
     uri = str(tmp_path / "a täble")

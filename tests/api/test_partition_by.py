@@ -4,11 +4,12 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from makers.traits import REAL
 
 ROWS = pa.table({"id": [1, 2]})
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_none(tmp_path, format):
     path = str(tmp_path / "t")
     bh.create(str(tmp_path / "c"), ROWS.schema, format=format, partition_by=None)

@@ -9,14 +9,14 @@ import pytest
 
 import boathouse as bh
 from boathouse import errors
+from makers.traits import REAL
 
 pytestmark = pytest.mark.spark
 
-FORMATS = ["delta", "iceberg", "lance"]
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=REAL)
 def format(request) -> str:
     return request.param
 

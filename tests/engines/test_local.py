@@ -21,6 +21,7 @@ from boathouse.errors import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
+from makers.traits import REAL
 
 ENGINE = LocalEngine()
 NAN = math.nan
@@ -118,7 +119,7 @@ def test_what_speaks_arrow_is_read():
         assert ids(data) == [1, 2, 3], type(data)
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_layouts_of_others_are_written_as_plain_ones(tmp_path, format):
     frame = pl.DataFrame(
         {"e": pl.Series(["a", None], dtype=pl.Enum(["a"])), "c": pl.Series(["x", "y"]), "l": [[1], None]}
@@ -177,7 +178,7 @@ class OurOwnError(Exception):
         super().__init__(f"{code} {text}")
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 @pytest.mark.parametrize("write", ["append", "overwrite", "create"])
 def test_a_reader_that_fails_leaves_nothing_and_keeps_its_error(tmp_path, format, write):
     def batches():

@@ -12,9 +12,9 @@ import boathouse as bh
 from boathouse.errors import CorruptTableError
 from boathouse.table.features import Examination, required
 from boathouse.table.findings import Finding, damage, placed, raise_first
+from makers.traits import REAL
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "s": [*"abcdef"]})
-FORMATS = ["delta", "iceberg", "lance"]
 
 
 def examined(path, depth="files") -> list[Finding]:
@@ -22,7 +22,7 @@ def examined(path, depth="files") -> list[Finding]:
     return list(required(snapshot, Examination, "examine").examine(depth))
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=REAL)
 def table(request, tmp_path):
     bh.write(ROWS, str(tmp_path / "t"), format=request.param)
     bh.open(str(tmp_path / "t")).append(ROWS)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from makers.traits import REAL
 
 PROGRAM = """
 import resource, sys
@@ -50,7 +51,7 @@ def run(*arguments: object) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_two_gigabytes_pass_through(tmp_path, format):
     uri = str(tmp_path / "t")
     grown, rows = run(uri, format, "append", 2048)
@@ -60,7 +61,7 @@ def test_two_gigabytes_pass_through(tmp_path, format):
     assert grown < 900, f"{grown} MiB to read 2048 MiB"
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_a_scan_that_is_left_early_leaves_no_thread(tmp_path, format):
     uri = str(tmp_path / "t")
     bh.create(uri, "id bigint", format=format)

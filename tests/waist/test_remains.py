@@ -15,6 +15,7 @@ import boathouse as bh
 from boathouse.bits import entropy
 from boathouse.errors import CorruptTableError, TableNotFoundError
 from boathouse.testing.clocks import Ahead
+from makers.traits import REAL
 
 ROWS = pa.table({"x": [1]})
 HOUR = 3600
@@ -47,7 +48,7 @@ def listed(path: Path) -> list[str]:
     return sorted(str(p.relative_to(path)) for p in path.rglob("*"))
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 @pytest.mark.parametrize("remains", REMAINS)
 def test_nothing_is_created_over_remains(tmp_path, format, remains):
     put(tmp_path, REMAINS[remains])
@@ -72,7 +73,7 @@ def test_nothing_is_created_over_remains(tmp_path, format, remains):
         "_versions/1.manifest-3a0d65cd", "data/part.parquet", "part.parquet", "_transactions/0-3a0d65cd.txn",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_what_is_no_table_stands_in_nobodys_way(tmp_path, format, name):
     put(tmp_path, name)
     bh.write(ROWS, str(tmp_path), format=format, mode="append")
@@ -104,7 +105,7 @@ bh.write(pa.table({"x": [1, 2]}), sys.argv[1], sys.argv[2], mode="append", txn=(
 
 
 @pytest.mark.parametrize("hours", [0, 30])
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_a_writer_that_was_killed_before_its_first_commit_goes_on(tmp_path, format, hours):
     uri = str(tmp_path / "t")
     assert subprocess.run([sys.executable, "-c", KILLED, uri, format], check=False).returncode == 9

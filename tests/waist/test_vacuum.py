@@ -18,7 +18,7 @@ from boathouse.bits import entropy
 from boathouse.ops.files import vacuum
 from boathouse.ops.tasks import remove
 from boathouse.testing.clocks import HOUR_MS, Ahead
-from makers.traits import TRAITS, Traits
+from makers.traits import REAL, TRAITS, Traits
 
 DAY = 24
 
@@ -353,7 +353,7 @@ def test_after_a_checkpoint(made, traits, make_people):
     assert files(t) == needed(t) == keep
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_a_table_below_the_root_survives(delta, format, make_people):
     inner = f"{delta.uri}/deep/inner"
     bh.write(make_people(0, 5), inner, format)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from makers.traits import REAL
 
 
 def wide(columns: int, first: int) -> pa.Table:
@@ -46,7 +47,7 @@ def every_clause(table, rows):
     ],
     ids=["update", "update of every column", "upsert", "merge of every clause"],
 )
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_the_work_of_many_columns(tmp_path, format, operation):
     few, many = 60, 240
     found = []

@@ -12,6 +12,7 @@ from boathouse.errors import ConstraintViolationError, EvaluationError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.types import Field, Schema
+from makers.traits import REAL
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +58,7 @@ def outcome(run):
         return "fails"
 
 
-@pytest.mark.parametrize("table", ["delta", "iceberg", "lance"], indirect=True)
+@pytest.mark.parametrize("table", REAL, indirect=True)
 def test_conditions_of_a_scan(table):
     local = bh.open(table.uri)
     expected = {where: outcome(lambda w=where: local.scan(where=w).count()) for where in OTHERS + SAME}

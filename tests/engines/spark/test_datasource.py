@@ -4,11 +4,12 @@ from pyspark.sql import functions as F
 
 import boathouse as bh
 from boathouse import types as T
+from makers.traits import REAL
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=["delta", "iceberg", "lance"])
+@pytest.fixture(params=REAL)
 def format(request) -> str:
     return request.param
 

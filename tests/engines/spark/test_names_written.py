@@ -6,7 +6,7 @@ import pytest
 import boathouse as bh
 from boathouse.errors import BoathouseError
 from boathouse.expr.tree import And, Column, Comparison, Literal
-from makers.traits import TRAITS
+from makers.traits import REAL, TRAITS
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +42,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_every_name_that_the_format_holds(spark, tmp_path, format):
     names = held(format, tmp_path)
     assert len(names) > 10
@@ -77,7 +77,7 @@ def test_partitioned_by_names_of_any_kind(spark, tmp_path, format):
     assert bh.open(uri).count() == 3
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg", "lance"])
+@pytest.mark.parametrize("format", REAL)
 def test_the_frame_of_another_order_and_case(spark, tmp_path, format):
     uri = str(tmp_path / "t")
     bh.write(pa.table({"id": [1], "Größe": ["a"]}), uri, format=format)

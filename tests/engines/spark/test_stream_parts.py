@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from makers.traits import REAL
 
 pytest.importorskip("pyspark.sql.datasource")
 
@@ -20,7 +21,7 @@ from boathouse.engines.spark.exchange import from_spark_batch
 from pyspark_boathouse import DefaultSource, stream_writer
 
 
-@pytest.fixture(params=["delta", "iceberg", "lance"])
+@pytest.fixture(params=REAL)
 def format(request) -> str:
     return request.param
 

@@ -10,6 +10,7 @@ from pyspark.sql import datasource
 
 import boathouse as bh
 from boathouse.errors import ExpressionError, InvalidArgumentError
+from makers.traits import REAL
 
 pytestmark = pytest.mark.spark
 
@@ -17,7 +18,6 @@ ZONES = [
     "Australia/Lord_Howe",
     *(pytest.param(zone, marks=pytest.mark.slow) for zone in ("America/New_York", "UTC", "Asia/Kolkata")),
 ]
-FORMATS = ["delta", "iceberg", "lance"]
 CONDITIONS = [
     "hour(ts) = 21",
     "ts >= timestamp'2024-03-10 00:00:00'",
@@ -82,7 +82,7 @@ def answers(frame) -> dict[str, list[int]]:
     return found
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", REAL)
 def test_scans(spark, tmp_path, zone, format):
     made(tmp_path / "t", format)
     t = bh.open(str(tmp_path / "t"), spark=spark)
@@ -111,7 +111,7 @@ def test_partitioned_by_time(spark, tmp_path, zone, format, by):
 
 
 @pytest.mark.parametrize("on_spark", [False, True])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", REAL)
 def test_deletes(spark, tmp_path, zone, format, on_spark):
     made(tmp_path / "t", format)
     t = bh.open(str(tmp_path / "t"), spark=spark if on_spark else None, timezone=None if on_spark else zone)
@@ -123,7 +123,7 @@ def test_deletes(spark, tmp_path, zone, format, on_spark):
     assert ids(t.to_arrow()) == kept and 0 < len(kept) < 72
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", REAL)
 def test_overwrites_lose_nothing(spark, tmp_path, zone, format):
     """Data filtered by the same condition replace themselves."""
     made(tmp_path / "t", format)
