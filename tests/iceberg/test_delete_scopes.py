@@ -8,6 +8,7 @@ import pytest
 from foreign_writer import PATH_ID, POSITION_ID, Foreign, bound, with_ids
 
 import boathouse as bh
+from boathouse.engines import local
 from boathouse.iceberg import tasks as iceberg_tasks
 from makers.effort import counted_calls
 
@@ -253,5 +254,6 @@ def test_a_thousand_delete_files_over_a_thousand_data_files(new, monkeypatch):
 
     monkeypatch.setattr(iceberg_tasks, "load_keys", load)
     assert ids_of(foreign, where="id < 5") == sorted([0, 1, 2, 4] * 50)
-    # Once for a task, of which a thread has one, and not for each of the 50 data files that may have such rows.
-    assert len(loaded) == 1000 and max(loaded.values()) <= min(25, pa.cpu_count())
+    where = bh.open(str(foreign.root)).scan(["id"], "id < 5")
+    tasks = len(list(where.plan().tasks(at_least=local._WORKERS)))
+    assert len(loaded) == 1000 and set(loaded.values()) == {tasks}

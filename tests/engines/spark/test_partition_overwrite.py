@@ -60,7 +60,7 @@ def test_the_session_is_obeyed(dynamic, uri, way):
 
 
 def test_a_table_without_partitions_is_replaced(dynamic, tmp_path):
-    for format in ("delta", "lance"):
+    for format in ["delta", "lance"]:
         for way in WAYS.values():
             bh.write(new(dynamic, (1, 0)), str(tmp_path / format), format, mode="overwrite")
             way(new(dynamic, (10, 0)), str(tmp_path / format))
