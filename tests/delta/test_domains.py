@@ -69,14 +69,17 @@ def test_every_row_gets_an_id_of_its_own(with_features, delta):
     opened.delete("x = 3")
     adds = actions(delta, table, "add")
     told = [[(a["baseRowId"], a["defaultRowCommitVersion"]) for a in version] for version in adds]
-    # The delete by a vector adds its file again with what it had; the one that copies a row gives it a new id.
+    # The delete by a vector adds its file again with what it had; the one that copies a row stores its id in the file,
+    # in a column that got its name when the properties were set.
     assert told == [[], [(0, 1)], [(3, 2)], [(0, 1)], [], [(5, 5)]]
     marks = [[json.loads(d["configuration"]) for d in v] for v in actions(delta, table, "domainMetadata")]
     assert marks == [[], [{"rowIdHighWaterMark": 2}], [{"rowIdHighWaterMark": 4}], [], [], [{"rowIdHighWaterMark": 5}]]
     removes = actions(delta, table, "remove")
     assert [(r["baseRowId"], r["defaultRowCommitVersion"]) for r in (*removes[3], *removes[5])] == [(0, 1), (3, 2)]
     tags = [v[0].get("tags") for v in actions(delta, table, "commitInfo")[1:]]
-    assert [t["delta.rowTracking.preserved"] for t in tags] == ["true", "true", "true", "true", "false"]
+    assert [t["delta.rowTracking.preserved"] for t in tags] == ["true"] * 5
+    kept = opened.scan(columns=["x", "_row_id", "_row_version"]).to_arrow().to_pylist()
+    assert {(r["x"], r["_row_id"], r["_row_version"]) for r in kept} == {(0, 0, 1), (2, 2, 1), (4, 4, 2)}
     assert ids(table) == [0, 2, 4] == sorted(r["x"] for r in delta.rows(table))
     opened.restore(version=2)
     assert ids(table) == [0, 1, 2, 3, 4]

@@ -304,15 +304,15 @@ def test_protocols_above_ours(raw, delta):
 def test_properties_that_ask_for_features_are_refused(tmp_path):
     path = str(tmp_path / "t")
     for key, value in (
-        ("delta.enableRowTracking", "true"),
+        ("delta.enableIcebergCompatV9", "true"),
         ("delta.constraints.c", "x > 1"),
         ("delta.zap", "1"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=key):
             bh.create(path, pa.schema([("x", pa.int64())]), properties={key: value})
     bh.create(path, pa.schema([("x", pa.int64())]), properties={"delta.enableDeletionVectors": "false", "own": "1"})
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableRowTracking"):
-        bh.open(path).set_properties({"delta.enableRowTracking": "true"})
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableIcebergCompatV9"):
+        bh.open(path).set_properties({"delta.enableIcebergCompatV9": "true"})
     assert bh.open(path).version == 0
 
 

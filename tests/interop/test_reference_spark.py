@@ -484,9 +484,26 @@ def test_delta_spark_after_we_wrote_mapped_and_widened_files_again(reference, pl
     assert sorted(bh.open(path).to_arrow()["y"].to_pylist()) == [1, 2, 9, 10, 2**40]
 
 
+@pytest.fixture
+def agree(reference):
+    """Compares the row ids and versions of a table with those that delta-spark reads, and gives them by id."""
+
+    def compare(path):
+        theirs = reference.rows(
+            f"SELECT id, _metadata.row_id AS r, _metadata.row_commit_version AS v FROM delta.`{path}` ORDER BY id"
+        )
+        ours = bh.open(path).scan(columns=["id", "_row_id", "_row_version"]).to_arrow().sort_by("id")
+        assert ours.to_pylist() == [
+            {"id": row["id"], "_row_id": row["r"], "_row_version": row["v"]} for row in theirs.to_pylist()
+        ]
+        return {row["id"]: (row["r"], row["v"]) for row in theirs.to_pylist()}
+
+    return compare
+
+
 @pytest.mark.spec("D-303")
 @pytest.mark.parametrize("vectors", ["true", "false"])
-def test_tracked_rows_keep_their_ids_through_both(reference, place, vectors):
+def test_tracked_rows_keep_their_ids_through_both(reference, agree, place, vectors):
     """Updates, merges, deletes, compactions, by turns: what we say of each row is what delta-spark says."""
     _, path = place
     t = f"delta.`{path}`"
@@ -497,32 +514,57 @@ def test_tracked_rows_keep_their_ids_through_both(reference, place, vectors):
         f"INSERT INTO {t} SELECT id, 'b' FROM range(20, 30, 1, 1)",
     )
 
-    def agree():
-        theirs = reference.rows(
-            f"SELECT id, _metadata.row_id AS r, _metadata.row_commit_version AS v FROM {t} ORDER BY id"
-        )
-        ours = bh.open(path).scan(columns=["id", "_row_id", "_row_version"]).to_arrow().sort_by("id")
-        assert ours.to_pylist() == [
-            {"id": row["id"], "_row_id": row["r"], "_row_version": row["v"]} for row in theirs.to_pylist()
-        ]
-        return {row["id"]: (row["r"], row["v"]) for row in theirs.to_pylist()}
-
-    first = agree()
+    first = agree(path)
     mixed = {"allow_mixed_writers": True}
     bh.open(path, **mixed).update({"s": "'ours'"}, where="id % 7 = 0")
-    second = agree()
+    second = agree(path)
     assert {i: r for i, (r, _) in second.items()} == {i: r for i, (r, _) in first.items()}
     assert all((second[i] == first[i]) != (i % 7 == 0) for i in first)
     reference.sql(f"UPDATE {t} SET s = 'theirs' WHERE id % 5 = 0")
-    third = agree()
+    third = agree(path)
     bh.open(path, **mixed).delete("id IN (1, 21)")
     source = pa.table({"id": [2, 22, 40], "s": ["m", "m", "n"]})
     bh.open(path, **mixed).upsert(source, on="id")
-    fourth = agree()
+    fourth = agree(path)
     assert all(fourth[i] == third[i] for i in fourth if i not in (2, 22, 40))
     assert [fourth[i][0] for i in (2, 22)] == [third[i][0] for i in (2, 22)] and fourth[40][0] > 29
     bh.open(path, **mixed).optimize()
-    assert agree() == fourth
+    assert agree(path) == fourth
     reference.sql(f"OPTIMIZE {t}", f"DELETE FROM {t} WHERE id = 3")
     bh.open(path, **mixed).optimize(zorder_by=["id"])
-    assert agree() == {i: v for i, v in fourth.items() if i != 3}
+    assert agree(path) == {i: v for i, v in fourth.items() if i != 3}
+
+
+@pytest.mark.spec("D-303")
+@pytest.mark.parametrize("kind", ["plain", "vectors", "name", "id", "compatible"])
+def test_row_tracking_is_turned_on_for_a_table_that_has_files(reference, agree, place, kind):
+    """The ids that we give are those that delta-spark reads, and rows keep them through what both do."""
+    _, path = place
+    properties = {
+        "vectors": {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
+        "name": {"delta.columnMapping.mode": "name"},
+        "id": {"delta.columnMapping.mode": "id", "delta.enableDeletionVectors": "true"},
+        "compatible": {"delta.enableIcebergCompatV2": "true"},
+    }.get(kind, {})
+    rows = pa.table({"id": pa.array(range(20), pa.int64()), "s": ["a"] * 20, "p": [i % 2 for i in range(20)]})
+    bh.write(rows, path, format="delta", partition_by=["p"], properties=properties)
+    mixed = {"allow_mixed_writers": True}
+    t = bh.open(path, **mixed)
+    t.delete("id IN (3, 4)")
+    t.set_properties({"delta.enableRowTracking": "true"})
+    first = agree(path)
+    assert len({r for r, _ in first.values()}) == 18
+    t.update({"s": "'ours'"}, where="id % 7 = 0")
+    t.optimize()
+    second = agree(path)
+    assert {i: r for i, (r, _) in second.items()} == {i: r for i, (r, _) in first.items()}
+    assert all((second[i] == first[i]) != (i % 7 == 0) for i in first)
+    reference.sql(f"UPDATE delta.`{path}` SET s = 'theirs' WHERE id % 5 = 0", f"OPTIMIZE delta.`{path}`")
+    reference.sql(f"INSERT INTO delta.`{path}` VALUES (100, 'new', 0)")
+    bh.open(path, **mixed).upsert(pa.table({"id": [2, 200], "s": ["m", "n"], "p": [0, 0]}), on="id")
+    third = agree(path)
+    assert {i: r for i, (r, _) in third.items() if i < 100} == {i: r for i, (r, _) in first.items()}
+    assert len({r for r, _ in third.values()}) == 20
+    bh.open(path, **mixed).set_properties({"delta.enableRowTracking": "false"})
+    reference.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    assert agree(path) == third

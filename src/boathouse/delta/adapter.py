@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         | features.Examination
         | features.LiveFiles
         | features.MetadataTables
+        | features.PropertySteps
         | features.ProtocolFeatures
         | features.Restorable
         | features.Retention
@@ -189,6 +190,10 @@ class DeltaTable(DeltaSnapshot):
                 from boathouse.table.inspection import CommonTables
 
                 found = CommonTables(self, metrics=True)
+            case features.PropertySteps:
+                from boathouse.delta.features.support.row_tracking import DeltaPropertySteps
+
+                found = DeltaPropertySteps(self)
             case features.ProtocolFeatures:
                 from boathouse.delta.features.drop import DeltaProtocolFeatures
 

@@ -18,6 +18,7 @@ from boathouse.delta.features.computed import generation, with_generation
 from boathouse.delta.features.constraints import constraints, invariants
 from boathouse.delta.features.iceberg_compat import check as check_compat
 from boathouse.delta.features.identity import check_partitioning, declared
+from boathouse.delta.features.row_ids import ID_COLUMN, VERSION_COLUMN
 from boathouse.delta.features.support import (
     ASKED,
     FEATURES,
@@ -29,6 +30,7 @@ from boathouse.delta.features.support import (
     type_feature,
     without_names,
 )
+from boathouse.delta.features.support.row_tracking import named
 from boathouse.delta.log.mixed_writers import check_mixed_writers
 from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
 from boathouse.delta.schema import parse_schema, schema_json, without_keys
@@ -56,19 +58,20 @@ _PROPERTIES: Final = frozenset(
     delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
     delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup
     delta.enableIcebergCompatV1 delta.enableIcebergCompatV2 delta.enableInCommitTimestamps
-    delta.enableTypeWidening delta.enableVariantShredding
+    delta.enableRowTracking delta.enableTypeWidening delta.enableVariantShredding
     delta.isolationLevel delta.logRetentionDuration
-    delta.parquet.compression.codec delta.parquet.format.version delta.sampleRetentionDuration
+    delta.parquet.compression.codec delta.parquet.format.version delta.rowTrackingSuspended
+    delta.sampleRetentionDuration
     delta.setTransactionRetentionDuration
     delta.targetFileSize delta.tuneFileSizesForRewrites""".split()  # noqa: SIM905
 )
-_OFF: Final = frozenset(
-    "delta.enableRowTracking".split()  # noqa: SIM905
-)
+_KEPT: Final = frozenset((MAX_ID, ID_COLUMN, VERSION_COLUMN))
+"""Properties that writers keep of their own."""
 _FLAGS: Final = frozenset(
     """delta.appendOnly delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct
     delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableIcebergCompatV1 delta.enableIcebergCompatV2
-    delta.enableInCommitTimestamps delta.enableTypeWidening delta.enableVariantShredding""".split()  # noqa: SIM905
+    delta.enableInCommitTimestamps delta.enableRowTracking delta.enableTypeWidening delta.enableVariantShredding
+    delta.rowTrackingSuspended""".split()  # noqa: SIM905
 )
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([kmgtp])b?|b)?")
 SHREDDING: Final = "delta.enableVariantShredding"
@@ -154,6 +157,7 @@ def new_metadata(
         "partitionColumns": list(partition_columns),
         "configuration": {k: text_of(v) for k, v in without_names(configuration).items()},
     }
+    found = dict(named(found, None, where))
     mode = mode_of(configuration, where)
     if mode == "none":
         return found
@@ -208,7 +212,7 @@ def _partition_columns(schema: Schema, fields: Iterable[PartitionField], where: 
 def check_properties(properties: Mapping[str, object], where: str) -> None:
     """Raises UnsupportedFeatureError for a property of Delta's that requires an unsupported feature."""
     for key, value in properties.items():
-        if key == MAX_ID:
+        if key in _KEPT and (value is not None or key == MAX_ID):
             raise InvalidArgumentError(
                 f"{key} is kept by the writers of a table, and cannot be set", where=where, advice="leave it out"
             )
@@ -217,7 +221,7 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
         if value is None or not key.startswith("delta.") or key.startswith(ASKED):
             continue
         text = text_of(value).strip().lower()
-        if key not in _PROPERTIES and not (key in _OFF and text == "false"):
+        if key not in _PROPERTIES:
             raise UnsupportedFeatureError(
                 f"the table property {key}={text} requires a Delta feature that is not offered here",
                 where=where,

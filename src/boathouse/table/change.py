@@ -30,6 +30,7 @@ Operation = Literal[
     "add-columns",
     "alter-columns",
     "set-properties",
+    "backfill",
     "add-constraint",
     "drop-constraint",
     "drop-feature",
@@ -37,9 +38,9 @@ Operation = Literal[
     "vacuum-start",
     "vacuum-end",
 ]
-"""`convert` creates a table of files that are there, `clone` one of the files of another table. `replace` rewrites
-files without changing rows, as compaction does. The last two only record what is about to happen
-to files that no version needs, and what did: they have no edits."""
+"""`convert` creates a table of files that are there, `clone` one of the files of another table. `backfill` completes
+what the table says of its files. `replace` rewrites files without changing rows, as compaction does. The last two only
+record what is about to happen to files that no version needs, and what did: they have no edits."""
 
 
 E = TypeVar("E")

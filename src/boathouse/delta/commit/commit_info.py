@@ -28,6 +28,8 @@ Action = dict[str, Any]
 WRITE_ID: Final = "writeId"
 """The key of commitInfo with the id of the logical write, the same in all its attempts."""
 METADATA: Final = "metadata"
+BACKFILL: Final = "ROW TRACKING BACKFILL"
+"""Files get row ids: other writers know such commits by this name."""
 _VACUUM: Final = {
     "VACUUM START": {"files": "numFilesToDelete", "bytes": "sizeOfDataToDelete"},
     "VACUUM END": {"files": "numDeletedFiles", "folders": "numVacuumedDirectories"},
@@ -103,6 +105,8 @@ def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Actio
             set_to = {k: v for e in change.all(SetProperties) for k, v in e.properties.items()}
             properties = json.dumps(set_to)
             return "SET TBLPROPERTIES", {"properties": properties, **parameters}
+        case "backfill":
+            return BACKFILL, parameters
         case "add-columns":
             columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
             return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}

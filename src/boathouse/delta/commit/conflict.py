@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.delta import paths
+from boathouse.delta.actions import Protocol
 from boathouse.delta.features.identity import without_marks
+from boathouse.delta.features.support import writer_features
 from boathouse.delta.files import Lister
 from boathouse.delta.log.entry import ADD, Entry, actions_table
 from boathouse.delta.schema import physical_name
@@ -22,6 +24,7 @@ from boathouse.table.tally import Tally
 from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 
 _SHOWN = 10
+_TRACKING = frozenset(("rowTracking", "domainMetadata"))
 
 
 def check(change: Change, winners: Sequence[Winner], head: DeltaSnapshot) -> Verdict:
@@ -48,12 +51,21 @@ def _identity(change: Change, winner: Winner) -> list[Conflict]:
     assert isinstance(planned, DeltaSnapshot)
     found = []
     protocol = entry.last("protocol")
-    if protocol is not None and protocol != dict(planned.protocol.raw):
+    if protocol is not None and protocol != dict(planned.protocol.raw) and not _only_tracks(protocol, planned):
         found.append(Conflict("protocol-changed", winner.version, "the table's protocol was changed"))
     if change.txn is not None and any(t.get("appId") == change.txn[0] for t in entry.actions.get("txn", ())):
         text = f"application {change.txn[0]!r} committed another transaction"
         found.append(Conflict("transaction", winner.version, text))
     return found
+
+
+def _only_tracks(protocol: dict[str, Any], planned: DeltaSnapshot) -> bool:
+    """Whether a protocol adds no more to the planned one than row tracking, which changes nothing that was planned: ids
+    are given while a commit is prepared."""
+    found = Protocol.parse(protocol, planned.location.uri)
+    before, after = (frozenset((*writer_features(p), *p.reader_features)) for p in (planned.protocol, found))
+    more = after - before
+    return found.min_reader == planned.protocol.min_reader and before <= after and more <= _TRACKING
 
 
 def _metadata(change: Change, winner: Winner) -> list[Conflict]:
@@ -88,6 +100,7 @@ def _files(change: Change, winner: Winner, head: DeltaSnapshot) -> list[Conflict
             removed.append(paths.decode(action["path"], root))
     return [
         *_deleted(change, winner, head, removed),
+        *_said_again(change, winner, [paths.decode(a["path"], root) for a in added if not a.get("dataChange", True)]),
         *_appended(change, winner, head, [a for a in added if a.get("dataChange", True)]),
     ]
 
@@ -113,6 +126,16 @@ def _deleted(change: Change, winner: Winner, head: DeltaSnapshot, removed: list[
         text = "files that the change read were removed"
         return [Conflict("concurrent-delete", winner.version, text, tuple(read[:_SHOWN]))]
     return []
+
+
+def _said_again(change: Change, winner: Winner, added: list[str]) -> list[Conflict]:
+    """Files that the change removes or marks, as the log had them, of which another commit says more."""
+    ours = _removed_by(change)
+    hits = [p for p in added if p in ours]
+    if not hits:
+        return []
+    text = "files that the change removes were added again"
+    return [Conflict("delete-delete", winner.version, text, tuple(hits[:_SHOWN]))]
 
 
 def _appended(change: Change, winner: Winner, head: DeltaSnapshot, added: list[dict[str, Any]]) -> list[Conflict]:

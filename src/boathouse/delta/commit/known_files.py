@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final
 
 import pyarrow as pa
+
+from boathouse.arrow.filesystem import data_files
+from boathouse.delta.stats.bounds import document_of, natural
+from boathouse.delta.stats.parsed import ROWS
+from boathouse.delta.stats.written import dump_stats
+from boathouse.parquet.source import open_source
+from boathouse.storage import Stores
 
 Action = dict[str, Any]
 _KEPT: Final = ("tags", "baseRowId", "defaultRowCommitVersion")
@@ -42,6 +50,21 @@ def added_again(units: pa.Table, data_change: bool) -> Iterator[Action]:
         stats = {} if native["stats"] is None else {"stats": native["stats"]}
         by = native["clusteringProvider"]
         yield first | stats | _stated(row) | ({} if by is None else {"clusteringProvider": by})
+
+
+def stated_with_rows(text: str | None, file: Mapping[str, Any], stores: Stores) -> dict[str, Any]:
+    """Statistics with the number of rows first: that of the footer of the `file`, a FILES row, if they lack it."""
+    document = document_of(text, exact=True) or {}
+    rows = natural(document.get(ROWS))
+    if rows is None:
+        with closing(open_source(data_files(stores), file["path"], size=file["size"])) as source:
+            rows = source.metadata.num_rows
+    return {ROWS: rows, **{k: v for k, v in document.items() if k != ROWS}}
+
+
+def counting_rows(action: Action, file: Mapping[str, Any], stores: Stores) -> Action:
+    """The add action with statistics that have the number of rows."""
+    return {**action, "stats": dump_stats(stated_with_rows(action.get("stats"), file, stores))}
 
 
 def _stated(row: Mapping[str, Any]) -> Action:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from boathouse.delta import paths
 from boathouse.delta.actions import plain
 from boathouse.delta.checkpoint.reader import OpenCheckpoint, Wanted, read_files
+from boathouse.delta.commit.commit_info import BACKFILL
 from boathouse.delta.log.entry import ADD, REMOVE, Entry, parse_entry
 from boathouse.delta.log.folder import Log
 from boathouse.delta.log.tail import file_key, file_keys
@@ -25,10 +26,11 @@ from boathouse.table.attempt import Attempt, Published
 from boathouse.table.context import TableContext
 
 _TOMBSTONES_KEPT: Final = "delta.deletedFileRetentionDuration"
-_KNOWN_FILES: Final = frozenset(("RESTORE", "DROP FEATURE"))
+_KNOWN_FILES: Final = frozenset(("RESTORE", "DROP FEATURE", BACKFILL, "SET TBLPROPERTIES"))
 """Our operations that add files which the table has, or had before: such a file alone proves nothing."""
 _ADDED: Final = pa.schema([ADD.field(n) for n in ("path", "deletionVector")])
 _REMOVED: Final = pa.schema([REMOVE.field(n) for n in ("path", "deletionTimestamp", "deletionVector")])
+_IDS: Final = ("path", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 
 States = Mapping[str, tuple[bool, int | None]]
 """The last action on each file, by `file_key`: whether it adds it, and when it was removed."""
@@ -83,7 +85,34 @@ def contains(newest: DeltaSnapshot, ours: Entry, head: DeltaSnapshot | None = No
     metadata = ours.last("metaData")
     if metadata is not None and metadata.get("id") != newest.identity:
         return "lost"
+    if (given := _ids_given(ours, newest.location.uri)) and ours.info.get("operation") in _KNOWN_FILES:
+        return _by_row_ids(given, ours, newest)
     return _by_files(ours, newest, head) or _by_small_actions(ours, newest)
+
+
+def _ids_given(ours: Entry, root: str) -> dict[str, int]:
+    """The first row id of each file whose rows our entry gave ids."""
+    added = (action for is_add, action in ours.files() if is_add)
+    fresh = (a for a in added if a.get("baseRowId") is not None and a.get("defaultRowCommitVersion") == ours.version)
+    return {paths.key_of(a["path"], root): a["baseRowId"] for a in fresh}
+
+
+def _by_row_ids(given: Mapping[str, int], ours: Entry, newest: DeltaSnapshot) -> Published:
+    """By the ids that the checkpoint's files have. Another writer's ids are the same only if they were given in a
+    version of the same number: then the files are as we meant them to be, but properties need not be."""
+    assert newest.checkpoint is not None
+    root = newest.location.uri
+    wanted = pa.array(list(given), pa.string())
+    found = set()
+    for kind, schema in (("add", ADD), ("remove", REMOVE)):
+        for _, batch in read_files(newest.checkpoint, Wanted(kind, pa.schema([schema.field(n) for n in _IDS]))):
+            keys = paths.keys_of(batch.column("path"), root)
+            rows = batch.append_column("key", keys).filter(pc.is_in(keys, wanted)).to_pylist()
+            stated = (r for r in rows if kind == "add" or r["baseRowId"] is not None)
+            found |= {(r["baseRowId"], r["defaultRowCommitVersion"]) == (given[r["key"]], ours.version) for r in stated}
+    if False in found:
+        return "lost"
+    return _by_small_actions(ours, newest) if not found or "metaData" in ours.actions else "won"
 
 
 def _by_files(ours: Entry, newest: DeltaSnapshot, head: DeltaSnapshot | None) -> Published | None:
@@ -164,6 +193,9 @@ def _by_small_actions(ours: Entry, newest: DeltaSnapshot) -> Published:
         return "won" if _at_least(newest.transactions.get(txn["appId"]), txn["version"]) else "lost"
     metadata = ours.last("metaData")
     if metadata is not None and plain(metadata) == plain(newest.metadata.raw):
+        return "won"
+    protocol = ours.last("protocol")
+    if metadata is None and protocol is not None and protocol == newest.protocol.raw:
         return "won"
     return "unknown"
 

@@ -16,6 +16,7 @@ from boathouse.delta.features.column_mapping import restored
 from boathouse.delta.features.deletion_vectors import file_uri
 from boathouse.delta.features.identity import kept
 from boathouse.delta.features.support import check_write
+from boathouse.delta.features.support.row_tracking import names_kept
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.log.tail import file_keys
 from boathouse.delta.snapshot import DeltaSnapshot, load
@@ -55,6 +56,7 @@ def restored_metadata(head: DeltaSnapshot, target: DeltaSnapshot) -> Mapping[str
     Raises UnsupportedFeatureError if the table's files would be read in another way than those of the target.
     """
     found = kept(restored({**target.metadata.raw, "id": head.metadata.id}, head.metadata), head.metadata)
+    found = names_kept(found, head.metadata)
     return None if _stated(Metadata.parse(found, head.location.uri)) == _stated(head.metadata) else found
 
 

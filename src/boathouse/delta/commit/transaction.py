@@ -13,16 +13,16 @@ import pyarrow as pa
 from boathouse.bits import entropy
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
 from boathouse.delta.checkpoint.writer import checkpoint_if_due, write_checkpoint
-from boathouse.delta.commit.clone import clone_adds, table_actions
+from boathouse.delta.commit.clone import table_actions
 from boathouse.delta.commit.commit_info import WRITE_ID, commit_info
-from boathouse.delta.commit.known_files import added_again, remove_actions
+from boathouse.delta.commit.file_actions import adds, change_files, removes
 from boathouse.delta.commit.readback import check_entry
 from boathouse.delta.commit.restore import restored_metadata
 from boathouse.delta.features.change_data import FEED
 from boathouse.delta.features.change_data import check_names as check_feed
 from boathouse.delta.features.column_mapping import completed, replaced, with_properties
 from boathouse.delta.features.computed import with_generation
-from boathouse.delta.features.domains import check_clustering, preserved, with_row_ids
+from boathouse.delta.features.domains import RowIds, check_clustering, preserved
 from boathouse.delta.features.drop import cleared, drops_history, protected, protocol_without, traces, untracked
 from boathouse.delta.features.iceberg_compat import check_added
 from boathouse.delta.features.iceberg_compat import check_change as check_compat
@@ -37,6 +37,7 @@ from boathouse.delta.features.support import (
     upgraded,
     without_names,
 )
+from boathouse.delta.features.support.row_tracking import files_without_ids, named, turned_on
 from boathouse.delta.features.vector_write import marked
 from boathouse.delta.features.widening import widened
 from boathouse.delta.log.commit_times import next_time, records_times, with_enablement
@@ -80,6 +81,7 @@ from boathouse.table.edits import (
     CreateTable,
     DropColumn,
     Edit,
+    GiveRowIds,
     RemoveAll,
     RemoveFiles,
     RenameColumn,
@@ -95,7 +97,6 @@ from boathouse.table.edits import (
     SetTransaction,
     SetType,
 )
-from boathouse.table.features import PROVIDER
 from boathouse.table.location import At
 from boathouse.table.version import Follows, TableVersion
 from boathouse.types import Field, PartitionField, Schema
@@ -117,6 +118,7 @@ _EDITS: Final = (
     SetComment,
     SetName,
     SetProperties,
+    GiveRowIds,
     SetConstraint,
     AdvanceIdentity,
     ClearFeature,
@@ -163,7 +165,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         actions += _metadata_actions(change, newest, now)
     for txn in change.all(SetTransaction):
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
-    removed = [{"remove": r} for r in _removes(change, newest, now)]
+    removed = [{"remove": r} for r in removes(change, newest, now)]
     if removed and change.data_change and newest is not None and _append_only(newest):
         raise ConstraintViolationError(
             "the table is append-only (delta.appendOnly=true): nothing may be changed or deleted",
@@ -173,20 +175,22 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     number = 0 if newest is None else newest.version + 1
     if newest is not None and (dropped_name := _dropped(change)) is not None:
         actions += traces(newest, dropped_name)
-    files, domain = _files(change, newest, number)
-    actions += [domain] if domain else []
+    stated = _stated(actions, newest, change.location.uri)
+    ids = RowIds(newest, *stated, number)
+    files = ids.given(adds(change, newest))
+    again = [] if newest is None else ids.given(_again(change, newest, turned_on(newest, *stated)))
     if newest is not None:
-        check_added(*_stated(actions, newest), files, change.location.uri)
+        check_added(*stated, [*files, *again], change.location.uri)
     # Nothing is refused any more: a file of vectors would remain.
     marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
-    added = [{"add": a} for a in (*marks, *files)]
+    added = [{"add": a} for a in (*ids.given(marks), *files)]
+    actions += ids.domain()
     copied = change.added is not None and bool(removed) and change.edit(RemoveAll) is None
     info = commit_info(change, newest, now, added, removed) | preserved(newest, copied)
     info |= _recorded_time(actions, newest, now)
-    recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in _change_files(e)]
-    updates = ({"commitInfo": info}, *actions, *removed, *added, *recorded)
-    # Files that are added again for what is said of them are no more than before.
-    counted = [u for u in updates if "add" not in u] if _dropped(change) is not None else updates
+    recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in change_files(e)]
+    counted = ({"commitInfo": info}, *actions, *removed, *added, *recorded)
+    updates = (*counted, *({"add": a} for a in again))
     body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
     attempt = Attempt(
         Log(context.location.uri, context.stores).commit_uri(number),
@@ -211,11 +215,15 @@ def _dropped(change: Change) -> str | None:
     return next((e.name for e in change.all(SetFeature) if not e.enabled), None)
 
 
-def _files(change: Change, newest: DeltaSnapshot | None, number: int) -> tuple[list[Action], Action]:
-    """The add actions, and the configuration that goes with the ids of their rows."""
-    if newest is not None and _dropped(change) == "rowTracking":
-        return list(untracked(newest)), {}
-    return with_row_ids(tuple(_adds(change)), newest, number)
+def _again(change: Change, newest: DeltaSnapshot, tracks: bool) -> Iterator[Action]:
+    """Files that are added again for what is said of them: there are no more than before. `tracks`: from now on every
+    row has an id."""
+    if _dropped(change) == "rowTracking":
+        yield from untracked(newest)
+    elif tracks and change.edit(RemoveAll) is None and change.edit(RestoreTo) is None:
+        yield from files_without_ids(newest)
+    for edit in change.all(GiveRowIds):
+        yield from files_without_ids(newest, edit.files)
 
 
 def _append_only(newest: DeltaSnapshot) -> bool:
@@ -237,11 +245,15 @@ def _created(change: Change, now: int) -> list[Action]:
     return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": metadata | about}]
 
 
-def _stated(actions: Sequence[Action], newest: DeltaSnapshot) -> tuple[Protocol, Metadata]:
+def _stated(actions: Sequence[Action], newest: DeltaSnapshot | None, where: str) -> tuple[Protocol, Metadata]:
     """Protocol and metadata after these actions."""
-    where = newest.location.uri
-    found = next((Protocol.parse(a["protocol"], where) for a in actions if "protocol" in a), newest.protocol)
+    protocol = next((a["protocol"] for a in actions if "protocol" in a), None)
     raw = next((a["metaData"] for a in actions if "metaData" in a), None)
+    if newest is None:
+        assert protocol is not None and raw is not None  # a first commit has both
+        found = Protocol.parse(protocol, where)
+        return found, Metadata.parse(raw, where, maps_columns(found))
+    found = newest.protocol if protocol is None else Protocol.parse(protocol, where)
     return found, newest.metadata if raw is None else Metadata.parse(raw, where, maps_columns(found))
 
 
@@ -325,7 +337,8 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
             return restored_metadata(newest, target) or raw
         case SetProperties(properties):
             check_properties(properties, newest.location.uri)
-            return with_properties(raw, without_names(properties), newest.metadata)
+            found = with_properties(raw, without_names(properties), newest.metadata)
+            return named(found, newest.metadata, newest.location.uri)
         case SetComment():
             return commented(raw, edit, newest.location.uri)
         case SetName(name):
@@ -381,48 +394,6 @@ def _with_column(raw: Mapping[str, Any], edit: AddColumn, newest: DeltaSnapshot)
     check_types(schema, newest)
     check_names(schema.fields, "", where)
     return found
-
-
-def _removes(change: Change, newest: DeltaSnapshot | None, now: int) -> Iterator[Action]:
-    for edit in change.all(SetDeletes):
-        yield from remove_actions(edit.units, now, change.data_change)
-    if (units := change.removed) is not None:
-        yield from remove_actions(units, now, change.data_change)
-    for restored in change.all(RestoreTo):
-        yield from remove_actions(restored.removed, now, change.data_change)
-    if change.edit(RemoveAll) is not None and newest is not None:
-        for batch in newest.files():
-            yield from remove_actions(pa.Table.from_batches([batch]), now, change.data_change)
-
-
-def _change_files(edit: AddChangeFiles) -> Iterator[Action]:
-    for row in edit.outcomes.select(["size", "native"]).to_pylist():
-        values = dict(row["native"]["partitionValues"] or ())
-        yield {"path": row["native"]["path"], "partitionValues": values, "size": row["size"], "dataChange": False}
-
-
-def _adds(change: Change) -> Iterator[Action]:
-    for restored in change.all(RestoreTo):
-        yield from added_again(restored.added, change.data_change)
-    for cloned in change.all(CloneTable):
-        yield from clone_adds(cloned, change.data_change)
-    for edit in change.all(AddFiles):
-        yield from _new_files(edit, change.data_change)
-
-
-def _new_files(edit: AddFiles, data_change: bool) -> Iterator[Action]:
-    clustered = {"clusteringProvider": PROVIDER} if edit.clustered else {}
-    for row in edit.outcomes.select(["size", "native"]).to_pylist():
-        native = row["native"]
-        yield {
-            "path": native["path"],
-            "partitionValues": dict(native["partitionValues"] or ()),
-            "size": row["size"],
-            "modificationTime": native["modificationTime"],
-            "dataChange": data_change,
-            "stats": native["stats"],
-            **clustered,
-        }
 
 
 def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:

@@ -5,7 +5,7 @@ PROTOCOL.md, "Domain Metadata", "Row Tracking", "Clustered Table".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.bits.text import json_value
-from boathouse.delta.features.row_ids import carried, is_tracked
+from boathouse.delta.actions import Metadata, Protocol
+from boathouse.delta.features.row_ids import SUSPENDED, carried, is_tracked
 from boathouse.delta.features.support import supports
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
@@ -89,26 +90,33 @@ def _leaves(fields: Sequence[Field]) -> Iterator[tuple[tuple[str, ...], tuple[st
             yield (physical_name(f), *physical), (f.name, *name)
 
 
-def with_row_ids(added: Sequence[Action], newest: DeltaSnapshot | None, version: int) -> tuple[list[Action], Action]:
-    """The add actions of a commit with the ids of their rows, and the domain's configuration, where rows are tracked.
+class RowIds:
+    """Gives the files of one commit the ids of their rows, where rows are tracked: from the table's high-water mark of
+    all commits. A file that is added again keeps what it has."""
 
-    A file that is added again keeps what it has. Ids rise from the table's high-water mark of all commits.
-    """
-    if newest is None or not supports(newest.protocol, "rowTracking"):
-        return list(added), {}
-    stated = _member(newest, ROW_TRACKING, _MARK)
-    before = mark = stated if isinstance(stated, int) else -1
-    found = []
-    for action in added:
+    def __init__(self, newest: DeltaSnapshot | None, protocol: Protocol, metadata: Metadata, version: int) -> None:
+        self._gives = supports(protocol, "rowTracking") and not metadata.flag(SUSPENDED)
+        stated = _member(newest, ROW_TRACKING, _MARK) if self._gives and newest is not None else None
+        self._before = self._mark = stated if isinstance(stated, int) else -1
+        self._version = version
+
+    def given(self, added: Iterable[Action]) -> list[Action]:
+        """The add actions with ids."""
+        return [self._one(action) for action in added] if self._gives else list(added)
+
+    def _one(self, action: Action) -> Action:
         rows = (orjson.loads(action["stats"]) if action.get("stats") else {}).get("numRecords")
-        if action.get("baseRowId") is None and isinstance(rows, int):
-            action = {**action, "baseRowId": mark + 1, "defaultRowCommitVersion": version}
-            mark += rows
-        found.append(action)
-    if mark == before:
-        return found, {}
-    configuration = orjson.dumps({_MARK: mark}).decode()
-    return found, {"domainMetadata": {"domain": ROW_TRACKING, "configuration": configuration, "removed": False}}
+        if action.get("baseRowId") is not None or not isinstance(rows, int):
+            return action
+        first, self._mark = self._mark + 1, self._mark + rows
+        return {**action, "baseRowId": first, "defaultRowCommitVersion": self._version}
+
+    def domain(self) -> list[Action]:
+        """The action with the new mark, if there is one."""
+        if self._mark == self._before:
+            return []
+        configuration = orjson.dumps({_MARK: self._mark}).decode()
+        return [{"domainMetadata": {"domain": ROW_TRACKING, "configuration": configuration, "removed": False}}]
 
 
 def preserved(newest: DeltaSnapshot | None, copied: bool) -> Action:

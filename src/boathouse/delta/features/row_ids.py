@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.features.support import supports
 from boathouse.delta.schema import PHYSICAL_NAME
 from boathouse.delta.snapshot import DeltaSnapshot
@@ -16,13 +17,19 @@ from boathouse.table.metadata_columns import ROW_ID, ROW_VERSION
 from boathouse.types import INT64, Field
 
 ENABLED: Final = "delta.enableRowTracking"
+SUSPENDED: Final = "delta.rowTrackingSuspended"
 ID_COLUMN: Final = "delta.rowTracking.materializedRowIdColumnName"
 VERSION_COLUMN: Final = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 def is_tracked(snapshot: DeltaSnapshot) -> bool:
     """Whether every row has an id that readers may rely on."""
-    return supports(snapshot.protocol, "rowTracking") and snapshot.metadata.flag(ENABLED)
+    return is_enabled(snapshot.protocol, snapshot.metadata)
+
+
+def is_enabled(protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether rows are tracked under this protocol and metadata."""
+    return supports(protocol, "rowTracking") and metadata.flag(ENABLED)
 
 
 def carried(snapshot: DeltaSnapshot) -> tuple[Field, ...]:

@@ -92,6 +92,7 @@ _TURNED_ON_BY: Final = {
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
     "delta.enableTypeWidening": "typeWidening",
     "delta.enableVariantShredding": "variantShredding",
+    "delta.enableRowTracking": "rowTracking",
 }
 """The property that, if true, needs a feature."""
 _NEEDS: Final = {

@@ -6,19 +6,15 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from boathouse.arrow.filesystem import data_files
 from boathouse.bits import entropy, z85
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
-from boathouse.delta.commit.known_files import added_again, vector_of
+from boathouse.delta.commit.known_files import added_again, stated_with_rows, vector_of
 from boathouse.delta.features.deletion_vectors import PORTABLE, load_all
-from boathouse.delta.stats.bounds import document_of, natural
-from boathouse.delta.stats.parsed import ROWS, TIGHT
+from boathouse.delta.stats.parsed import TIGHT
 from boathouse.delta.stats.written import dump_stats
-from boathouse.parquet.source import open_source
 from boathouse.storage import PutMode, Stores
 from boathouse.table.edits import SetDeletes
 
@@ -81,9 +77,5 @@ def marked(
 
 def _wide(text: str | None, row: Mapping[str, Any], stores: Stores) -> str:
     """Statistics with the number of rows, which a file with a vector must have, and bounds that may be too wide."""
-    document = document_of(text, exact=True) or {}
-    rows = natural(document.get(ROWS))
-    if rows is None:
-        with closing(open_source(data_files(stores), row["path"], size=row["size"])) as source:
-            rows = source.metadata.num_rows
-    return dump_stats({ROWS: rows, **{k: v for k, v in document.items() if k not in (ROWS, TIGHT)}, TIGHT: False})
+    document = stated_with_rows(text, row, stores)
+    return dump_stats({k: v for k, v in document.items() if k != TIGHT} | {TIGHT: False})

@@ -72,6 +72,13 @@ class SetProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveRowIds:
+    """The rows of at most so many `files` that have no ids get some; no row changes."""
+
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
 class AdvanceIdentity:
     """The identity column `name` has given values up to `mark`, beginning with the planned snapshot's next one."""
 
@@ -120,6 +127,7 @@ TableEdit = (
     | SetTransaction
     | SetName
     | SetProperties
+    | GiveRowIds
     | AdvanceIdentity
     | SetConstraint
     | SetFeature

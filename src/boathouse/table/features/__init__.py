@@ -12,6 +12,7 @@ from boathouse.table.features.identifiers import Identifiers
 from boathouse.table.features.log_files import CompactableLog
 from boathouse.table.features.metadata_tables import MetadataTables
 from boathouse.table.features.plan_notes import PlanNotes
+from boathouse.table.features.property_steps import PropertySteps, Step
 from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeatures
 from boathouse.table.features.restore import Restorable
 from boathouse.table.features.retention import LiveFiles, Retention
@@ -32,9 +33,11 @@ __all__ = [
     "LiveFiles",
     "MetadataTables",
     "PlanNotes",
+    "PropertySteps",
     "ProtocolFeatures",
     "Restorable",
     "Retention",
+    "Step",
     "not_offered",
     "required",
 ]
