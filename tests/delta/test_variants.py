@@ -14,7 +14,9 @@ import pytest
 import boathouse as bh
 from boathouse.arrow.schema import VARIANT_MARKS, VARIANT_STORAGE
 from boathouse.delta.checkpoint.writer import write_checkpoint
+from boathouse.engines.spark import route
 from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
+from boathouse.parquet.footer import annotated, read_footer_bytes
 from boathouse.variant import Variant, from_json, to_json
 
 SHRED = {"delta.enableVariantShredding": "true"}
@@ -282,6 +284,39 @@ def test_tables_of_others(corpora, tmp_path):
     table = bh.open(str(tmp_path / "t"))
     assert table.to_arrow().num_rows == 20_000
     assert table.scan(where="variant_get(v, '$.k', 'int') = 5001").count() == 1
+
+
+@pytest.mark.spec("D-312")
+@pytest.mark.parametrize("shape", ["plain", "shredded"])
+def test_duckdb_reads_our_files(path, shape):
+    """Only files that shred are annotated: Spark 4.0 reads no column of an annotated file, and no shredded variant."""
+    duckdb = pytest.importorskip("duckdb")
+    bh.write(rows(), path, format="delta", properties=SHAPES[shape])
+    (file,) = files_of(path)
+    with pa.OSFile(str(file)) as source:
+        found = annotated(read_footer_bytes(source, source.size()))
+    assert [(g.path, g.version) for g in found] == ([(("v",), 1)] if shape == "shredded" else [])
+    whole = "v" if shape == "shredded" else "variant_bytes_to_variant(v.metadata || v.value)"
+    query = (
+        f"SELECT id, typeof(x), x.a FROM (SELECT id, {whole} AS x FROM '{file}') WHERE id IN (0, 1, 2, 4) ORDER BY id"
+    )
+    assert sorted(duckdb.sql(query).fetchall()) == [
+        (i, "VARIANT", a) for i, a in ((0, 1), (1, 2), (2, None), (4, 3000000000))
+    ]
+    kind = duckdb.sql(f"SELECT DISTINCT typeof(v) FROM '{file}'").fetchall()
+    assert kind == [("VARIANT",)] if shape == "shredded" else kind[0][0].startswith("STRUCT(metadata BLOB")
+    theirs = {r["id"] for r in duckdb.sql(f"SELECT id FROM '{file}' WHERE v IS NOT NULL").to_arrow_table().to_pylist()}
+    assert {0, 1, 4, 5, 6, 7} <= theirs and 2 not in theirs
+
+
+@pytest.mark.spark
+def test_spark_that_knows_no_annotation_does_not_read_files_that_may_have_one(path, spark, monkeypatch):
+    bh.write(rows(), path, format="delta", properties=SHRED)
+    scan = bh.open(path, spark=spark).scan(columns=["id"])
+    assert "native" in str(scan.explain())
+    monkeypatch.setattr(route, "_READS_ANNOTATED", (99, 0))
+    assert "cannot read any column of a file in which a variant is annotated" in str(scan.explain())
+    assert sorted(r.id for r in scan.to_spark().collect()) == list(range(len(TEXTS)))
 
 
 @pytest.mark.spec("D-312")

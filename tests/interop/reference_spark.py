@@ -78,22 +78,19 @@ class Release:
                 place.with_suffix(".part").rename(place)
 
 
+def _delta_jars(spark: str) -> tuple[str, ...]:
+    names = (
+        f"delta-spark_{spark}_2.13", "delta-storage", "delta-kernel-api", "delta-kernel-defaults",
+        "delta-kernel-unitycatalog",
+    )  # fmt: skip
+    jars = (f"io/delta/{name}/4.4.0/{name}-4.4.0.jar" for name in names)
+    return (*jars, "org/antlr/antlr4-runtime/4.13.1/antlr4-runtime-4.13.1.jar")
+
+
 DELTA = Release(
     "reference-spark",  # shares the environment with the other release of that name
     "4.0.1",
-    (
-        *(
-            f"io/delta/{name}/4.4.0/{name}-4.4.0.jar"
-            for name in (
-                "delta-spark_4.0_2.13",
-                "delta-storage",
-                "delta-kernel-api",
-                "delta-kernel-defaults",
-                "delta-kernel-unitycatalog",
-            )
-        ),
-        "org/antlr/antlr4-runtime/4.13.1/antlr4-runtime-4.13.1.jar",
-    ),
+    _delta_jars("4.0"),
     {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -101,6 +98,9 @@ DELTA = Release(
     },
 )
 """The newest delta-spark for this PySpark."""
+
+DELTA_41 = Release("reference-spark-4.1", "4.1.1", _delta_jars("4.1"), DELTA.conf)
+"""The same for the first PySpark that annotates variants in Parquet files."""
 
 
 ICEBERG = Release(

@@ -191,7 +191,7 @@ class DeltaTable(DeltaSnapshot):
 
                 found = CommonTables(self, metrics=True)
             case features.PropertySteps:
-                from boathouse.delta.features.support.row_tracking import DeltaPropertySteps
+                from boathouse.delta.features.row_tracking import DeltaPropertySteps
 
                 found = DeltaPropertySteps(self)
             case features.ProtocolFeatures:

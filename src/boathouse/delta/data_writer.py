@@ -34,7 +34,10 @@ WRITTEN: Final = pa.struct(
 )
 """`native` of OUTCOMES: the parts of the add action that only the writer of the file knows."""
 
-_DIALECT: Final = Dialect(physical_name, annotate_variants=False)
+_PLAIN: Final = Dialect(physical_name, annotate_variants=False)
+"""Readers that know no annotation (Spark 4.0) cannot read even the other columns of a file that has one."""
+_SHREDDED: Final = Dialect(physical_name)
+"""Such readers do not read shredded variants either."""
 """Only fields of tables with column mapping have an id or a name of their own. A variant is a plain struct, as the
 protocol has it: readers of Spark 4.0 fail at the annotation."""
 _RANDOM: Final = 2
@@ -83,7 +86,7 @@ class DeltaFiles:
         self.indices = [context.rows.index(f.name) for f in stored]
         self.codec = str(context.options.get("codec", CODEC))
         self.options = ParquetOptions(compression=self.codec)
-        self._plain = Layout.of(to_parquet_schema(stored, _DIALECT))
+        self._plain = Layout.of(to_parquet_schema(stored, _SHREDDED if context.options.get("shred") else _PLAIN))
         self._layout: Layout | None = None
         self.leaves = FileLeaves(stored)
         self._texts = StatsTexts(self.data, context.options)

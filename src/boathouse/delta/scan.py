@@ -26,7 +26,7 @@ from boathouse.table.plan import PlannedUnits, ScanPlan
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema
-from boathouse.types import Field
+from boathouse.types import Field, VariantType
 
 _MATCHING: Final = Matching(physical_name=physical_name)
 _LINEAGE: Final = frozenset({ROW_ID, ROW_VERSION})
@@ -61,6 +61,7 @@ def plan(
         _MATCHING,
         stored={name: column.name for name, column in lineage.items()},
         version=version_words(snapshot.version, snapshot.location.uri),
+        variants=any(isinstance(f.type, VariantType) for _, f in schema.walk()),
     )
     tally = Tally()
     # What loses rows is committed again with its statistics.

@@ -19,6 +19,7 @@ from boathouse.delta.features.constraints import constraints, invariants
 from boathouse.delta.features.iceberg_compat import check as check_compat
 from boathouse.delta.features.identity import check_partitioning, declared
 from boathouse.delta.features.row_ids import ID_COLUMN, VERSION_COLUMN
+from boathouse.delta.features.row_tracking import named
 from boathouse.delta.features.support import (
     ASKED,
     FEATURES,
@@ -30,7 +31,6 @@ from boathouse.delta.features.support import (
     type_feature,
     without_names,
 )
-from boathouse.delta.features.support.row_tracking import named
 from boathouse.delta.log.mixed_writers import check_mixed_writers
 from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
 from boathouse.delta.schema import parse_schema, schema_json, without_keys

@@ -36,7 +36,7 @@ from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import PartitionMember, ReadColumn, ReadSpec, version_words
 from boathouse.table.units import LANCE
-from boathouse.types import INT64, Field, Partitioning
+from boathouse.types import INT64, Field, Partitioning, VariantType
 
 _OFFERED: Final = OFFERED | {DELETED, PARTITION} | LINEAGE.keys()
 _AS_PARQUET = (
@@ -151,6 +151,7 @@ def read_spec(
         stored={name: column.name for name, column in lineage.items()},
         partition=_partition_members(snapshot) if PARTITION in hidden else (),
         version=version,
+        variants=any(isinstance(f.type, VariantType) for _, f in schema.walk()),
     )
 
 

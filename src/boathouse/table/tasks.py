@@ -65,7 +65,8 @@ class ReadSpec:
     (`constants`), and some of which files may store (`stored`: in the column of that name); `partition` are the
     members of `_partition`. `where` is bound to the columns and filters rows. `matching` says how fields are found in
     Parquet files, and `diverged` that names and field ids of some files differ from the table's. `version` describes
-    the version for messages. `native` is the format's own, which only its tasks read.
+    the version for messages. `variants`: a column of the table is a variant, or has one, whether it is needed or not.
+    `native` is the format's own, which only its tasks read.
     """
 
     format: str
@@ -80,6 +81,7 @@ class ReadSpec:
     stored: Mapping[str, str] = field(default_factory=dict)
     partition: tuple[PartitionMember, ...] = ()
     version: str = "this version of the table"
+    variants: bool = False
     native: Any = None
 
     @property

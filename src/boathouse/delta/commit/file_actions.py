@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from boathouse.delta.commit.clone import clone_adds
 from boathouse.delta.commit.known_files import added_again, remove_actions
-from boathouse.delta.features.support.row_tracking import with_ids_before
+from boathouse.delta.features.row_tracking import with_ids_before
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.table.change import Change
 from boathouse.table.edits import AddChangeFiles, AddFiles, CloneTable, RemoveAll, RestoreTo, SetDeletes

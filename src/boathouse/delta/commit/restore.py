@@ -15,8 +15,8 @@ from boathouse.delta.commit.known_files import vector_of
 from boathouse.delta.features.column_mapping import restored
 from boathouse.delta.features.deletion_vectors import file_uri
 from boathouse.delta.features.identity import kept
+from boathouse.delta.features.row_tracking import names_kept
 from boathouse.delta.features.support import check_write
-from boathouse.delta.features.support.row_tracking import names_kept
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.log.tail import file_keys
 from boathouse.delta.snapshot import DeltaSnapshot, load

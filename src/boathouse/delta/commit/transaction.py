@@ -27,6 +27,7 @@ from boathouse.delta.features.drop import cleared, drops_history, protected, pro
 from boathouse.delta.features.iceberg_compat import check_added
 from boathouse.delta.features.iceberg_compat import check_change as check_compat
 from boathouse.delta.features.identity import advanced, check_type_kept, kept
+from boathouse.delta.features.row_tracking import files_without_ids, named, turned_on
 from boathouse.delta.features.support import (
     CONSTRAINT,
     asked_by_name,
@@ -37,7 +38,6 @@ from boathouse.delta.features.support import (
     upgraded,
     without_names,
 )
-from boathouse.delta.features.support.row_tracking import files_without_ids, named, turned_on
 from boathouse.delta.features.vector_write import marked
 from boathouse.delta.features.widening import widened
 from boathouse.delta.log.commit_times import next_time, records_times, with_enablement

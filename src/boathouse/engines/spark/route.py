@@ -36,6 +36,7 @@ roaring."""
 _KEEPS_STRUCTS = (4, 1)
 _STRUCTS_AS_NULL = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 """From this version on, and without this setting, a struct of which a file has no field is null only where it was."""
+_READS_ANNOTATED = (4, 1)
 _READS_HIDDEN = (4, 3)
 """From this version on `ignoredPathSegmentRegex` allows reading names that begin with `_` or `.`."""
 
@@ -103,6 +104,8 @@ def _of_columns(read: ReadSpec, spark: SparkSession) -> str | None:
     found = next((o for c in read.columns if (o := _of_column(c))), None)
     if found is not None:
         return found
+    if read.variants and facts(spark).version < _READS_ANNOTATED:
+        return "Spark before 4.1 cannot read any column of a file in which a variant is annotated"
     struct = next((c.name for c in read.columns if holds_struct(c.type)), None)
     if struct is not None and _nulls_structs(spark):
         return f"this Spark takes a struct for null where a file has none of its fields (`{struct}`)"
