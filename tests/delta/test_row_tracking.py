@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 import boathouse as bh
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint.writer import write_checkpoint
-from boathouse.delta.features.support import row_tracking
+from boathouse.delta.features import row_tracking
 from boathouse.errors import CommitUnknownError, InvalidArgumentError
 from boathouse.storage import Stores
 from boathouse.table.commit import FileCommitter

@@ -59,6 +59,24 @@ def _leaves(type: pa.DataType, steps: tuple[int | str, ...]) -> Iterator[tuple[t
         yield steps, type
 
 
+def without_floats(schema: pa.Schema) -> list[str]:
+    """The leaf columns that are no floats, as pyarrow's `write_statistics` names them."""
+    return [name for f in schema for name in _paths(f.type, f.name)]
+
+
+def _paths(type: pa.DataType, path: str) -> Iterator[str]:
+    if pa.types.is_struct(type):
+        for f in type:
+            yield from _paths(f.type, f"{path}.{f.name}")
+    elif pa.types.is_map(type):
+        yield from _paths(type.key_type, f"{path}.key_value.key")
+        yield from _paths(type.item_type, f"{path}.key_value.value")
+    elif pa.types.is_list(type):
+        yield from _paths(type.value_type, f"{path}.list.element")
+    elif not pa.types.is_floating(type):
+        yield path
+
+
 @dataclass(frozen=True, slots=True)
 class _Struct:
     """What changes in a Thrift struct: `fields` by id, and the ids that are left out."""

@@ -21,6 +21,7 @@ from boathouse.delta.log.entry import ADD, TEXT_MAP
 from boathouse.delta.log.folder import SIDECARS, Log
 from boathouse.delta.log.tail import file_keys
 from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.parquet.unbounded import without_floats
 from boathouse.storage import PutMode
 
 FILE_ACTIONS: Final = ("add", "remove")
@@ -83,7 +84,10 @@ def write_sidecar(log: Log, kind: str, actions: pa.Table) -> Sidecar:
 
 
 def _write(actions: pa.Table, sink: Any) -> None:
-    pq.write_table(actions, sink, row_group_size=SIDECAR_ROWS, compression="snappy", store_schema=False)
+    bounded = without_floats(actions.schema)
+    pq.write_table(
+        actions, sink, row_group_size=SIDECAR_ROWS, compression="snappy", store_schema=False, write_statistics=bounded
+    )
 
 
 def added_bytes(actions: pa.Table) -> int:

@@ -47,6 +47,7 @@ from boathouse.delta.stats.bounds import StatsColumn
 from boathouse.delta.stats.convert import ParsedLayout, found_in, stat_columns, texts_of
 from boathouse.delta.stats.parsed import PARSED
 from boathouse.errors import VersionNotFoundError
+from boathouse.parquet.unbounded import without_floats
 from boathouse.storage import PutMode
 from boathouse.table.context import TableContext
 from boathouse.table.location import At
@@ -125,7 +126,11 @@ def write_checkpoint(snapshot: DeltaSnapshot) -> str:
     rows = adds = added = 0
     with log.storage.open_write(key, PutMode.OVERWRITE) as sink:
         file = pa.PythonFile(sink, mode="w")
-        with pq.ParquetWriter(file, form.schema, compression="snappy", store_schema=False) as out:
+        # Partition values may be NaN, which pyarrow leaves out of bounds.
+        bounded = without_floats(form.schema)
+        with pq.ParquetWriter(
+            file, form.schema, compression="snappy", store_schema=False, write_statistics=bounded
+        ) as out:
             for kind, table in _grouped(_actions(rest, form)):
                 if form.divided and kind in FILE_ACTIONS:
                     sidecars.append(write_sidecar(log, kind, table))
