@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyiceberg.transforms import TruncateTransform
+from pyiceberg.types import DecimalType as IcebergDecimal
 
 from boathouse.arrow import literals
 from boathouse.arrow.schema import to_arrow_type
@@ -120,6 +122,25 @@ def test_truncate_decimals_at_the_end_of_their_range():
 
 
 @pytest.mark.spec("I-119", "I-120", "I-121")
+@pytest.mark.parametrize("precision, scale", [(4, 2), (9, 9), (18, 0), (38, 10)])
+def test_truncate_decimals_as_pyiceberg(precision, scale):
+    """What has more digits than the type is refused here, as it is where iceberg-java and pyiceberg write it into a
+    manifest."""
+    type, ends = DecimalType(precision, scale), 10**precision - 1
+    for width in (1, 3, 7, 10, 1000):
+        for unscaled in (ends, ends - 1, ends - 999, 0, -1, -(ends - 999), -(ends - width), -(ends - 1), -ends):
+            value = Decimal(unscaled).scaleb(-scale, Context(80))
+            wanted = unscaled - unscaled % width
+            theirs = TruncateTransform(width).transform(IcebergDecimal(precision, scale))(value)
+            assert theirs == Decimal(wanted).scaleb(-scale, Context(80))
+            given = pa.array([value], to_arrow_type(type))
+            if abs(wanted) <= ends:
+                assert transform(given, Transform("truncate", width), type)[0].as_py() == theirs
+            else:
+                with pytest.raises(EvaluationError, match="below the range"):
+                    transform(given, Transform("truncate", width), type)
+
+
 def test_truncate_others():
     cut = transform(
         pa.array([Decimal("10.65"), Decimal("-10.65")], pa.decimal128(9, 2)), Transform("truncate", 50), DEC
