@@ -12,7 +12,7 @@ import pytest
 from file_writers import edited_footer, join_orc, split_orc
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.orc.rows import open_orc
 from boathouse.parquet.matching import Matching
 from boathouse.storage import Stores
@@ -94,16 +94,60 @@ def test_every_year(tmp_path, type):
     assert found(path).combine_chunks().equals(array)
 
 
-def test_other_columns_are_read(tmp_path):
-    """Within another column such timestamps are refused, by the name of the column and the file."""
-    path = tmp_path / "f.orc"
-    far = pa.array([LAST, 0]).cast(NTZ)
-    deep = pa.StructArray.from_arrays([far], ["t"])
-    orc.write_table(pa.table({"i": [1, 2], "s": deep}), path)
-    assert found(path, "i").to_pylist() == [1, 2]
-    with pytest.raises(UnsupportedFeatureError, match=r"`s`: ORC timestamps .* inside of another") as error:
-        found(path, "s")
-    assert error.value.where == str(path)
+NESTED = {
+    "structs": (pa.struct([("a", pa.int32()), ("t", NTZ)]), lambda v, i: {"a": i, "t": v}),
+    "lists": (pa.list_(NTZ), lambda v, i: [v] * (i % 4)),
+    "keys": (pa.map_(NTZ, pa.int32()), lambda v, i: [] if v is None else [(v, i), (v + 1, i)]),
+    "values": (pa.map_(pa.int32(), NTZ), lambda v, i: [(i, v)] * (i % 3)),
+    "two of them": (pa.struct([("t", NTZ), ("u", pa.list_(UTC))]), lambda v, i: {"t": v, "u": [v, None][: i % 3]}),
+    "deep": (
+        pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.struct([("t", UTC)])))])),
+        lambda v, i: [{"m": [("k", {"t": v}), ("n", None)]}, None, {"m": None}][: i % 4],
+    ),
+}
+
+
+@pytest.mark.parametrize("nulls", ["none", "some", "stripes"])
+@pytest.mark.parametrize("name", NESTED)
+def test_inside_of_other_columns(tmp_path, name, nulls):
+    """In several stripes, of which all values may be null."""
+    path, draw = tmp_path / "f.orc", random.Random(7)
+    type, made = NESTED[name]
+    moments = [
+        draw.choice([FIRST, LAST, None, draw.randrange(FIRST, LAST - 1), draw.randrange(10**15)]) for _ in range(6000)
+    ]
+    gone = {"none": lambda i: False, "some": lambda i: i % 5 == 2, "stripes": lambda i: 1000 <= i < 4500}[nulls]
+    values = [None if gone(i) else made(v and min(v, LAST - 1), i) for i, v in enumerate(moments)]
+    array = pa.array(values, type)
+    orc.write_table(pa.table({"i": range(6000), "c": array}), path, stripe_size=1 << 14, batch_size=500)
+    assert orc.ORCFile(path).nstripes > 1
+    assert found(path, "c").combine_chunks().equals(array)
+    assert found(path, "i").to_pylist() == list(range(6000))
+
+
+@pytest.mark.spark
+def test_groups_that_are_null_in_files_of_java(tmp_path, spark):
+    """The writer of Hive and Spark: structs that are null in all rows of a stripe or of a row group, with children."""
+    far = "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+    path, rows = tmp_path / "t", 30_000
+    column = f"named_struct('t', {far}, 'l', array(named_struct('u', {far}, 's', string(id))), 'm', map(id, {far}))"
+    nulls = {"always": "true", "first": "id < 12000", "middle": "id BETWEEN 9000 AND 21000", "none": "false"}
+    for name, null in nulls.items():
+        frame = spark.range(0, rows, 1, 1).selectExpr("id", f"CASE WHEN {null} THEN NULL ELSE {column} END AS c")
+        frame.write.option("orc.stripe.size", 1 << 16).option("orc.row.index.stride", 1000).orc(str(path / name))
+        (file,) = (path / name).glob("*.orc")
+        ours = found(file, "c").combine_chunks()
+        valid = {"always": 0, "first": 18_000, "middle": 17_999, "none": rows}[name]
+        assert (len(ours), len(ours) - ours.null_count) == (rows, valid)
+        theirs = spark.read.orc(str(path / name)).where("c IS NOT NULL").orderBy("id")
+        there = ours.drop_null()
+        assert [r.s for r in theirs.selectExpr("c.l[0].s AS s").collect()] == [
+            v["l"][0]["s"] for v in there.to_pylist()
+        ]
+        moments = there.field("t").cast(pa.int64()).unique().to_pylist()
+        inner = there.field("l").flatten().field("u").cast(pa.int64()).unique().to_pylist()
+        assert moments == inner == ([LAST] if valid else [])
+        assert there.field("m").items.cast(pa.int64()).unique().to_pylist() == moments
 
 
 def test_damage_is_named(tmp_path):

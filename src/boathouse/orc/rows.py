@@ -14,7 +14,7 @@ from pyarrow.orc import ORCFile
 from boathouse.errors import CorruptTableError, MissingRequirementError, UnsupportedFeatureError
 from boathouse.orc import footer as orc_footer
 from boathouse.orc.footer import Tail, name_of
-from boathouse.orc.times import StripePart
+from boathouse.orc.times import StripePart, with_timestamps
 from boathouse.orc.types import Column, columns_of
 from boathouse.parquet.field_source import FieldSource
 from boathouse.parquet.fields import file_fields
@@ -61,7 +61,7 @@ class _OrcFile:
         if not wanted:
             yield from (without_columns(stripe.rows) for stripe in self.tail.footer.stripes)
             return
-        source = _Checked(self.stream, self.tail, [c.number for c in wanted if c.far])
+        source = _Checked(self.stream, self.tail, [n for c in wanted for n in c.far])
         with _damage(self.uri, source):
             reader = ORCFile(pa.PythonFile(source, mode="r"))
         for number, stripe in enumerate(self.tail.footer.stripes):
@@ -76,11 +76,11 @@ class _OrcFile:
                     raise pa.ArrowInvalid(f"{batch.num_rows} rows where the footer says {stripe.rows}")
                 found = [batch.column(name_of(c.number)) for c in wanted]
                 # pyarrow has other names, and numbers where Iceberg has times.
-                arrays = [a if c.far else a.view(c.field.type) for c, a in zip(wanted, found)]
+                arrays = [a.view(c.stored) for c, a in zip(wanted, found)]
             for i, c in enumerate(wanted):
                 if c.far:
-                    part = StripePart(self.stream, self.tail, stripe, c.number, self.uri)
-                    arrays[i] = part.timestamps(arrays[i], c.field.type)
+                    part = StripePart(self.stream, self.tail, stripe, self.uri)
+                    arrays[i] = with_timestamps(arrays[i], c.field.type, iter(c.far), part)
             yield pa.Table.from_arrays(arrays, names=list(names))
 
 

@@ -25,25 +25,31 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A type in Arrow, about how many bytes a value takes at least, why it is not read, and whether it is one of
-    timestamps that pyarrow cannot read."""
+    """A type in Arrow, about how many bytes a value takes at least, why it is not read, and the numbers of its types of
+    timestamps that pyarrow cannot read, in order; in `stored` those are numbers."""
 
     arrow: pa.DataType
     width: int
     refused: str | None = None
-    far: bool = False
+    far: tuple[int, ...] = ()
+    numbers: pa.DataType | None = None
+
+    @property
+    def stored(self) -> pa.DataType:
+        return self.arrow if self.numbers is None else self.numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A top-level field, its type number, about how many bytes a value takes at least, why it is not read, and whether
-    it has timestamps beyond 64 bits of nanoseconds (`orc_times`)."""
+    """A top-level field, its type number, about how many bytes a value takes at least, why it is not read, and the
+    numbers of its types of timestamps beyond 64 bits of nanoseconds (`orc_times`), which are numbers in `stored`."""
 
     field: pa.Field
     number: int
     width: int
     refused: str | None
-    far: bool
+    far: tuple[int, ...]
+    stored: pa.DataType
 
 
 def columns_of(footer: Footer, where: str) -> list[Column]:
@@ -60,33 +66,39 @@ class _Types:
         root = self.footer.types[0]
         found = []
         for name, number in zip(root.names, root.below):
-            made = self._made(number, top=True)
-            found.append(Column(self._named(name, number, made), number, made.width, made.refused, made.far))
+            made = self._made(number)
+            field = self._named(name, number, made.arrow)
+            found.append(Column(field, number, made.width, made.refused, made.far, made.stored))
         return found
 
-    def _named(self, name: str, number: int, made: _Type, nullable: bool = True) -> pa.Field:
+    def _named(self, name: str, number: int, arrow: pa.DataType, nullable: bool = True) -> pa.Field:
         id = self.footer.types[number].attribute("iceberg.id")
         if id is not None and not (id.isascii() and id.isdigit() and len(id) < 11):
             raise CorruptTableError(f"the ORC file has the field id {id!r:.80}", where=self.where)
-        return pa.field(name, made.arrow, nullable, None if id is None else {FIELD_ID: id.encode()})
+        return pa.field(name, arrow, nullable, None if id is None else {FIELD_ID: id.encode()})
 
-    def _made(self, number: int, *, top: bool = False) -> _Type:
+    def _made(self, number: int) -> _Type:
         type = self.footer.types[number]
+        if type.kind in (orc.TIMESTAMP, orc.INSTANT):
+            return self._timestamp(number, type)
+        if type.kind not in (orc.STRUCT, orc.LIST, orc.MAP):
+            return self._leaf(type)
         below = tuple(self._made(n) for n in type.below)
+        arrow = self._group(type, [f.arrow for f in below])
         refused = next((f.refused for f in below if f.refused is not None), None)
+        width = 1 + sum(f.width for f in below) if type.kind == orc.STRUCT else 5
+        far = tuple(n for f in below for n in f.far)
+        return _Type(arrow, width, refused, far, self._group(type, [f.stored for f in below]) if far else None)
+
+    def _group(self, type: Type, below: Sequence[pa.DataType]) -> pa.DataType:
+        """A type of these types."""
         match type.kind:
             case orc.STRUCT:
-                fields = [self._named(*named) for named in zip(type.names, type.below, below)]
-                return _Type(pa.struct(fields), 1 + sum(f.width for f in below), refused)
+                return pa.struct([self._named(*named) for named in zip(type.names, type.below, below)])
             case orc.LIST:
-                return _Type(pa.list_(self._named("element", type.below[0], below[0])), 5, refused)
-            case orc.MAP:
-                key = self._named("key", type.below[0], below[0], False)
-                value = self._named("value", type.below[1], below[1])
-                return _Type(pa.map_(key, value), 5, refused)
-            case orc.TIMESTAMP | orc.INSTANT:
-                return self._timestamp(number, type, top)
-        return self._leaf(type)
+                return pa.list_(self._named("element", type.below[0], below[0]))
+        key = self._named("key", type.below[0], below[0], False)
+        return pa.map_(key, self._named("value", type.below[1], below[1]))
 
     def _leaf(self, type: Type) -> _Type:
         if type.kind == orc.DECIMAL:
@@ -102,15 +114,12 @@ class _Types:
             return _Type(pa.dense_union([]), 1, refused="unions are no type of Iceberg's")
         return _Type(found, 8 if found.num_buffers > 2 else max(1, found.bit_width // 8))
 
-    def _timestamp(self, number: int, type: Type, top: bool) -> _Type:
+    def _timestamp(self, number: int, type: Type) -> _Type:
         """pyarrow gives nanoseconds of 64 bits; some of its versions let others overflow."""
         zone = "UTC" if type.kind == orc.INSTANT else None
         if type.attribute("iceberg.timestamp-unit") == "NANOS" or _within(self.footer.statistics, number):
             return _Type(pa.timestamp("ns", zone), 8)
-        if top:
-            return _Type(pa.timestamp("us", zone), 8, far=True)
-        refused = "ORC timestamps outside the years 1677 to 2262 inside of another column are not offered"
-        return _Type(pa.timestamp("ns", zone), 8, refused)
+        return _Type(pa.timestamp("us", zone), 8, far=(number,), numbers=pa.int64())
 
 
 def _within(statistics: Sequence[Statistics], number: int) -> bool:
