@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import boathouse as bh
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.jsonb import to_text
 
@@ -41,6 +42,8 @@ ARRAYS = {
     "decimal256": pa.array([Decimal("1.25"), None, Decimal("-99")], pa.decimal256(60, 2)),
     "fixed_size_binary": pa.array([b"abc", None, b"xyz"], pa.binary(3)),
     "fixed_size_list": pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+    "fixed_size_list of null": pa.array([[None, None], None, [None, None]], pa.list_(pa.null(), 2)),
+    "list of fixed_size_list of null": pa.array([[[None], None], None, []], pa.list_(pa.list_(pa.null(), 1))),
     "nested fixed_size_list": pa.array([[[1.0, 2.0]], None, [[3.0, 4.0]]], pa.list_(pa.list_(pa.float32(), 2), 1)),
     "list": pa.array([[1, None], None, []], pa.list_(pa.int16())),
     "large_list": pa.array([[1, None], None, []], pa.large_list(pa.int16())),
@@ -56,7 +59,7 @@ ARRAYS = {
 
 @pytest.mark.spec("L-040")
 @pytest.mark.parametrize("name", ARRAYS)
-def test_read_and_appended(kit, name):
+def test_read_and_appended(kit, name, tmp_path):
     kit.pylance(pa.table({"id": [1, 2, 3], "c": ARRAYS[name]}))
     theirs = kit.dataset().to_table()
     ours = kit.read()
@@ -68,6 +71,12 @@ def test_read_and_appended(kit, name):
     if name == "json":
         with pytest.raises(UnsupportedTypeError, match=r"`c`.*lance.json"):
             kit.open().append(ours)
+        return
+    if name.endswith("fixed_size_list of null"):
+        with pytest.raises(UnsupportedTypeError, match=r"`(c|item)`.*fixed-size lists of nulls"):
+            kit.open().append(ours)
+        with pytest.raises(UnsupportedTypeError, match=r"`c.*`.*fixed-size lists of nulls"):
+            bh.write(ours, str(tmp_path / "new"), format="lance")
         return
     kit.open().append(ours)
     after = kit.dataset().to_table()

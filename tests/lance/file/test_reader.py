@@ -261,3 +261,34 @@ def test_fixed_size_lists_without_items(kit, inner):
 def test_fixed_size_lists_without_items_are_not_written(tmp_path):
     with pytest.raises(UnsupportedTypeError, match="without elements"):
         bh.write(pa.table({"c": pa.array([[]], pa.list_(pa.int8(), 0))}), str(tmp_path / "t"), format="lance")
+
+
+NULL_LISTS = {
+    "flat": (pa.list_(pa.null(), 3), [[None] * 3, None, [None] * 3]),
+    "without nulls": (pa.list_(pa.null(), 3), [[None] * 3] * 3),
+    "nested": (pa.list_(pa.list_(pa.null(), 2), 2), [[[None] * 2, None], None, [[None] * 2] * 2]),
+    "large": (pa.list_(pa.null(), 5000), [[None] * 5000, None, [None] * 5000]),
+    "in lists": (pa.list_(pa.list_(pa.null(), 2)), [[[None] * 2, None], None, []]),
+    "in structs": (pa.struct([("a", pa.list_(pa.null(), 2)), ("b", pa.int32())]), [{"a": [None] * 2, "b": 1}] * 3),
+    "in null structs": (pa.struct([("a", pa.list_(pa.null(), 2))]), [{"a": [None] * 2}, None, {"a": None}]),
+    "in maps": (pa.map_(pa.string(), pa.list_(pa.null(), 2)), [[("a", [None] * 2), ("b", None)], None, []]),
+}
+NOT_STORED = {("2.0", "in null structs"), ("2.0", "in maps"), ("2.1", "in maps")}
+"""Which pylance refuses."""
+
+
+@pytest.mark.spec("L-040")
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("layout", [None, "fullzip"])
+@pytest.mark.parametrize("name", NULL_LISTS)
+def test_fixed_size_lists_of_nulls(tmp_path, name, layout, version):
+    if (version, name) in NOT_STORED:
+        return
+    type, values = NULL_LISTS[name]
+    field = pa.field("c", type, metadata={"lance-encoding:structural-encoding": layout} if layout else None)
+    table = pa.table([[1, 2, 3], pa.array(values, type)], schema=pa.schema([("i", pa.int64()), field]))
+    table = pa.concat_tables([table] * 50)
+    lance.write_dataset(table, tmp_path / "t", data_storage_version=version)
+    ours = bh.open(str(tmp_path / "t"))
+    assert ours.to_arrow().to_pylist() == lance.dataset(tmp_path / "t").to_table().to_pylist() == table.to_pylist()
+    assert ours.scan(where="i = 2").to_arrow().to_pylist() == [table.slice(1, 1).to_pylist()[0]] * 50

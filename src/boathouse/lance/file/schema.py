@@ -309,7 +309,8 @@ def logical_type(kind: pa.DataType, path: str) -> str:
         return f"{name}.struct" if t.is_struct(kind.value_type) else name
     if t.is_fixed_size_list(kind):
         element = "struct" if t.is_struct(kind.value_type) else logical_type(kind.value_type, path)
-        if not t.is_struct(kind.value_type) and not t.is_primitive(kind.value_type) and "fixed_size" not in element:
+        stored = t.is_struct(kind.value_type) or t.is_primitive(kind.value_type) or t.is_null(kind.value_type)
+        if not stored and "fixed_size" not in element:
             raise UnsupportedTypeError(f"column `{path}`: a fixed-size list of {kind.value_type} cannot be stored")
         return f"fixed_size_list:{element}:{kind.list_size}"
     if t.is_timestamp(kind):
