@@ -30,6 +30,7 @@ BoathouseError
 ├── ForeignPathError (PermissionError)         metadata names a file in a store of another kind than the table's
 ├── MixedWritersError (RuntimeError)           another library writes here without our guarantees
 ├── StreamError (RuntimeError)                 a stream that cannot go on: rows it gave were changed, or the schema was
+├── JobError (RuntimeError)                    a Spark job failed: a worker was lost, a function of the rows raised
 ├── MissingRequirementError (RuntimeError)     the machine lacks Java, PySpark, or a network
 ├── CommitConflictError (RuntimeError)         a concurrent commit won and ours cannot be rebased onto it
 └── CommitUnknownError (RuntimeError)          the commit may or may not have succeeded: find_write tells
@@ -462,6 +463,21 @@ class StreamError(BoathouseError, RuntimeError):
 
     code = "STREAM"
     general = "start the query with a checkpoint of its own"
+
+
+class JobError(BoathouseError, RuntimeError):
+    """A Spark job of a read or write failed for a reason that is neither in the table nor in an expression.
+
+    Raised when a Python worker or an executor was lost (out of memory, killed), when a Python function of the rows
+    raised, or when the job was cancelled. The message begins with the cause; `__cause__` has Spark's own error with its
+    stack. Nothing was committed, and the files that tasks had written by then were removed.
+
+    What to do: correct the function; where workers are lost, give them more memory
+    (`spark.executor.pyspark.memory`, `spark.executor.memoryOverhead`), or write smaller parts. Then run it again.
+    """
+
+    code = "JOB"
+    general = "correct the cause and run it again"
 
 
 class MissingRequirementError(BoathouseError, RuntimeError):

@@ -10,9 +10,10 @@ from boathouse import registry
 from boathouse.api.arguments import errors_at
 from boathouse.api.write import Place, WriteCall
 from boathouse.engines.local import LocalEngine
+from boathouse.engines.spark.jobs import wait_for_tasks
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.outcomes import discard, settle
+from boathouse.ops.outcomes import settle, sweep
 from boathouse.ops.write import Done, Source
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
@@ -68,10 +69,10 @@ def commit(
         _call(target).run(HostEngine(dynamic), lambda: Source(schema), done, place)
 
 
-def remove(context: WriteContext, batches: Sequence[pa.RecordBatch]) -> None:
-    """Removes files that no commit will refer to."""
-    if batches:
-        discard(pa.Table.from_batches(batches), context)
+def remove(context: WriteContext) -> None:
+    """Removes the files of a write that will not be committed, after the tasks of its failed job have ended."""
+    wait_for_tasks()
+    sweep(context)
 
 
 def commit_batch(

@@ -22,7 +22,7 @@ from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.tasks import WriteContext
 from pyspark_boathouse.options import WriteTarget
-from pyspark_boathouse.writer import Written, batches
+from pyspark_boathouse.writer import Written, batches, failed
 
 _QUERY = "sql.streaming.queryId"
 """The property by which Spark tells tasks the query; it is the same after a restart from the checkpoint."""
@@ -81,10 +81,11 @@ class StreamSink:
             _driver().commit_batch(self.target, self.schema, first.context, first.query, batchId, written, self.place)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Removes the files of finished tasks; those of others are orphans that no commit refers to."""
+        """As TableWriter.abort. The write is known by a task that reported: without one, files of tasks that were cut
+        off stay as orphans, which no commit refers to."""
         found = [m for m in messages if isinstance(m, WrittenBatch)]
-        if found:
-            _driver().remove(found[0].context, list(batches(found)))
+        if found and failed(messages):
+            _driver().remove(found[0].context)
 
 
 class RowStreamWriter(StreamSink, DataSourceStreamWriter):

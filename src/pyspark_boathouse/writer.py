@@ -51,14 +51,20 @@ class TableWriter(DataSourceArrowWriter):
             _driver().commit(self.target, self.schema, self.context, list(batches(messages)), dynamic)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Removes the files of finished tasks; those of others are orphans that no commit refers to."""
-        if self.context is not None:
-            _driver().remove(self.context, list(batches(messages)))
+        """Removes what tasks wrote if some of them failed. If all reported, their commit was tried: it has removed
+        the files, or they may be the table's."""
+        if self.context is not None and failed(messages):
+            _driver().remove(self.context)
 
 
 def _replaces_partitions() -> bool:
     task = TaskContext.get()
     return task is not None and (task.getLocalProperty(_OVERWRITE_MODE) or "").strip().lower() == "dynamic"
+
+
+def failed(messages: Sequence[WriterCommitMessage | None]) -> bool:
+    """Whether a task has not reported."""
+    return any(message is None for message in messages)
 
 
 def batches(messages: Sequence[WriterCommitMessage | None]) -> Iterator[pa.RecordBatch]:

@@ -31,7 +31,11 @@ UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 @pytest.mark.spec("L-001")
 def test_a_new_dataset_holds_data_manifest_and_transaction(kit, numbers):
     kit.create(numbers)
-    patterns = (r"data/[01]{24}[0-9a-f]{26}\.lance", rf"_transactions/0-{UUID}\.txn", r"_versions/\d{20}\.manifest")
+    patterns = (
+        rf"data/[01]{{24}}[0-9a-f]{{26}}-{UUID}\.lance",
+        rf"_transactions/0-{UUID}\.txn",
+        r"_versions/\d{20}\.manifest",
+    )
     files = sorted(kit.files())
     assert len(files) == 3
     for pattern in patterns:

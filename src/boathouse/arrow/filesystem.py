@@ -50,6 +50,10 @@ class OutputFiles(Protocol):
         """Removes a file; a missing file is ignored."""
         ...
 
+    def named(self, folder: str, part: str) -> list[str]:
+        """The URIs of all files in the folder and below whose names contain this text: everything there is listed."""
+        ...
+
 
 class DataFiles(OutputFiles, Protocol):
     """Opens data files as well."""
@@ -102,6 +106,9 @@ class NativeFiles:
         system, path = self._system(uri)
         with suppress(NotFoundError):
             _typed(uri, self.options, lambda: system.delete_file(path))
+
+    def named(self, folder: str, part: str) -> list[str]:
+        return StorageFiles(Stores(self.options)).named(folder, part)
 
     def _system(self, uri: str) -> tuple[Any, str]:
         scheme, authority, key = split(uri)
@@ -273,6 +280,10 @@ class StorageFiles:
         storage, key = self.stores.resolve(uri)
         storage.delete([key])
 
+    def named(self, folder: str, part: str) -> list[str]:
+        storage, key = self.stores.resolve(folder)
+        return [storage.uri(info.key) for info in storage.list(key) if part in info.key.rpartition("/")[2]]
+
 
 class WholeFile:
     """The file `uri`, which appears at the end of a `with` block; after an error, an existing file stays unchanged."""
@@ -287,6 +298,10 @@ class WholeFile:
 
     def delete(self, uri: str) -> None:
         """Does nothing: the file is discarded when the block is left by an error."""
+
+    def named(self, folder: str, part: str) -> list[str]:
+        """Nothing: there is no file before the block ends."""
+        return []
 
     def __enter__(self) -> Self:
         return self
@@ -391,6 +406,9 @@ class ChosenFiles:
 
     def delete(self, uri: str) -> None:
         self._by_storage.delete(uri)  # Arrow's S3 client would leave an object for the empty folder
+
+    def named(self, folder: str, part: str) -> list[str]:
+        return self._by_storage.named(folder, part)
 
     def __reduce__(self) -> tuple[object, ...]:
         if self.stores.wrap is not None:

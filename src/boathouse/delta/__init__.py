@@ -6,7 +6,7 @@ from collections.abc import Sequence
 MARK = "_delta_log"
 """A folder that every table has: where it is missing, the format is not loaded."""
 TITLE = "a Delta table"
-_PART = re.compile(r"part-\d{5}-[0-9a-f-]{36}\.c000\.(?:\w+\.)?parquet")
+_PART = re.compile(r"part-\d{5}-[0-9a-f-]{36,}\.c000\.(?:\w+\.)?parquet")
 
 
 def is_remains(name: str, age_ms: int) -> bool:

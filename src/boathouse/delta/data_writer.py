@@ -172,7 +172,7 @@ def _constant(field: PartitionField, values: pa.Array, rows: Sequence[int]) -> L
 
 
 class DeltaFileWriter:
-    """One data file, `p=v/part-00000-<uuid>.c000.<codec>.parquet`; under column mapping `<random>/part-...`."""
+    """One data file, `p=v/part-00000-<uuid>-<write>.c000.<codec>.parquet`; under column mapping `<random>/part-...`."""
 
     def __init__(self, files: DeltaFiles, partition: Mapping[int, object]) -> None:
         self._files = files
@@ -225,7 +225,7 @@ def _path(files: DeltaFiles, texts: Sequence[str | None]) -> str:
     codec, changes = files.codec.lower(), files.context.content == "changes"
     suffix = _SUFFIX.get(codec, f".{codec}")
     id = str(entropy.current().uuid4())
-    name = f"{'cdc' if changes else 'part'}-00000-{id}.c000{suffix}.parquet"
+    name = f"{'cdc' if changes else 'part'}-00000-{id}{files.context.ending}.c000{suffix}.parquet"
     folders = [paths.CHANGE_DATA] if changes else []
     if files.mapped:
         return "/".join([*folders, id[:_RANDOM], name])

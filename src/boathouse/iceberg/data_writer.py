@@ -100,7 +100,7 @@ class DataFileWriter:
     def __init__(self, files: DataFiles, partition: Mapping[int, object]) -> None:
         self._partition = partition
         context = files.context
-        name = f"00000-0-{entropy.current().uuid4()}.parquet"
+        name = f"00000-0-{entropy.current().uuid4()}{context.ending}.parquet"
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
         self._files = files
         self._stats = StatsCollector(files.leaves)

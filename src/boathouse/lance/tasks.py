@@ -34,10 +34,11 @@ def writers(context: WriteContext) -> LanceFiles:
     return LanceFiles(context)
 
 
-def file_name() -> str:
-    """The first three bytes of a uuid as binary digits, the others as hex: Lance's naming of files."""
+def file_name(ending: str) -> str:
+    """The first three bytes of a uuid as binary digits, the others as hex: Lance's naming of files. Then the ending of
+    the write, which readers do not look at."""
     raw = entropy.current().uuid4().bytes
-    return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ".lance"
+    return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ending + ".lance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class LanceFileWriter:
 
     def __init__(self, context: WriteContext) -> None:
         self.context = context
-        self.uri = join(context.directory, file_name())
+        self.uri = join(context.directory, file_name(context.ending))
         fields = SchemaMessage.decode(context.options[FIELDS]).fields
         for node in (n for top in tree(fields, where=self.uri) for n in top.walk()):
             check_written(node.extension, node.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +15,15 @@ from boathouse.table.units import CHANGE_FILE, DATA_FILE, DELETE_FILE
 
 
 def settle(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteContext) -> pa.Table:
-    """OUTCOMES without error rows; on an error removes the files that were finished, and raises it."""
-    outcomes = pa.Table.from_batches(list(batches), schema)
+    """OUTCOMES without error rows; on an error removes the files that were finished, and raises it.
+
+    If the work itself fails, its tasks have told nothing of what they wrote, and their files are found by their names.
+    """
+    try:
+        outcomes = pa.Table.from_batches(list(batches), schema)
+    except BaseException:
+        sweep(context)
+        raise
     errors = outcomes.column("error").drop_null()
     if len(errors) == 0:
         return outcomes
@@ -64,11 +72,23 @@ def discard(outcomes: pa.Table, context: WriteContext) -> None:
     """Removes files that no commit refers to; one that cannot be removed is a harmless orphan."""
     files = outcomes.filter(pc.is_valid(outcomes.column("path"))).select(["path", "parts"])
     parts = (part["path"] for row in files.column("parts").to_pylist() for part in row or ())
-    for path in {*files.column("path").to_pylist(), *parts}:
-        try:
-            context.files.delete(path)
-        except (BoathouseError, OSError):
-            continue
+    _remove({*files.column("path").to_pylist(), *parts}, context)
+
+
+def sweep(context: WriteContext) -> None:
+    """Removes every file that this write has made so far, by a listing of the table's folder.
+
+    Only before its commit is tried: after that, the files may be the table's. A file that a lost task makes later, or
+    that cannot be removed, is a harmless orphan.
+    """
+    with suppress(BoathouseError, OSError):
+        _remove(context.files.named(context.directory, f"{context.ending}."), context)
+
+
+def _remove(uris: Iterable[str], context: WriteContext) -> None:
+    for uri in uris:
+        with suppress(BoathouseError, OSError):
+            context.files.delete(uri)
 
 
 def concat(*parts: pa.Table) -> pa.Table:

@@ -37,8 +37,7 @@ def run(
 
     `written` are the files of its rows, if the host has written them. Returns the snapshot after the write. Raises
     CommitConflictError, CommitUnknownError, and what planning and writing raise; then no file is left behind, unless
-    the commit may have succeeded, or Spark's own evaluation failed (`engines.spark.sink`). An operation of several
-    commits raises after those that succeeded, and names them.
+    the commit may have succeeded. An operation of several commits raises after those that succeeded, and names them.
     """
     snapshot, result, then = _one_commit(handle, engine, write, options, written)
     while then is not None:

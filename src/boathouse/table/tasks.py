@@ -228,6 +228,12 @@ class WriteContext:
         return Schema((*self.schema.fields, *self.carried)) if self.carried else self.schema
 
     @property
+    def ending(self) -> str:
+        """How the name of each file of this write ends, before its suffix, and that of no file of another write: the
+        files of tasks that told nothing are found by it."""
+        return f"-{self.write_id}"
+
+    @property
     def hidden(self) -> tuple[str, ...]:
         """The metadata columns to read of rows that are copied."""
         return tuple(f.name for f in self.carried)

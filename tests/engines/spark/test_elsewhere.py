@@ -71,9 +71,53 @@ def run(tmp_path, target: str, python: str = sys.executable, **env: str) -> None
     assert done.stdout.splitlines()[: len(REAL)] == [f"done {format}" for format in REAL]
 
 
+FAILURES = """
+import os, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.config("spark.driver.memory", "1g").remote("local[2]").getOrCreate()
+import boathouse as bh
+from boathouse.errors import BoathouseError
+from makers.failing_rows import failing_rows
+
+for format in ("delta", "iceberg", "lance"):
+    folder = f"{sys.argv[1]}/{format}"
+    bh.write(spark.range(3).selectExpr("id", "id AS v"), folder, format=format)
+    before = sorted(Path(folder).rglob("*"))
+    for how in ("kill", "raise", "cast")[: 3 if format == "delta" else 1]:
+        try:
+            bh.open(folder, spark=spark).append(failing_rows(spark, folder, how))
+        except BoathouseError as error:
+            clean = sorted(Path(folder).rglob("*")) == before
+            print(format, type(error).__name__, str(error).splitlines()[0][:27], clean)
+"""
+TOLD = {
+    "kill": "JobError A worker of Spark was lost:",
+    "raise": "JobError KeyError: 'no such thing' (",
+    "cast": "EvaluationError [CAST_INVALID_INPUT] The va",
+}
+
+
 @pytest.mark.smoke
 def test_connect(tmp_path):
     run(tmp_path, "connect")
+
+
+def test_failed_jobs_on_connect_leave_no_file_and_name_the_cause(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(FAILURES)
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path)],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    expected = [f"delta {told} True" for told in TOLD.values()]
+    expected += [f"{format} {TOLD['kill']} True" for format in ("iceberg", "lance")]
+    assert [line for line in done.stdout.split("\n") if line] == expected
 
 
 @pytest.mark.parametrize("master", [pytest.param("local[2]", marks=pytest.mark.smoke), "local-cluster[2,1,1024]"])

@@ -107,15 +107,15 @@ class _Writer:
         schema = to_arrow(self._context.rows)
         table = pa.Table.from_batches(self._batches, schema)
         half = (len(schema) + 1) // 2
-        name = f"{self._context.directory}/{entropy.current().uuid4()}"
+        name = f"{self._context.directory}/{entropy.current().uuid4()}{self._context.ending}"
         parts = []
         for i, names in enumerate((schema.names[:half], schema.names[half:])):
             buffer = io.BytesIO()
             with pa.ipc.new_file(buffer, table.select(names).schema) as writer:
                 writer.write_table(table.select(names))
-            with self._context.files.open_output(f"{name}-{i}.arrow") as f:
+            with self._context.files.open_output(f"{name}.{i}.arrow") as f:
                 f.write(buffer.getvalue())
-            part = {"path": f"{name}-{i}.arrow", "size": buffer.tell(), "format": LANCE, "fields": None}
+            part = {"path": f"{name}.{i}.arrow", "size": buffer.tell(), "format": LANCE, "fields": None}
             parts.append({**part, "columns": None})
         row = {
             "kind": KIND_OF[self._context.content], "path": parts[0]["path"], "format": LANCE,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
@@ -14,6 +15,7 @@ from pyspark.errors import (
     NumberFormatException,
     PySparkException,
     PythonException,
+    SparkRuntimeException,
 )
 
 from boathouse import errors
@@ -22,11 +24,26 @@ from boathouse.errors import (
     ColumnNotFoundError,
     EvaluationError,
     ExpressionError,
+    JobError,
     UnsupportedFunctionError,
 )
 
-_EVALUATION = (ArithmeticException, ArrayIndexOutOfBoundsException, DateTimeException, NumberFormatException)
+_EVALUATION = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
 _UNKNOWN = ("AMBIGUOUS_REFERENCE", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
+_LOST_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): (.*)")
+_CANCELLED = re.compile(r"Job \d+ cancelled.*|Operation was cancelled.*|\[OPERATION_CANCELED\].*")
+_JAVA_CLASS = re.compile(r"^(?:[\w$]+\.)+([\w$]+): ")
+_TRACEBACK = "Traceback (most recent call last)"
+_ANSI = ("SparkArithmeticException", "SparkArrayIndexOutOfBoundsException", "SparkDateTimeException",
+         "SparkNumberFormatException", "SparkRuntimeException")  # fmt: skip
+_CAUSE = re.compile(r"^(?:: |Caused by: )(?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
+_WORKER_LOST = ("Python worker", "ExecutorLostFailure", "Executor heartbeat timed out")
 _OURS = re.compile(r"^boathouse\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
@@ -35,21 +52,59 @@ def typed_errors() -> Iterator[None]:
     """Errors of a query with the library's types."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         found = typed(error)
         if found is error:
             raise
         raise found from error
 
 
-def typed(error: PySparkException) -> Exception:
-    """EvaluationError for what ANSI SQL calls a run-time error, and the library's own error if a reader on an executor
-    raised it; any other error is unchanged."""
+def typed(error: PySparkException | Py4JJavaError) -> Exception:
+    """EvaluationError for what ANSI SQL calls a run-time error, the library's own error if a reader on an executor
+    raised it, and JobError for a job that failed in another way; any other error is unchanged."""
+    text = str(error)
     if isinstance(error, _EVALUATION):
-        return EvaluationError(str(error).splitlines()[0])
+        return EvaluationError(text.splitlines()[0])
     if isinstance(error, PythonException):
-        return _ours(str(error)) or error
-    return error
+        return _raised(text)
+    if (cause := _lost(text)) is not None:
+        return cause
+    return JobError(_innermost(text)) if isinstance(error, Py4JJavaError) else error
+
+
+def _lost(text: str) -> BoathouseError | None:
+    """What happened to the last task of an aborted job, or to the whole job; None if the text says nothing of it."""
+    task = _LOST_TASK.search(text)
+    if task is None:
+        job = _CANCELLED.search(text)
+        return None if job is None else JobError(job[0])
+    told = text[task.start(1) :].partition("\n\tat ")[0]
+    if _TRACEBACK in told:
+        return _raised(told)
+    kind, cause = _JAVA_CLASS.match(told), _JAVA_CLASS.sub("", task[1]).strip()
+    if kind is not None and kind[1] in _ANSI:
+        return EvaluationError(cause)
+    if any(words in cause for words in _WORKER_LOST):
+        advice = "see the logs of the executor; if memory ran out, give workers more of it, or write smaller parts"
+        return JobError(f"A worker of Spark was lost: {cause}", advice=advice)
+    return JobError(f"A task of Spark failed: {cause}")
+
+
+def _raised(text: str) -> BoathouseError:
+    """The exception at the end of a worker's traceback: what follows the last indented line."""
+    ours = _ours(text)
+    if ours is not None:
+        return ours
+    lines = [line for line in text.rstrip().splitlines() if not line.startswith(" SQLSTATE")]
+    frames = [i for i, line in enumerate(lines) if line.startswith("  ")]
+    told = "\n".join(lines[frames[-1] + 1 if frames else 0 :]).strip()
+    return JobError(f"{told} (raised in a Python worker of Spark)")
+
+
+def _innermost(text: str) -> str:
+    """The last cause of a Java stack that has a message."""
+    found = _CAUSE.findall(text)
+    return found[-1] if found else text.splitlines()[0]
 
 
 def _ours(text: str) -> BoathouseError | None:

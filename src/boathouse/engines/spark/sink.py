@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -9,7 +11,7 @@ from pyspark.sql import functions as F
 from boathouse import registry
 from boathouse.bits.names import Names
 from boathouse.engines.spark.artifacts import ship
-from boathouse.engines.spark.errors import typed_errors
+from boathouse.engines.spark.jobs import job
 from boathouse.engines.spark.ordered import COLUMN as _COLUMN
 from boathouse.engines.spark.ordered import ordered
 from boathouse.engines.spark.read_schema import quoted
@@ -31,8 +33,8 @@ _KEY, _LANE = "__key", "__lane"
 def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
     """Writes every row once; returns OUTCOMES. Raises the first task's error with its own type.
 
-    An error of our own in a task is an outcome like others. One of Spark's evaluation fails the job, and with it the
-    outcomes of tasks that had finished are lost: their files stay, to which nothing refers.
+    An error of our own in a task is an outcome like others. One of Spark's evaluation, of a function of the rows or of
+    a worker fails the job, and with it the outcomes of tasks that had finished are lost.
     """
     spark = frame.sparkSession
     ship(spark)
@@ -43,9 +45,14 @@ def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
     if context.identities:
         lanes = cores(spark) * LANES
         rows = rows.coalesce(lanes).withColumn(_LANE, F.spark_partition_id())
-    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}), typed_errors():
-        results = rows.mapInArrow(SinkRows(context, names, lanes), RESULT_DDL).toArrow()
-    return settle(in_order(results), schema, context)
+    return settle(_results(rows.mapInArrow(SinkRows(context, names, lanes), RESULT_DDL)), schema, context)
+
+
+def _results(written: DataFrame) -> Iterator[pa.RecordBatch]:
+    spark = written.sparkSession
+    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}), job(spark):
+        results = written.toArrow()
+    yield from in_order(results)
 
 
 def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark.sql import types as S
 
 from boathouse.engines.spark.artifacts import ship
 from boathouse.engines.spark.exchange import decode
+from boathouse.engines.spark.jobs import job
 from boathouse.engines.spark.schema import to_spark
 from boathouse.engines.spark.session import cores
 from boathouse.engines.spark.worker import RESULT_DDL, ROWS_ONLY, MapBundles, ScanBundles, output_types
@@ -53,7 +54,8 @@ def run_tasks(
     tasks: Sequence[Any],
     cost: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Runs `fn` over the tasks on the executors; results in the order of the tasks. Raises the first task's error."""
+    """Runs `fn` over the tasks on the executors; results in the order of the tasks. Raises the first task's error,
+    and JobError."""
     if not tasks:
         return
     ship(spark)
@@ -61,7 +63,9 @@ def run_tasks(
     for chunk in _chunks(work, lambda w: len(w[1])):
         bundles = _balanced(chunk, min(len(chunk), cores(spark) * _ROUNDS))
         frame = _driving(spark, len(bundles), 1).mapInArrow(MapBundles(fn, bundles, 1), RESULT_DDL)
-        yield from in_order(frame.toArrow())
+        with job(spark):
+            results = frame.toArrow()
+        yield from in_order(results)
 
 
 def in_order(results: pa.Table) -> Iterator[pa.RecordBatch]:
