@@ -15,6 +15,7 @@ from boathouse.ops.stream.commits import Wanted
 from boathouse.ops.stream.offset import INITIAL, Offset
 from boathouse.ops.stream.source import Batch, Beginning, Room, TableStream
 from boathouse.ops.tasks.difference import Difference, difference_rows
+from boathouse.table.features import Restorable, Retention
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -182,6 +183,45 @@ def test_changed_rows_end_a_stream_or_are_passed_over(made, make_people, skip):
     assert query.ids() == [4]  # what comes before is given first
     with pytest.raises(errors.StreamError, match=r"changed or deleted rows.*skipChangeCommits"):
         query.plan()
+
+
+def test_a_restored_source(made, make_people, traits):
+    """The rows that a restore takes away may have been given; those that it brings back are not given again."""
+    t = made(2)
+    if t._handle.snapshot.offers(Restorable) is None:
+        pytest.skip(f"{traits.format} tables are not restored")
+    query, loose = Query(t), Query(t, Wanted(skip_changes=True))
+    first = t.version
+    t.append(make_people(2, 4))
+    assert query.ids() == loose.ids() == [0, 1, 2, 3]
+    t.restore(first)
+    t.append(make_people(4, 5))
+    query.restart()
+    with pytest.raises(errors.StreamError, match="deleted rows that the stream may have given"):
+        query.plan()
+    assert loose.ids() == [4]
+
+
+def test_a_source_that_was_vacuumed_below_the_stream(made, make_people, traits):
+    """Rows that a compaction moved to other files are read from those of their commit: gone, they end the stream."""
+    t = made(2)
+    if t._handle.snapshot.offers(Retention) is None or traits.in_memory:
+        pytest.skip(f"{traits.format} tables are not vacuumed")
+    late, query = Query(t), Query(t)
+    assert query.ids() == late.ids() == [0, 1]
+    for i in range(2, 4):
+        t.append(make_people(i, i + 1))
+    assert query.ids() == [2, 3]
+    t.optimize()
+    t.vacuum(0, enforce_retention_duration=False)
+    t.append(make_people(4, 5))
+    for one in (query, late):
+        one.restart()
+    assert query.ids() == [4]
+    with pytest.raises(errors.MissingFileError, match="needs a data file that is missing"):
+        late.ids()
+    fresh = Query(t)
+    assert fresh.ids() == [0, 1, 2, 3, 4]
 
 
 def test_deletes_of_whole_units(made, traits, make_people):
