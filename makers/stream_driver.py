@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
@@ -22,41 +23,40 @@ from pyspark.sql.streaming.query import StreamingQuery
 import boathouse as bh
 
 FORMATS = ("delta", "iceberg", "lance")
+Start = Callable[[bool], StreamingQuery]
+"""Starts a query; `end`: it ends with what is there."""
 
 
 def main(folder: str) -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "1")
     spark = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1").getOrCreate()
-    starts = {name: lambda end, name=name: copying(spark, folder, name, end) for name in FORMATS}
-    starts["merged"] = lambda end: merging(spark, folder, end)
+    starts: dict[str, Start] = {name: partial(copying, spark, folder, name) for name in FORMATS}
+    starts["merged"] = partial(merging, spark, folder)
     queries = {name: start(False) for name, start in starts.items()}
     print("started", flush=True)
     while not Path(folder, "end").exists():
         time.sleep(0.2)
         for name, query in queries.items():
             if not query.isActive:
-                queries[name] = again(query, lambda name=name: starts[name](False))
+                queries[name] = again(query, starts[name], False)
     for name, query in queries.items():
         query.stop()
-        last: StreamingQuery | None = None
-        for _ in range(4):  # a query that repeats an unfinished batch, or meets a new schema, needs another turn
-            last = starts[name](True) if last is None else again(last, lambda name=name: starts[name](True))
-            while last.isActive:
-                time.sleep(0.1)
-        assert last is not None
-        last.awaitTermination()
+        last = starts[name](True)
+        while last.isActive or last.exception() is not None:
+            last = last if last.isActive else again(last, starts[name], True)
+            time.sleep(0.1)
     print("done", flush=True)
     spark.stop()
 
 
-def again(query: StreamingQuery, start: Callable[[], StreamingQuery]) -> StreamingQuery:
+def again(query: StreamingQuery, start: Start, end: bool) -> StreamingQuery:
     """The query started again, if it ended well or with the error that asks for it."""
     error = query.exception()
     if error is not None and "restart the query, with the same checkpoint" not in str(error):
         assert isinstance(error, StreamingQueryException)
         raise error
-    return start()
+    return start(end)
 
 
 def rows(spark: SparkSession, folder: str) -> DataFrame:
