@@ -137,8 +137,16 @@ class Scan:
         StorageError; reading the rows raises Spark's own errors.
         """
         engine = spark_engine(session(self._spark if spark is None else spark))
-        frame = engine.scan(self.plan(engine))
+        plan = self.plan(engine)
+        plan.later = self._later
+        frame = engine.scan(plan)
         return frame.select(*map(quote, self._output or ())) if self._hidden else frame
+
+    def _later(self, where: Expr) -> pa.ChunkedArray:
+        """The paths of units that may match a condition that came after planning and depends on no time zone."""
+        snapshot = self._handle.snapshot
+        found = snapshot.files(where=bind_predicate(where, snapshot.schema))
+        return pa.chunked_array([batch.column("path") for batch in found], pa.string())
 
     @located
     def count(self) -> int:

@@ -98,6 +98,7 @@ def _column(f: Field, partition: int | None, by_id: bool) -> ReadColumn:
         None,
         partition,
         () if partition is None else (0,),
+        doc=f.doc,
     )
 
 

@@ -201,7 +201,7 @@ def _read_column(
     specs = tuple(spec for spec, id in of_specs.items() if id == partition)
     others = tuple((spec, id) for spec, id in of_specs.items() if id != partition)
     default = initial_default(field)
-    return ReadColumn(name, field.type, field.nullable, path, field.id, default, partition, specs, others)
+    return ReadColumn(name, field.type, field.nullable, path, field.id, default, partition, specs, others, field.doc)
 
 
 def _key_columns(

@@ -31,7 +31,8 @@ class ScanPlan:
     """The result of pruning, which may be longer than memory: `parts` and `tasks` stream it, `units` collects it.
 
     The first part is planned at once, so that what prevents reading the table is raised by planning. `tally` is
-    complete once the plan has been read to its end.
+    complete once the plan has been read to its end. `later`, if whoever planned gave it, answers conditions that come
+    after planning: the paths of units of the version that may match one, which is not bound.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class ScanPlan:
         self._planned = planned
         started = planned()
         first = list(islice(started, 1))
+        self.later: Callable[[Expr], pa.ChunkedArray] | None = None
         self._begun: Iterator[PlannedUnits] | None = chain(first, started)
         self._whole: PlannedUnits | None = None
         self._check(first)

@@ -28,7 +28,7 @@ class ReadColumn:
 
     `partition` is the id of a partition field that holds the column's value for every row of a unit whose
     spec is in `constant_in`; such a column is not searched in the file. `constant_as` are other specs, each with the
-    field that does so there.
+    field that does so there. `doc` is the table's comment on it.
     """
 
     name: str
@@ -40,6 +40,7 @@ class ReadColumn:
     partition: int | None = None
     constant_in: tuple[int, ...] = ()
     constant_as: tuple[tuple[int, int], ...] = ()
+    doc: str | None = None
 
     def partition_in(self, spec: int) -> int | None:
         """The partition field that holds the column's value in units of this spec."""

@@ -123,30 +123,49 @@ def scanned_files(spark, query: str) -> int:
     return found
 
 
-def test_a_file_that_the_map_does_not_know_fails(engine, partitioned, monkeypatch):
+@pytest.fixture
+def listed(monkeypatch):
+    """Spark lists the files, as on Connect."""
+    for module in ("native", "route"):
+        monkeypatch.setattr(f"boathouse.engines.spark.{module}.asking_obstacle", lambda spark, units: "of a test")
+
+
+def test_partition_values_of_files_that_spark_lists(engine, partitioned, other_zone, listed):
     maker, columns = partitioned
-    monkeypatch.setattr("boathouse.engines.spark.native.file_key", lambda uri: uri)
+    plan = maker.plan(columns, ("_unit", "_pos"))
+    route = engine.route(plan)
+    assert route.via == "native" and "since of a test" in route.reason
+    assert len(same(engine.scan(plan), plan)) == 295
+
+
+def test_filters_that_come_later_prune_files_that_spark_lists(engine, partitioned, other_zone, listed):
+    test_filters_that_come_later_prune_files(engine, partitioned, other_zone)
+
+
+def test_a_file_that_the_map_does_not_know_fails(engine, partitioned, monkeypatch, listed):
+    maker, columns = partitioned
+    monkeypatch.setattr("boathouse.engines.spark.listed.file_key", lambda uri: uri)
     frame = native_frame(engine.spark, maker.plan(columns))
     with pytest.raises(Exception, match="not in the plan, or spells its path differently"):
         frame.select("i").collect()
 
 
-def test_a_vector_that_is_not_found_fails(engine, make_plan, monkeypatch):
+def test_a_vector_that_is_not_found_fails(engine, make_plan, monkeypatch, listed):
     maker = make_plan()
     maker.add("a.parquet", pa.table({"x": [1, 2, 3]}), deleted=[1])
-    monkeypatch.setattr("boathouse.engines.spark.native.file_key", lambda uri: uri)
+    monkeypatch.setattr("boathouse.engines.spark.listed.file_key", lambda uri: uri)
     frame = native_frame(engine.spark, maker.plan([ReadColumn("x", T.INT64, physical=("x",))]))
     with pytest.raises(Exception, match="no deletion vector for"):
         frame.collect()
 
 
-def test_vectors_of_files_whose_paths_share_a_checksum(engine, make_plan, monkeypatch):
+def test_vectors_of_files_whose_paths_share_a_checksum(engine, make_plan, monkeypatch, listed):
     maker = make_plan()
     for i, name in enumerate(("a.parquet", "b.parquet")):
         maker.add(name, pa.table({"x": range(10 * i, 10 * i + 5)}), deleted=[i, 4])
     plan = maker.plan([ReadColumn("x", T.INT64, physical=("x",))])
     same(native_frame(engine.spark, plan), plan)
-    monkeypatch.setattr("boathouse.engines.spark.native.crc32", lambda path: 7)
+    monkeypatch.setattr("boathouse.engines.spark.listed.crc32", lambda path: 7)
     frame = native_frame(engine.spark, plan)
     assert sorted(row.x for row in frame.collect()) == [1, 2, 3, 10, 12, 13]
 

@@ -1,6 +1,7 @@
-"""Constants of files as one foldable map keyed by `_metadata.file_path`: partition values, unit ids, defaults.
+"""Constants of files, partition values and unit ids, in foldable maps by `_metadata.file_path`: one for the few files
+that have the same hash.
 
-Spark folds the map when it plans, so filters on these columns that a user adds later still prune files. Dates are
+Spark folds the maps when it plans, so filters on these columns that a user adds later still prune files. Dates are
 passed as days, timestamps as micros, decimals and floats as strings, binaries as base64, so that the session's zone has
 no effect.
 """
@@ -12,6 +13,7 @@ import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,9 +69,14 @@ def input_file(uri: str) -> str:
 def lookup(entries: Mapping[str, Mapping[str, Any]], ddl: Mapping[str, str], file_path: Column) -> Column:
     """The struct of a row's file; a file without an entry fails the query, and never gives nulls."""
     struct = ",".join(f"{name}:{type}" for name, type in ddl.items())
-    literal = F.lit(json.dumps(entries, ensure_ascii=False, separators=(",", ":")))
-    constants = F.from_json(literal, f"map<string,struct<{struct}>>", {"mode": "FAILFAST"})
-    return F.coalesce(F.element_at(constants, file_path), F.raise_error(F.concat(F.lit(MISSED), file_path)))
+    buckets: list[dict[str, Mapping[str, Any]]] = [{} for _ in range(max(1, len(entries)))]
+    for key, entry in entries.items():
+        buckets[crc32(key.encode()) % len(buckets)][key] = entry
+    literal = F.lit(json.dumps(buckets, ensure_ascii=False, separators=(",", ":")))
+    constants = F.from_json(literal, f"array<map<string,struct<{struct}>>>", {"mode": "FAILFAST"})
+    # Spark searches a map from its beginning, for every row.
+    bucket = F.get(constants, (F.crc32(file_path.cast("binary")) % len(buckets)).cast("int"))
+    return F.coalesce(F.element_at(bucket, file_path), F.raise_error(F.concat(F.lit(MISSED), file_path)))
 
 
 def carrier(type: DataType) -> str | None:

@@ -16,6 +16,7 @@ from boathouse.engines.spark import sink as sinks
 from boathouse.engines.spark.errors import typed_errors
 from boathouse.engines.spark.join import join, resolved, with_columns
 from boathouse.engines.spark.native import native_frame
+from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.route import Route, route
 from boathouse.engines.spark.schema import from_spark
 from boathouse.engines.spark.sources import to_frame
@@ -25,7 +26,7 @@ from boathouse.engines.spark.values import named, text
 from boathouse.expr.values import stages
 from boathouse.table.engine import Agg, JoinType, Spread, Sql, Value
 from boathouse.table.plan import ScanPlan
-from boathouse.table.tasks import WriteContext
+from boathouse.table.tasks import ReadSpec, WriteContext
 from boathouse.types import Schema
 
 PARTITION_OVERWRITE: Final = "spark.sql.sources.partitionOverwriteMode"
@@ -96,9 +97,8 @@ class SparkEngine:
         return route(self.spark, plan)
 
     def scan(self, plan: ScanPlan) -> DataFrame:
-        if self.route(plan).via == "native":
-            return native_frame(self.spark, plan)
-        return scan_frame(self.spark, plan)
+        native = self.route(plan).via == "native"
+        return _commented(native_frame(self.spark, plan) if native else scan_frame(self.spark, plan), plan.read)
 
     def project(
         self,
@@ -144,6 +144,16 @@ class SparkEngine:
         self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         return run_tasks(self.spark, fn, tasks, cost)
+
+
+def _commented(frame: DataFrame, read: ReadSpec) -> DataFrame:
+    """The frame with the table's comments on its columns."""
+    docs = {c.name: c.doc for c in read.columns if c.doc is not None}
+    if not docs.keys() & set(frame.columns):
+        return frame
+    columns = [F.col(quoted(n)) for n in frame.columns]
+    named = zip(columns, frame.columns, strict=True)
+    return frame.select(*(c.alias(n, metadata={"comment": docs[n]}) if n in docs else c for c, n in named))
 
 
 def _aggregate(kind: Agg, sql: Sql) -> Column:

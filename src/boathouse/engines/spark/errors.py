@@ -12,6 +12,7 @@ from pyspark.errors import (
     ArithmeticException,
     ArrayIndexOutOfBoundsException,
     DateTimeException,
+    IllegalArgumentException,
     NumberFormatException,
     PySparkException,
     PythonException,
@@ -37,6 +38,7 @@ _EVALUATION = (
 )
 _UNKNOWN = ("AMBIGUOUS_REFERENCE", "UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")
 _LOST_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): (.*)")
+_SEVERAL = re.compile(r"Multiple failures \(\d+\) in stage materialization:\s*1\. (\w+): (.*)")
 _CANCELLED = re.compile(r"Job \d+ cancelled.*|Operation was cancelled.*|\[OPERATION_CANCELED\].*")
 _JAVA_CLASS = re.compile(r"^(?:[\w$]+\.)+([\w$]+): ")
 _TRACEBACK = "Traceback (most recent call last)"
@@ -60,13 +62,16 @@ def typed_errors() -> Iterator[None]:
 
 
 def typed(error: PySparkException | Py4JJavaError) -> Exception:
-    """EvaluationError for what ANSI SQL calls a run-time error, the library's own error if a reader on an executor
-    raised it, and JobError for a job that failed in another way; any other error is unchanged."""
+    """EvaluationError for what ANSI SQL calls a run-time error, the library's own error if a reader on an executor, or
+    what Spark asks when it plans, raised it, and JobError for a job that failed in another way; any other error is
+    unchanged."""
     text = str(error)
     if isinstance(error, _EVALUATION):
         return EvaluationError(text.splitlines()[0])
     if isinstance(error, PythonException):
         return _raised(text)
+    if isinstance(error, IllegalArgumentException):
+        return _ours(text) or error
     if (cause := _lost(text)) is not None:
         return cause
     return JobError(_innermost(text)) if isinstance(error, Py4JJavaError) else error
@@ -74,6 +79,9 @@ def typed(error: PySparkException | Py4JJavaError) -> Exception:
 
 def _lost(text: str) -> BoathouseError | None:
     """What happened to the last task of an aborted job, or to the whole job; None if the text says nothing of it."""
+    several = _SEVERAL.search(text)
+    if several is not None and several[1] in _ANSI:
+        return EvaluationError(several[2])
     task = _LOST_TASK.search(text)
     if task is None:
         job = _CANCELLED.search(text)
@@ -108,7 +116,7 @@ def _innermost(text: str) -> str:
 
 
 def _ours(text: str) -> BoathouseError | None:
-    """The error at the end of a worker's traceback, of which Spark keeps only the text."""
+    """The error at the end of a worker's traceback, or of a message, of which Spark keeps only the text."""
     found = _OURS.findall(text)
     kind = getattr(errors, found[-1][0], None) if found else None
     if kind is None:

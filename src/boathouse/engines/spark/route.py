@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
 from boathouse.engines.spark import ansi
+from boathouse.engines.spark.asked import asking_obstacle
 from boathouse.engines.spark.constants import carrier
 from boathouse.engines.spark.equality import equality_obstacle
 from boathouse.engines.spark.probe import reader_fault
@@ -38,7 +39,10 @@ _STRUCTS_AS_NULL = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 """From this version on, and without this setting, a struct of which a file has no field is null only where it was."""
 _READS_ANNOTATED = (4, 1)
 _READS_HIDDEN = (4, 3)
-"""From this version on `ignoredPathSegmentRegex` allows reading names that begin with `_` or `.`."""
+"""From this version on `ignoredPathSegmentRegex` allows listing names that begin with `_` or `.`."""
+_SUSPECT = r"[\x00-\x1f\x7f]|^[^:]*:.*:|^[^:]*:/+[^/].*//|/\.{1,2}(/|$)|/[_.][^/]*$|\._COPYING_$|^memory:"
+"""Finds every path that `_of_path` may refuse."""
+_PLACE = r"(?s)^([^:/]+://[^/]*).*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,9 @@ def route(spark: SparkSession, plan: ScanPlan) -> Route:
         or _of_session(spark, plan.units)
     )
     if found is None:
-        return Route("native", "Spark's own Parquet reader returns every row of the plan")
+        listed = asking_obstacle(spark, plan.units)
+        how = "for each query it asks which" if listed is None else f"it lists them, since {listed}"
+        return Route("native", f"Spark's own Parquet reader reads the files of the plan; {how}")
     return Route("tasks", found)
 
 
@@ -74,22 +80,25 @@ def _of_units(spark: SparkSession, units: pa.Table) -> str | None:
         return "the files are not Parquet"
     if units.column("parts").null_count < units.num_rows:
         return "units of several parts"
-    if units.num_rows > MAX_FILES:
-        return f"{units.num_rows:,} files are more than the {MAX_FILES:,} that Spark plans well"
-    paths = units.column("path").to_pylist()
-    if len(set(paths)) < len(paths):
+    if units.num_rows > MAX_FILES and asking_obstacle(spark, units) is not None:
+        return f"{units.num_rows:,} files are more than the {MAX_FILES:,} that Spark lists well"
+    paths = units.column("path")
+    if pc.count_distinct(paths).as_py() < len(paths):
         return "a file is listed twice"
-    return next((o for p in paths if (o := _of_path(p, facts(spark).version))), None)
+    hidden = facts(spark).version >= _READS_HIDDEN or asking_obstacle(spark, units) is None
+    suspects = paths.filter(pc.match_substring_regex(paths, _SUSPECT)).to_pylist()
+    return next((o for p in suspects if (o := _of_path(p, hidden))), None)
 
 
-def _of_path(uri: str, version: tuple[int, int]) -> str | None:
+def _of_path(uri: str, hidden: bool) -> str | None:
+    """Why Spark cannot read a file with this path; `hidden`: it can where the name begins with `_` or `.`."""
     scheme, _, key = split(uri)
     name = basename(uri)
     if scheme == "memory":
         return "files in memory"
     if ":" in name or name.endswith("._COPYING_") or any(ord(c) < 32 or ord(c) == 127 for c in key):
         return f"Spark cannot read a file called {name!r}"
-    if name.startswith(("_", ".")) and version < _READS_HIDDEN:
+    if name.startswith(("_", ".")) and not hidden:
         return f"Spark before 4.3 skips a file called {name!r}"
     if ":" in key and literal(key) != key:
         return f"Spark cannot read the path {key!r}: a colon beside one of * ? [ ] {{ }} \\"
@@ -145,10 +154,10 @@ def _of_vectors(deletes: pa.Table) -> str | None:
 
 
 def _of_session(spark: SparkSession, units: pa.Table) -> str | None:
-    first: dict[tuple[str, str], str] = {}
-    for uri in units.column("path").to_pylist():
-        first.setdefault(split(uri)[:2], uri)
-    found = next((o for place, uri in first.items() if (o := _of_scheme(spark, place, uri))), None)
+    paths = units.column("path")
+    places = pc.replace_substring_regex(paths, _PLACE, r"\1")
+    first = [paths[pc.index(places, place).as_py()].as_py() for place in places.unique()]
+    found = next((o for uri in first if (o := _of_scheme(spark, split(uri)[:2], uri))), None)
     if found is not None:
         return found
     fault = reader_fault(spark)
@@ -183,8 +192,10 @@ def respelled(uri: str, scheme: str) -> str:
 
 def as_spark_reads(spark: SparkSession, units: pa.Table) -> pa.Table:
     """The units with the URIs by which this session reaches their files, as found by `route`."""
-    uris = units.column("path").to_pylist()
     known = facts(spark).stores
+    if all(place[0] == reach.scheme for place, reach in known.items()):
+        return units
+    uris = units.column("path").to_pylist()
     spelled = [respelled(u, known[p].scheme) if (p := split(u)[:2]) in known else u for u in uris]
     if spelled == uris:
         return units
