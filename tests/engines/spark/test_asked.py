@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import functions as F
 
 import boathouse as bh
@@ -134,6 +135,13 @@ def test_filters_on_partition_columns_are_applied_to_the_last_row(table, spark, 
     joined = frame.join(few, F.col("p") == F.col("k"))
     assert joined.count() == 100
     assert read(joined.select("id")) == 3  # one of the other side, whose rows prune partitions
+
+
+def test_errors_of_filters_are_sparks(table):
+    frame = table.to_spark()
+    assert frame.where("p != 0 AND 6 / p = 2").count() == 100
+    with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+        frame.where("6 div p = 2").count()
 
 
 def test_deleted_rows(table, spark):

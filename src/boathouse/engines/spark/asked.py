@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
+from boathouse.arrow.schema import to_arrow_type
 from boathouse.engines.spark.catalyst import Catalyst, Numbers
 from boathouse.engines.spark.constants import carried, carrier, partition_values, restored
 from boathouse.engines.spark.file_index import FileIndex, Files, Pruning
@@ -27,7 +28,7 @@ from boathouse.expr.tree import Expr
 from boathouse.table.metadata_columns import UNIT
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import ReadColumn
-from boathouse.types import INT64, BooleanType, DataType, IntegerType, StringType
+from boathouse.types import INT64, BooleanType, DataType, DateType, IntegerType, StringType, TimestampType
 
 _UNIT = "__unit"
 _PREFIX = "__p"
@@ -151,6 +152,10 @@ def _plain(values: pa.ChunkedArray, type: DataType) -> pa.Array:
             return found
         case IntegerType():
             return found.cast(pa.int64())
+        case DateType():
+            return found.cast(pa.date32()).cast(pa.int32())
+        case TimestampType():
+            return found.cast(to_arrow_type(type)).cast(pa.int64())
     return pa.array(carried(values, type), _ARROW[str(carrier(type))])
 
 

@@ -54,6 +54,7 @@ class Catalyst:
         self._seq, self._lazy = jvm.scala.collection.immutable.ArraySeq, jvm.scala.collection.immutable.LazyList
         self._int, self._object, self._class = jvm.int, jvm.java.lang.Object, jvm.java.lang.Class
         self._handles = _Handles(self)
+        self._illegal = jvm.java.lang.IllegalArgumentException
         self._row = jvm.org.apache.spark.sql.catalyst.InternalRow
         self.no_filters = jvm.PythonUtils.toSeq([])
 
@@ -142,12 +143,13 @@ class Catalyst:
         self._buffer.wrap(values.astype(">i4").tobytes()).asIntBuffer().get(found)
         return found
 
-    def failing(self, message: str) -> Any:
-        """A Scala Seq, whose use fails the query with this message first.
+    def failing(self, message: str, error: Exception | None = None) -> Any:
+        """A Scala Seq, whose use fails the query with what the JVM threw to cause `error`, else with this message.
 
-        What a Python callback raises, Spark wraps with the whole traceback.
+        What a Python callback raises, Spark wraps with the tracebacks of both sides.
         """
-        return self._lazy.continually(self._handles.throwing(message))
+        thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+        return self._lazy.continually(self._handles.throwing(thrown or self._illegal(message)))
 
     def paths(self, texts: Sequence[str]) -> Any:
         """A Scala Seq of Hadoop's paths."""
@@ -169,7 +171,7 @@ class _Handles:
         self._c = catalyst
         invoke, named = catalyst.jvm.java.lang.invoke, catalyst.named
         self._handles, self._proxies, self._type = invoke.MethodHandles, invoke.MethodHandleProxies, invoke.MethodType
-        self._handle, self._illegal = invoke.MethodHandle, catalyst.jvm.java.lang.IllegalArgumentException
+        self._handle = invoke.MethodHandle
         self._object = named("java.lang.Object")
         self._row, self.status = (
             named("org.apache.spark.sql.catalyst.InternalRow"),
@@ -216,7 +218,7 @@ class _Handles:
     def _as_function(self, handle: Any) -> Any:
         return self._proxies.asInterfaceInstance(self._function, handle)
 
-    def throwing(self, message: str) -> Any:
-        """A function without arguments that throws what PySpark raises as IllegalArgumentException."""
-        thrown = self._handles.throwException(self._object, self._illegal("").getClass())
-        return self._proxies.asInterfaceInstance(self._function0, thrown.bindTo(self._illegal(message)))
+    def throwing(self, exception: Any) -> Any:
+        """A function without arguments that throws this exception of the JVM."""
+        thrown = self._handles.throwException(self._object, exception.getClass())
+        return self._proxies.asInterfaceInstance(self._function0, thrown.bindTo(exception))

@@ -108,8 +108,10 @@ class FileIndex:
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         try:
             return self._listed(partition_filters, data_filters)
-        except Exception as error:  # whatever Python raises here, Spark shows with the traceback of both sides
+        except BoathouseError as error:
             return self._catalyst.failing(f"boathouse.errors.{type(error).__name__}: {error}")
+        except Exception as error:
+            return self._catalyst.failing(f"{type(error).__name__}: {error}", error)
 
     def _listed(self, partition_filters: Any, data_filters: Any) -> Any:
         kept = self._kept(partition_filters, data_filters)
