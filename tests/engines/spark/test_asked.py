@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 import boathouse as bh
 from boathouse.engines.spark import asked, statuses
 from boathouse.engines.spark.catalyst import Catalyst
+from boathouse.engines.spark.session import facts
 
 pytestmark = pytest.mark.spark
 FILES, ROWS = 8, 50
@@ -38,10 +39,11 @@ def part(i: int) -> pa.Table:
 
 
 @pytest.fixture(params=["delta", "iceberg"])
-def uri(request, tmp_path) -> str:
+def uri(request, tmp_path, spark) -> str:
     uri = str(tmp_path / "t")
     for i in range(FILES):
-        bh.write(part(i), uri, format=request.param, mode="append", **({} if i else {"partition_by": ["p"]}))
+        rows = part(i) if facts(spark).version >= (4, 1) else part(i).drop_columns("st")  # read by tasks before
+        bh.write(rows, uri, format=request.param, mode="append", **({} if i else {"partition_by": ["p"]}))
     return uri
 
 
@@ -85,13 +87,13 @@ def test_conditions_that_come_later(table, spark):
     frame = table.to_spark()
     frame.createOrReplaceTempView("asked_view")
     seen = {}
-    for where in CONDITIONS:
+    for where in CONDITIONS if "st" in frame.columns else CONDITIONS.keys() - {"st.x = 60"}:
         rows = frame.where(where)
         seen[where] = (rows.count(), read(rows.select("id")))
     expected = dict(CONDITIONS)
     for where in ("f > 390", "f < 10 AND f > 5"):  # what the metadata tells of NaN differs
         expected[where] = (CONDITIONS[where][0], len(table.scan(where=where).files()))
-    assert seen == expected
+    assert seen == {where: expected[where] for where in seen}
     assert read(spark.sql("SELECT id FROM asked_view WHERE id = 54")) == 1
     assert read(spark.sql("SELECT sum(id) FROM (SELECT id, p + 1 AS q FROM asked_view) WHERE q = 3")) == 2
 
