@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from boathouse.bits.protobuf import Message
-from boathouse.lance.commit.conflict import Landed, check, kind_of
+from boathouse.errors import InvalidArgumentError
+from boathouse.lance.commit.conflict import Landed, check
 from boathouse.lance.manifests.messages import (
     OPERATIONS,
     Append,
@@ -30,8 +31,10 @@ from boathouse.lance.manifests.messages import (
     UpdateMap,
     UpdateMapEntry,
 )
+from boathouse.lance.operations.known import ours
 from boathouse.table.attempt import Winner
 from boathouse.table.change import Change
+from boathouse.table.commit import Committed, commit
 from boathouse.table.edits import (
     AddColumn,
     AddFiles,
@@ -44,7 +47,7 @@ from boathouse.table.edits import (
 )
 from boathouse.table.location import CommitId
 from boathouse.table.verdict import Rebase, Replan, Stop
-from boathouse.types import INT64
+from boathouse.types import INT64, Schema
 
 
 def touching(id: int) -> dict[str, Message]:
@@ -108,7 +111,7 @@ def verdict(change, transaction, head=None, version=2):
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_matrix(changes, kind, operation):
     change = changes[kind]
-    assert kind_of(change) == kind
+    assert ours(change).name == {"config": "update_config", "add-column": "merge"}.get(kind, kind)
     stops, replans = VERDICTS[kind]
     expected = Stop if operation in stops else Replan if operation in replans else Rebase
     found = verdict(change, Transaction(**{operation: touching(HERE)[operation]}))
@@ -204,3 +207,45 @@ def test_the_same_name_twice_is_found_in_prepare(kit, numbers):
     change = Change("lance", kit.location, kit.load(), "w", "add-columns", (AddColumn("A", INT64),))
     with pytest.raises(ValueError, match="`A` already exists"):
         kit.load().prepare(change)
+
+
+def commit_of(kit, *edits):
+    """The outcome of committing these edits on the newest version."""
+    return commit(kit.load(), Change("lance", kit.location, kit.load(), "w", "overwrite", edits))
+
+
+def test_an_overwrite_sets_properties(kit, numbers):
+    """One transaction does both; pylance has no call that shows what it makes of one, but it reads the table."""
+    kit.pylance(numbers)
+    kit.dataset().update_config({"kept": "1", "changed": "1"})
+    rows = kit.load().files
+    nothing = AddFiles(pa.Table.from_batches(rows()).slice(0, 0))
+    edits = (RemoveAll(), SetProperties({"changed": "2", "new": "3"}))
+    assert isinstance(commit_of(kit, *edits), Committed)
+    assert kit.dataset().config() == {"kept": "1", "changed": "2", "new": "3"} and kit.dataset().count_rows() == 0
+    theirs = kit.load().document.transaction.overwrite
+    assert theirs.config_upsert_values == {"changed": "2", "new": "3"}
+
+    config = Change("lance", kit.location, kit.load(), "w", "set-properties", (SetProperties({"new": "4"}),))
+    assert isinstance(verdict(config, Transaction(overwrite=theirs)), Stop)
+    other = replace(config, edits=(SetProperties({"kept": "4"}),))
+    assert verdict(other, Transaction(overwrite=theirs)) == Rebase()
+    ours = replace(config, operation="overwrite", edits=(*edits, nothing))
+    same = UpdateConfig(config=UpdateMap(entries=(UpdateMapEntry(key="new", value="2"),)))
+    assert isinstance(verdict(ours, Transaction(update_config=same)), Stop)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        (),
+        (RemoveAll(), SetProperties({"gone": None})),
+        (AddColumn("n", INT64), SetProperties({"x": "1"})),
+        (ReplaceSchema(Schema(())),),
+    ],
+)
+def test_what_no_operation_says_at_once_is_refused(kit, numbers, edits):
+    kit.pylance(numbers)
+    with pytest.raises(InvalidArgumentError, match="no operation of Lance's transactions does that at once"):
+        commit_of(kit, *edits)
+    assert kit.load().version == 1

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import pyarrow as pa
 
 from boathouse.lance.fragments import fragment_batches
 from boathouse.lance.manifests.messages import DataFragment, Transaction
 from boathouse.lance.manifests.versions import manifest_uri, parse_name
+from boathouse.lance.operations.known import operation_of
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.table.features import CommitFiles
 from boathouse.table.location import Version
 from boathouse.table.units import deletes_schema, files_schema, stats_type
 from boathouse.table.version import TableVersion
-
-_NO_ROWS: Final = ("rewrite", "create_index", "reserve_fragments", "update_config")
-"""Operations after which a table has the rows that it had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +45,13 @@ class LanceCommitRecords:
 
 def _added(transaction: Transaction) -> frozenset[tuple[int | None, str]] | None:
     """The places of the fragments in which rows are new, if no row went."""
-    if transaction.append is not None:
-        return frozenset(_place(f) for f in transaction.append.fragments)
-    return frozenset() if transaction.operation in _NO_ROWS else None
+    known = operation_of(transaction)
+    if known is None:
+        return None
+    operation, message = known
+    if operation.only_adds:
+        return frozenset(_place(f) for f in operation.brought(message))
+    return frozenset() if operation.keeps_rows else None
 
 
 def _place(fragment: DataFragment) -> tuple[int | None, str]:

@@ -6,12 +6,13 @@ that had been cleaned up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from boathouse.lance.manifests.file import parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.manifests.versions import VersionFile, list_versions, recent
+from boathouse.lance.operations.known import operation_of
 from boathouse.lance.refs import list_tags
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
 from boathouse.table.attempt import Attempt, Published
@@ -87,19 +88,8 @@ def is_followed(
         return True
     after = min((v for v in listed if v.version > file.version), key=lambda v: v.version)
     kept = {found[1:] for found in _identities(read_manifest(context, after).manifest)}
-    return not kept.isdisjoint(_of(f)[1:] for f in _brought(transaction))
-
-
-def _brought(transaction: Transaction) -> Iterator[DataFragment]:
-    """The fragments that a transaction makes, or gives other deletions."""
-    for whole in (transaction.append, transaction.overwrite):
-        yield from () if whole is None else whole.fragments
-    if (deleted := transaction.delete) is not None:
-        yield from deleted.updated_fragments
-    if (updated := transaction.update) is not None:
-        yield from (*updated.updated_fragments, *updated.new_fragments)
-    if (rewritten := transaction.rewrite) is not None:
-        yield from (*rewritten.new_fragments, *(f for g in rewritten.groups for f in g.new_fragments))
+    known = operation_of(transaction)
+    return known is not None and not kept.isdisjoint(_of(f)[1:] for f in known[0].brought(known[1]))
 
 
 def _identities(manifest: Manifest) -> set[tuple[int, tuple[str, ...], bytes]]:

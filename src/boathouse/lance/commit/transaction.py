@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 
 from boathouse.bits.entropy import current
+from boathouse.bits.library import LIBRARY, library_version
 from boathouse.errors import (
     CorruptTableError,
     InvalidArgumentError,
@@ -13,13 +13,14 @@ from boathouse.errors import (
     UnsafeStorageError,
     UnsupportedFeatureError,
 )
-from boathouse.lance.commit.build import Build, Built
-from boathouse.lance.commit.conflict import kind_of
 from boathouse.lance.commit.properties import properties_of
 from boathouse.lance.manifests import dictionaries, features
 from boathouse.lance.manifests.file import serialise
 from boathouse.lance.manifests.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.manifests.versions import manifest_uri
+from boathouse.lance.operations.base import Built
+from boathouse.lance.operations.build import Build
+from boathouse.lance.operations.known import CREATE, ours
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import PutMode, join
@@ -41,7 +42,6 @@ from boathouse.table.edits import (
 from boathouse.table.location import CommitId
 from boathouse.table.version import Follows
 
-LIBRARY = "boathouse"
 _OFFERED = (
     CreateTable,
     AddFiles,
@@ -106,7 +106,7 @@ def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = 
     if head is not None:
         writable(head)
         head = head.repaired()
-    built = _build(Build(change, head, context))
+    built = _built(Build(change, head, context))
     clock = current()
     base = head.version if head is not None else 0
     transaction = Transaction(
@@ -145,57 +145,17 @@ def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = 
     )
 
 
-def _build(build: Build) -> Built:
+def _built(build: Build) -> Built:
     change = build.change
-    _check(change)
-    if change.edit(CreateTable) is not None:
-        return build.create()
-    if build.head is None:
-        raise InvalidArgumentError("a change of a table that does not exist", where=change.location.uri)
-    if change.edit(AddFiles) is not None:
-        check_version(build.head)
-    match kind_of(change):
-        case "append":
-            return build.append()
-        case "overwrite":
-            return build.overwrite()
-        case "delete" | "update":
-            return build.rows()
-        case "rewrite":
-            return build.rewrite()
-        case "config":
-            return build.config()
-        case "add-column":
-            return build.add_columns()
-
-
-def _check(change: Change) -> None:
-    """Raises for edits that no single operation of a Lance transaction describes together."""
     where = change.location.uri
-    kinds = {type(e) for e in change.edits} - {SetTransaction}
-    alone = (CreateTable in kinds and not kinds <= {CreateTable, AddFiles}) or (
-        SetProperties in kinds and len(kinds) > 1
-    )
-    if not change.edits or alone or (ReplaceSchema in kinds and RemoveAll not in kinds):
-        raise InvalidArgumentError(
-            f"a Lance commit of {', '.join(sorted(k.__name__ for k in kinds)) or 'nothing'}",
-            where=where,
-            advice="commit properties and rows separately",
-        )
+    operation = ours(change)
     if len([*change.all(SetTransaction)]) > 1:
         raise UnsupportedFeatureError("a Lance commit of several application transactions", where=where)
     if any(e.sequence is not None for e in change.all(AddFiles)):
         raise UnsupportedFeatureError("sequence numbers of files are not offered for Lance tables", where=where)
-    if kind_of(change) == "rewrite" and not kinds <= {AddFiles, RemoveFiles}:
-        raise UnsupportedFeatureError(
-            f"a Lance commit that keeps the rows, of {', '.join(sorted(k.__name__ for k in kinds))}",
-            where=where,
-            advice="a compaction removes whole fragments and adds files",
-        )
-
-
-def library_version() -> str:
-    try:
-        return version(LIBRARY)
-    except PackageNotFoundError:
-        return "0.0.0"
+    if operation is not CREATE:
+        if build.head is None:
+            raise InvalidArgumentError("a change of a table that does not exist", where=where)
+        if change.edit(AddFiles) is not None:
+            check_version(build.head)
+    return operation.build(build)

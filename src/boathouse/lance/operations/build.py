@@ -1,0 +1,126 @@
+"""One attempt at a change: the head's manifest, and what operations make new ones of.
+
+A new manifest is the old one with fields replaced, so that unknown parts are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from boathouse.errors import InvalidArgumentError, SchemaMismatchError
+from boathouse.lance.commit.evolve import evolved
+from boathouse.lance.file.fields import Field
+from boathouse.lance.manifests.messages import DataFile, DataFragment, Manifest, Merge
+from boathouse.lance.operations.base import Built
+from boathouse.lance.paths import DATA, table_version, version_numbers
+from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.storage import join, relative
+from boathouse.table.change import Change
+from boathouse.table.context import TableContext
+from boathouse.table.edits import ReplaceSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One attempt at a change on `head` (None: a new table)."""
+
+    change: Change
+    head: LanceSnapshot | None
+    context: TableContext
+
+    @property
+    def root(self) -> str:
+        return self.context.location.uri
+
+    @property
+    def base(self) -> Manifest:
+        assert self.head is not None
+        return self.head.manifest
+
+    def fields(self) -> tuple[Field, ...]:
+        """The fields after the change's edits."""
+        return self.evolved().fields
+
+    def evolved(self) -> Manifest:
+        """The head's manifest after the edits of the schema. One that is replaced depends on the planned version only,
+        for which the files were written."""
+        base, planned = self.base, self.change.planned
+        if self.change.edit(ReplaceSchema) is not None and isinstance(planned, LanceSnapshot):
+            base = replace(planned.manifest, schema_metadata=base.schema_metadata)
+        return evolved(base, self.change.schema_edits, self.root)
+
+    def removed(self) -> list[int]:
+        """The ids of the fragments that the change removes."""
+        units = self.change.removed
+        return [] if units is None else list(dict.fromkeys(units.column("unit").to_pylist()))
+
+    def with_fragments(self, fragments: Sequence[DataFragment]) -> Manifest:
+        """The head's manifest with other fragments; the highest id ever assigned never decreases."""
+        highest = max((*(f.id for f in fragments), next_fragment_id(self.base) - 1))
+        return replace(self.base, fragments=tuple(fragments), max_fragment_id=highest if highest >= 0 else None)
+
+    def built(self, manifest: Manifest, side: tuple[str, ...] = (), **operation: Any) -> Built:
+        """The head's document with another manifest."""
+        assert self.head is not None
+        return Built(replace(self.head.document, manifest=manifest), operation, side)
+
+    def merged(self, manifest: Manifest, fields: tuple[Field, ...], side: tuple[str, ...] = ()) -> Built:
+        """Fragments and fields change together: of Lance's operations only a merge can express both."""
+        manifest = replace(manifest, fields=fields)
+        merge = Merge(fragments=manifest.fragments, schema=fields, schema_metadata=manifest.schema_metadata)
+        return self.built(manifest, side, merge=merge)
+
+    def new_files(self, fields: Sequence[Field], version: str | None = None) -> tuple[DataFragment, ...]:
+        """The fragments of the files that the change adds, with id 0 for now; `version` is by default the table's.
+        Raises SchemaMismatchError."""
+        added = self.change.added
+        if added is None:
+            return ()
+        planned = self.change.planned
+        then = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
+        known = {f.id for f in (*fields, *then)}  # a column that was dropped concurrently stays in the file, unused
+        version = version or table_version(self.base, self.root)
+        return tuple(self._fragment(row, known, version) for row in _file_rows(added) if row["rows"])
+
+    def _fragment(self, row: dict[str, Any], known: set[int], version: str) -> DataFragment:
+        path = relative(row["path"], join(self.root, DATA))
+        parts = row["parts"]
+        if not path or len(parts) != 1:
+            raise InvalidArgumentError(f"{row['path']} is not a data file of this table", where=self.root)
+        if row["native"]["version"] != version:
+            raise SchemaMismatchError(
+                f"{path} has version {row['native']['version']}, but the table has version {version}", where=self.root
+            )
+        if not set(parts[0]["fields"]) <= known:
+            raise SchemaMismatchError(f"{path} has fields that the table does not have", where=self.root)
+        major, minor = version_numbers(version)
+        file = DataFile(
+            path=path,
+            fields=tuple(parts[0]["fields"]),
+            column_indices=tuple(parts[0]["columns"]),
+            file_major_version=major,
+            file_minor_version=minor,
+            file_size_bytes=row["size"],
+        )
+        return DataFragment(files=(file,), physical_rows=row["rows"])
+
+
+def _file_rows(outcomes: pa.Table) -> list[dict[str, Any]]:
+    """The outcomes that are data files, as Python values."""
+    columns = outcomes.select(["kind", "path", "size", "rows", "parts", "native"])
+    return [row for row in columns.to_pylist() if row["kind"] == "data"]
+
+
+def numbered(fragments: Sequence[DataFragment], first: int) -> tuple[DataFragment, ...]:
+    """The fragments with ids from `first` on."""
+    return tuple(replace(f, id=first + i) for i, f in enumerate(fragments))
+
+
+def next_fragment_id(manifest: Manifest) -> int:
+    """One more than the highest id that any version assigned."""
+    recorded = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
+    return max((recorded, *(f.id for f in manifest.fragments))) + 1

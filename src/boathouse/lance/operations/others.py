@@ -1,0 +1,52 @@
+"""Operations that only others write: what follows from them for a change of ours."""
+
+from __future__ import annotations
+
+from boathouse.lance.manifests.messages import DataReplacement
+from boathouse.lance.operations.base import Operation, Theirs
+from boathouse.lance.operations.pair import Pair
+from boathouse.table.verdict import Rebase, Verdict
+
+
+class _Harmless(Operation):
+    """Neither rows, nor the schema, nor properties change."""
+
+    keeps_rows = True
+
+    def before_any(self, pair: Pair, theirs: Theirs) -> Verdict:
+        return Rebase()
+
+
+class CreateIndexOperation(_Harmless):
+    name = "create_index"
+
+
+class ReserveFragmentsOperation(_Harmless):
+    """Ids are given away: the head's highest id says so."""
+
+    name = "reserve_fragments"
+
+
+class RestoreOperation(Operation):
+    name = "restore"
+    begins_anew = True
+
+
+class CloneOperation(Operation):
+    name = "clone"
+    begins_anew = True
+
+
+class ProjectOperation(Operation):
+    """Columns are dropped or renamed."""
+
+    name = "project"
+
+
+class DataReplacementOperation(Operation):
+    """Columns of fragments are in other files."""
+
+    name = "data_replacement"
+
+    def touched(self, message: DataReplacement) -> frozenset[int]:
+        return frozenset(r.fragment_id for r in message.replacements)

@@ -1,0 +1,53 @@
+"""Rewrite: the same rows in other fragments, as a compaction makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.lance.manifests.messages import DataFragment, Rewrite, RewriteGroup
+from boathouse.lance.operations.base import Built, OurOperation, Theirs, kinds_of
+from boathouse.lance.operations.build import Build, next_fragment_id, numbered
+from boathouse.lance.operations.pair import Pair
+from boathouse.table.change import Change
+from boathouse.table.edits import AddFiles, RemoveFiles
+from boathouse.table.verdict import Verdict
+
+
+class RewriteOperation(OurOperation):
+    """The new fragments are at the end: Lance keeps fragments in the order of their ids."""
+
+    name = "rewrite"
+    keeps_rows = True
+
+    def touched(self, message: Rewrite) -> frozenset[int]:
+        return message.old_ids
+
+    def brought(self, message: Rewrite) -> Iterable[DataFragment]:
+        return (*message.new_fragments, *(f for g in message.groups for f in g.new_fragments))
+
+    def describes(self, change: Change) -> bool:
+        """Raises UnsupportedFeatureError for a change that keeps the rows in another way."""
+        if change.operation != "replace" and change.data_change:
+            return False
+        kinds = kinds_of(change)
+        if kinds and not kinds <= {AddFiles, RemoveFiles}:
+            raise UnsupportedFeatureError(
+                f"a Lance commit that keeps the rows, of {', '.join(sorted(k.__name__ for k in kinds))}",
+                where=change.location.uri,
+                advice="a compaction removes whole fragments and adds files",
+            )
+        return bool(change.edits)
+
+    def build(self, build: Build) -> Built:
+        removed, base = {*build.removed()}, build.base
+        old = tuple(f for f in base.fragments if f.id in removed)
+        kept = (f for f in base.fragments if f.id not in removed)
+        new = numbered(build.new_files(base.fields), next_fragment_id(base))
+        group = RewriteGroup(old_fragments=old, new_fragments=new)
+        return build.built(build.with_fragments((*kept, *new)), rewrite=Rewrite(groups=(group,)))
+
+    def after(self, pair: Pair, theirs: Theirs) -> Verdict:
+        if theirs.operation.name in ("merge", "project"):
+            return pair.schema_replan(theirs)
+        return pair.after_fragments(theirs)
