@@ -1,23 +1,30 @@
-"""In process: appends of one row, the 1st and the 500th, compared with deltalake, pyiceberg and pylance."""
+"""In process: appends of one row, the 1st, the 100th and the 500th, compared with deltalake, pyiceberg and pylance.
+
+With names as arguments, such as `lance` or `"boathouse iceberg"`, only what has one of them in its name is measured,
+and nothing is recorded.
+"""
 
 from __future__ import annotations
 
 import gc
 import itertools
+import sys
 import time
 from collections.abc import Callable
 
 import deltalake
 import pyarrow as pa
 from harness import DATA, Case, fresh, record
+from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.memory import InMemoryCatalog
 
 import boathouse as bh
 import lance
 
-APPENDS, TABLES, LAST = 500, 7, 11
+PLACES, AROUND = (1, 100, 500), 2
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("value", pa.float64())])
-PEERS = {"delta": "deltalake", "iceberg": "pyiceberg", "lance": "pylance"}
+FORMATS = {"delta": "deltalake", "iceberg": "pyiceberg", "lance": "pylance"}
+WAYS = {"path": "bh.write(rows, path)", "table": "t.append(rows)"}
 
 Append = Callable[[pa.Table], object]
 Maker = Callable[[], tuple[Append, Callable[[], int]]]
@@ -54,59 +61,70 @@ def makers() -> dict[str, Maker]:
         lance.write_dataset(SCHEMA.empty_table(), path)
         return lambda t: lance.write_dataset(t, path, mode="append"), lambda: lance.dataset(path).count_rows()
 
-    def ours(format: str) -> Maker:
+    def ours(format: str, way: str) -> Maker:
         def make() -> tuple[Append, Callable[[], int]]:
             path = place()
-            bh.create(path, SCHEMA, format=format)
-            return lambda t: bh.write(t, path, mode="append"), lambda: bh.open(path).to_arrow().num_rows
+            table = bh.create(path, SCHEMA, format=format)
+            append = table.append if way == "table" else lambda t: bh.write(t, path, mode="append")
+            return append, lambda: bh.open(path).to_arrow().num_rows
 
         return make
 
+    def in_sql_catalog() -> tuple[Append, Callable[[], int]]:
+        path = place()
+        options = {"type": "sql", "uri": f"sqlite:///{path}.db", "warehouse": f"file://{path}"}
+        theirs = load_catalog("bench", **options)
+        theirs.create_namespace("b")
+        theirs.create_table("b.t", schema=SCHEMA)
+        table = bh.catalog("bench", **options).open("b.t")
+        return table.append, lambda: theirs.load_table("b.t").scan().to_arrow().num_rows
+
     peers: dict[str, Maker] = {"deltalake": with_delta, "pyiceberg": with_iceberg, "pylance": with_lance}
-    return {**peers, **{f"boathouse {f}": ours(f) for f in PEERS}}
+    own = {f"boathouse {f}, {WAYS[way]}": ours(f, way) for f in FORMATS for way in WAYS}
+    return {**peers, **own, "boathouse iceberg, SQLite catalog, t.append(rows)": in_sql_catalog}
 
 
-def timed(append: Append, i: int) -> float:
-    data = row(i)
-    started = time.perf_counter()
-    append(data)
-    return time.perf_counter() - started
+def curve(make: Maker) -> dict[int, list[float]]:
+    """Seconds of the five appends of a table around each place, the first five for the 1st."""
+    seconds: dict[int, list[float]] = {n: [] for n in PLACES}
+    append, rows = make()
+    gc.collect()
+    last = PLACES[-1] + AROUND
+    for i in range(1, last + 1):
+        data = row(i)
+        started = time.perf_counter()
+        append(data)
+        took = time.perf_counter() - started
+        for n in PLACES:
+            if max(n, 1 + AROUND) - AROUND <= i <= max(n, 1 + AROUND) + AROUND:
+                seconds[n].append(took)
+    assert rows() == last
+    return seconds
 
 
-def main() -> None:
-    names = makers()
-    first: dict[str, list[float]] = {name: [] for name in names}
-    last: dict[str, list[float]] = {name: [] for name in names}
-    for i in range(TABLES + 1):
-        for name, make in names.items():
-            append, _ = make()
-            gc.collect()
-            seconds = timed(append, 0)
-            if i:  # imports of the first call in the process are not counted
-                first[name].append(seconds)
-    tables = {name: make() for name, make in names.items()}
-    for i in range(1, APPENDS + LAST // 2 + 1):
-        for name, (append, _) in tables.items():
-            seconds = timed(append, i)
-            if abs(i - APPENDS) <= LAST // 2:
-                last[name].append(seconds)
-    for name, (_, rows) in tables.items():
-        assert rows() == APPENDS + LAST // 2, name
+def main(only: list[str]) -> None:
+    chosen = {n: m for n, m in makers().items() if not only or any(word in n for word in only)}
+    for make in chosen.values():
+        make()[0](row(0))  # imports of the first call in the process are not counted
+    seconds = {name: curve(make) for name, make in chosen.items()}
     cases = []
-    for format, peer in PEERS.items():
-        us = f"boathouse {format}"
-        for which, seconds in ((f"1st append, {format}", first), (f"{APPENDS}th append, {format}", last)):
-            cases.append(Case(which, us, {peer: seconds[peer], us: seconds[us]}, target="reported"))
+    for name, found in seconds.items():
+        if not name.startswith("boathouse"):
+            continue
+        peer = next(p for f, p in FORMATS.items() if name.startswith(f"boathouse {f}"))
+        for n in PLACES:
+            runs = {**({peer: seconds[peer][n]} if peer in seconds else {}), name: found[n]}
+            target = "reported" if n < PLACES[-1] else "at most 2x of its 1st"
+            cases.append(Case(f"append {n}, {name}", name, runs, target=target))
             print(cases[-1].row(), flush=True)
-    near = f"{APPENDS - LAST // 2} to {APPENDS + LAST // 2}"
-    record(
-        "In process: appends of one row",
-        cases,
-        "Each append is one call with the table's path (with its name in pyiceberg's catalog in memory). The 1st: of "
-        f"{TABLES} new tables; the {APPENDS}th: the median of appends {near} of one table. The rows are counted in "
-        "the end.",
-    )
+    if not only:
+        record(
+            "In process: appends of one row",
+            cases,
+            "Medians of 5 appends of one table, each one call: of the peers with the table's path (with its name in "
+            "pyiceberg's catalog in memory). Around the 1st are the first 5. The rows are counted in the end.",
+        )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -279,6 +279,7 @@ def test_an_append_is_one_load_and_one_commit(counted, theirs, monkeypatch):
     """The answer to the commit is the new head: no document is read for it."""
     catalog, asked = counted
     t = catalog.open("db.t")
+    assert asked == ["load"]
     read = []
     real = snapshot.read_metadata
     monkeypatch.setattr(snapshot, "read_metadata", lambda uri, *rest: (read.append(uri), real(uri, *rest))[1])

@@ -55,6 +55,27 @@ def test_what_an_append_asks_of_the_store(tmp_path, asked, format, commits):
     assert len(asked.all) == sum(APPEND[format].values()) + 1
 
 
+WRITE = {
+    # The three folders that mark a format. Opening: the listing, and of Delta the hint, the version's checksum and the
+    # two entries, of others the newest metadata. Then what an append of a table asks for, without its first listing.
+    "delta": {"list": 3, "list_dir": 3, "get": 4, "put": 2},
+    "iceberg": {"list": 3, "list_dir": 2, "get": 2, "put": 4},
+    "lance": {"list": 6, "get": 1, "put": 2},
+}
+
+
+@pytest.mark.parametrize("format", REAL)
+def test_what_an_append_to_a_path_asks_of_the_store(tmp_path, asked, format):
+    """The table is opened once, and the write starts from that version."""
+    t = bh.create(str(tmp_path / "t"), rows().schema, format=format)
+    t.append(rows(0))
+    asked.clear()
+    bh.write(rows(1), str(tmp_path / "t"), format=format, mode="append")
+    assert asked.of_table() == WRITE[format], asked.all
+    assert asked.of_data() == {"close": 1}
+    assert t.refresh().to_arrow().num_rows == 2
+
+
 @pytest.mark.parametrize("format", REAL)
 def test_what_a_change_of_properties_asks_of_the_store(tmp_path, asked, format):
     t = bh.create(str(tmp_path / "t"), rows().schema, format=format)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from boathouse import registry
 from boathouse.bits import entropy
 from boathouse.errors import AmbiguousFormatError, BoathouseError, CorruptTableError, TableNotFoundError
@@ -21,8 +23,17 @@ def locate(uri: str) -> Location:
 
 def formats_at(location: Location, stores: Stores) -> tuple[str, ...]:
     """The names of the formats that have a table at the location."""
+    return detected(location, stores, marked_at(location, stores))
+
+
+def marked_at(location: Location, stores: Stores) -> tuple[str, ...]:
+    """The formats of which there is some file, so that they may have a table at the location."""
+    return tuple(name for name in registry.FORMATS if _marked(name, location, stores))
+
+
+def detected(location: Location, stores: Stores, marked: Sequence[str]) -> tuple[str, ...]:
+    """Those of the marked formats that have a table at the location."""
     context = TableContext(location, stores)
-    marked = [name for name in registry.FORMATS if _marked(name, location, stores)]
     return tuple(name for name in marked if registry.load(name).detect(context))
 
 

@@ -9,11 +9,12 @@ from typing import Any, Literal
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.catalog import Catalog, in_catalog, newest_in
-from boathouse.api.detection import chosen_among, formats_at, locate, not_found, require_free
+from boathouse.api.detection import choose, detected, locate, marked_at, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
 from boathouse.api.opening import path_text, session_allows
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
+from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.ops.begin import begin
@@ -33,7 +34,7 @@ from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.engine import Engine
 from boathouse.table.format import TableFormat
-from boathouse.table.location import Location
+from boathouse.table.location import NEWEST, Location
 
 Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
 
@@ -199,15 +200,14 @@ class WriteCall:
         location = locate(path_text(self.uri))
         stores = Stores(self.storage_options, home=location.uri)
         check_read_only(str(location))
-        there = formats_at(location, stores)
+        marked = marked_at(location, stores)
+        handle = self._only(location, stores, marked)
+        if handle is not None:
+            return handle
+        there = detected(location, stores, marked)
         if not there:
             return TableContext(location, stores)
-        settled = self._settled(location)
-        if settled is not None:
-            return settled
-        mixed = flag("allow_mixed_writers", self.allow_mixed_writers) or session_allows(None)
-        format = chosen_among(there, location, stores, self.format)
-        return Handle(format.open(TableContext(location, stores, mixed)), location.metadata is not None)
+        return self._settled(location) or self._opened(location, stores, there)
 
     def _target(self, engine: Engine, source: Callable[[], Source], place: Place | None = None) -> _Target:
         """What the call writes to. Raises what `place` raises."""
@@ -240,6 +240,27 @@ class WriteCall:
                 "create it in the catalog first, with PyIceberg or an engine: tables that are there are written"
             )
             raise
+
+    def _only(self, location: Location, stores: Stores, marked: Sequence[str]) -> Handle | None:
+        """The table to write to, if it is of the given format, or of the only one that may have one here: to open it is
+        to see that it is there."""
+        known = tuple(name for name in marked if self.format in (None, name))
+        if self.mode not in ("append", "overwrite") or len(known) != 1:
+            return None
+        try:
+            return self._opened(location, stores, known)
+        except TableNotFoundError:
+            return None
+
+    def _opened(self, location: Location, stores: Stores, there: Sequence[str]) -> Handle:
+        """The newest version of the table, of a format that is `there`. Raises what `boathouse.open` raises."""
+        allowed = flag("allow_mixed_writers", self.allow_mixed_writers) or session_allows(None)
+        with errors_at(str(location)):
+            known = self.format or there[0]
+            chosen = registry.load(known) if there == (known,) else choose(location, stores, self.format)
+            loaded = entropy.current().monotonic()
+            snapshot = chosen.open(TableContext(location, stores, allowed), NEWEST)
+        return Handle(snapshot, location.metadata is not None, loaded=loaded)
 
     def _new(self, context: TableContext, source: Source) -> _New:
         format = registry.load(self.format or "delta")

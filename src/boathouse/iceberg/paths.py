@@ -63,9 +63,7 @@ def list_metadata(context: TableContext, known: str | None = None) -> MetadataFi
     looked_at: set[str] = set()
 
     def wanted(names: Sequence[str]) -> Collection[str]:
-        for name in names:
-            if not name.endswith(_ENDINGS):
-                continue
+        for name in [n for n in names if n.endswith(_ENDINGS)]:
             if m := _FILE_SYSTEM.fullmatch(name):
                 file_system[name] = int(m[1] or m[2])
             elif m := _CATALOG.fullmatch(name):

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Handle:
     """A table at one of its versions. `pinned` handles were opened at a version and refuse writes.
 
-    `zone` is the time zone of conditions; None if it is unknown.
+    `zone` is the time zone of conditions; None if it is unknown. `loaded` is when the call that writes loaded the
+    snapshot as the newest one, on the monotonic clock; None for a handle of the user's.
     """
 
     snapshot: Snapshot
     pinned: bool = False
     zone: str | None = "UTC"
+    loaded: float | None = None
 
     @property
     def context(self) -> TableContext:

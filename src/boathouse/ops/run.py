@@ -64,7 +64,7 @@ def _one_commit(
         done.discard()
         raise
     write_id = new_write_id()
-    snapshot, loaded = handle.snapshot, entropy.current().monotonic()
+    snapshot, loaded = handle.snapshot, handle.loaded or started
     error: CommitConflictError | None = None
     for turn in count():
         if turn >= MIN_PLANS and entropy.current().monotonic() - started > PLANNING_SECONDS:
@@ -204,9 +204,10 @@ def _commit(snapshot: Snapshot, change: Change, done: _Work, fresh: bool) -> Com
 
 
 def newest(handle: Handle) -> Handle:
-    """The handle at the newest version, which every write starts from. Raises CommitConflictError if the table
-    was dropped and recreated since the handle was opened."""
-    if handle.pinned:
+    """The handle at the newest version, which every write starts from: its own, if the same call has just loaded it.
+    Raises CommitConflictError if the table was dropped and recreated since the handle was opened."""
+    now = entropy.current().monotonic()
+    if handle.pinned or (handle.loaded is not None and now - handle.loaded < FRESH_SECONDS):
         return handle
     snapshot = handle.snapshot.newest()
     if snapshot.identity != handle.snapshot.identity:
@@ -215,7 +216,7 @@ def newest(handle: Handle) -> Handle:
             where=str(handle.location),
             advice="open it again to write to the new one",
         )
-    return replace(handle, snapshot=snapshot)
+    return replace(handle, snapshot=snapshot, loaded=now)
 
 
 def _layout_changed(handle: Handle) -> CommitConflictError:

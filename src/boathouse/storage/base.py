@@ -122,6 +122,11 @@ class Storage(Protocol):
         """Whether `PutMode.CREATE` is atomic here: if not, tables must not be committed to this store."""
         ...
 
+    @property
+    def page(self) -> int:
+        """As many objects one request of `list` describes; on a disk each is another one."""
+        ...
+
     def uri(self, key: str) -> str:
         """The canonical URI of `key` (see `boathouse.storage.uris`)."""
         ...

@@ -154,6 +154,8 @@ class CloudStorage:
     endpoint outside AWS is probed once, before the first put-if-absent, by creating one small object twice.
     """
 
+    page = 1000
+
     def __init__(
         self,
         store: Any,
@@ -234,7 +236,9 @@ class CloudStorage:
     def _listed(self, inside: str, start_after: str | None) -> Iterator[ObjectInfo]:
         offset = start_after if self._ordered else None
         named = {} if offset is None else {"offset": offset}
-        pages = self._call(inside, lambda: iter(obstore.list(self._store, inside or None, chunk_size=1000, **named)))
+        pages = self._call(
+            inside, lambda: iter(obstore.list(self._store, inside or None, chunk_size=self.page, **named))
+        )
         while (page := self._call(inside, lambda: next(pages, None))) is not None:
             for meta in page:
                 path = meta["path"]

@@ -48,6 +48,7 @@ _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 class LocalStorage:
     """The whole local disk."""
 
+    page = 16
     atomic_create = True  # where the file system has no hard links, put(CREATE) itself refuses
 
     def __repr__(self) -> str:
@@ -100,32 +101,32 @@ class LocalStorage:
         return self._walk(folder_prefix(prefix), start_after or "")
 
     def _walk(self, inside: str, after: str) -> Iterator[ObjectInfo]:
-        # A folder sorts as `name/`, so that its keys are in order among the files beside it. An explicit stack of
-        # sorted entries, deepest last, avoids recursion in deep trees.
+        # An explicit stack of folders, deepest last, avoids recursion in deep trees.
         stack = [self._scan(inside, after)]
         while stack:
-            if not stack[-1]:
+            keys, entries = stack[-1]
+            if not keys:
                 stack.pop()
                 continue
-            key, entry = stack[-1].pop()
-            if entry is None:
+            key = keys.pop()
+            if key[-1] == "/":
                 stack.append(self._scan(key, after))
-            elif (info := self._entry_info(key, entry)) is not None:
+            elif (info := self._entry_info(key, entries[key])) is not None:
                 yield info
 
-    def _scan(self, inside: str, after: str) -> builtins.list[tuple[str, os.DirEntry[str] | None]]:
-        """Entries of one folder that are, or contain, keys beyond `after`, last first; None marks a folder."""
-        found: builtins.list[tuple[str, os.DirEntry[str] | None]] = []
+    def _scan(self, inside: str, after: str) -> tuple[builtins.list[str], dict[str, os.DirEntry[str]]]:
+        """What one folder has that is, or contains, keys beyond `after`: the keys, last first, and the entries by key.
+        A folder is `name/`, so that its keys are in order among the files beside it."""
+        found: dict[str, os.DirEntry[str]] = {}
         for entry in self._entries(inside):
-            key = inside + entry.name
+            name = entry.name
             if entry.is_dir():
-                folder = key + "/"
-                if folder > after or after.startswith(folder):
-                    found.append((folder, None))
-            elif key > after and not _hidden(entry.name):
-                found.append((key, entry))
-        found.sort(key=lambda item: item[0], reverse=True)
-        return found
+                found[f"{inside}{name}/"] = entry
+            elif not (name[0] == "." and _hidden(name)):
+                found[inside + name] = entry
+        keys = [k for k in found if k > after or (k[-1] == "/" and after.startswith(k))] if after else [*found]
+        keys.sort(reverse=True)
+        return keys, found
 
     def list_dir(
         self, prefix: str, wanted: Wanted | None = None
@@ -136,8 +137,8 @@ class LocalStorage:
         for entry in self._entries(inside):
             if entry.is_dir():
                 folders.append(inside + entry.name)
-            elif not _hidden(entry.name):
-                found[entry.name] = entry
+            elif not ((name := entry.name)[0] == "." and _hidden(name)):
+                found[name] = entry
         names = sorted(found if wanted is None else wanted([*found]))
         infos = (self._entry_info(inside + name, found[name]) for name in names)
         return sorted(folders), [info for info in infos if info is not None]

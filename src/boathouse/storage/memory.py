@@ -23,6 +23,7 @@ class _Held:
 class MemoryStorage:
     """A bucket in memory. `MemoryStorage.named(name)` is the one that `memory://name/` resolves to."""
 
+    page = 1000
     atomic_create = True
 
     _named: dict[str, MemoryStorage] = {}

@@ -140,6 +140,10 @@ class FaultyStorage:
         return self.inner.atomic_create
 
     @property
+    def page(self) -> int:
+        return self.inner.page
+
+    @property
     def writes(self) -> int:
         """The number of writing operations so far."""
         return self._counts["*"]

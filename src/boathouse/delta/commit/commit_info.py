@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from boathouse.bits import entropy
+from boathouse.bits.library import LIBRARY, library_version
 from boathouse.delta.schema import field_json, type_json
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.identifiers import quote
@@ -38,10 +38,7 @@ _VACUUM: Final = {
 
 def engine_info() -> str:
     """Our engine name in commitInfo."""
-    try:
-        return f"boathouse/{version('boathouse')}"
-    except PackageNotFoundError:
-        return "boathouse/0"
+    return f"{LIBRARY}/{library_version()}"
 
 
 def commit_info(

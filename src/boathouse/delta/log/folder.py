@@ -171,7 +171,11 @@ class Log:
 
     def exists(self) -> bool:
         """Whether there is a log with at least one commit or checkpoint."""
-        _, found = self.storage.list_dir(self.key)
+        found = []
+        for info in self.storage.list(self.key):
+            if _COMMIT.fullmatch(info.key.rpartition("/")[2]):
+                return True
+            found.append(info)
         return read_listing(found).newest >= 0
 
     def absent(self) -> TableNotFoundError:

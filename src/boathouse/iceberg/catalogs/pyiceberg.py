@@ -154,13 +154,16 @@ class CatalogTable:
         self.catalog = catalog
         self.identifier = identifier
         self._loaded: Any = None
+        self._placed: Any = None
 
     @property
     def name(self) -> str:
         return ".".join((self.catalog.name, *self.identifier))
 
     def head(self) -> str:
-        return absolute(str(self._load().metadata_location))
+        """Of a table that was just placed, what the catalog said then: it is opened by one request."""
+        placed, self._placed = self._placed, None
+        return absolute(str((placed or self._load()).metadata_location))
 
     def place(self) -> tuple[str, dict[str, str]]:
         """The table's location, and the settings of its store that the catalog vends. Raises UnsupportedFeatureError
@@ -170,6 +173,7 @@ class CatalogTable:
         except TableNotFoundError:
             self._refuse_view()
             raise
+        self._placed = found
         known = {k: str(v) for k, v in found.io.properties.items() if k.lower() in ALIASES}
         return str(found.metadata.location), known
 

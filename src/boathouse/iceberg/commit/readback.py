@@ -13,7 +13,7 @@ from boathouse.iceberg.manifests.entries import Entries
 from boathouse.iceberg.manifests.records import Row, manifest_file, read_list
 from boathouse.iceberg.manifests.writer import counts
 from boathouse.iceberg.metadata import rules
-from boathouse.iceberg.metadata.document import Json, TableMetadata
+from boathouse.iceberg.metadata.document import Json, TableMetadata, as_read
 from boathouse.iceberg.metadata.updates import AddSnapshot, MetadataUpdate
 from boathouse.table.attempt import held_back
 from boathouse.types import PartitionSpec
@@ -64,16 +64,13 @@ def check_list(data: bytes, meant: Sequence[Row], where: str) -> None:
 
 
 def check_metadata(
-    made: bytes | Json, uri: str, before: TableMetadata | None, updates: Sequence[MetadataUpdate]
+    document: Json, uri: str, before: TableMetadata | None, updates: Sequence[MetadataUpdate]
 ) -> TableMetadata:
-    """The document as it will be read: from its bytes, or as a catalog will make it. Raises CorruptTableError unless it
-    can be opened, by us and by the rules of Java's parser, and has the snapshots that the commit adds."""
+    """The document as it will be read, from a file or from a catalog. Raises CorruptTableError unless it can be opened,
+    by us and by the rules of Java's parser, and has the snapshots that the commit adds."""
     known = None if before is None else before.document
     try:
-        if isinstance(made, bytes):
-            found = TableMetadata.parse(made, uri, known=before)
-        else:
-            found = TableMetadata.of(made, uri, known=before)
+        found = TableMetadata.of(as_read(document, known or {}), uri, known=before)
         rules.check(found.document, uri, known)
         rules.check_settled(found.document, uri, known)
     except CorruptTableError as error:

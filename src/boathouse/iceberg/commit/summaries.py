@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.bits.library import library_version
 from boathouse.bits.text import json_value
 from boathouse.errors import CorruptTableError, InvalidArgumentError
 from boathouse.iceberg.manifests.columns import PUFFIN, tuples
@@ -47,13 +47,6 @@ _TOTALS = {
 
 def _sum(entries: pa.Table, name: str) -> int:
     return pc.sum(entries.column(name)).as_py() or 0
-
-
-def library_version() -> str:
-    try:
-        return version("boathouse")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 @dataclass(slots=True)

@@ -113,8 +113,12 @@ def _attempt(change: Change, context: TableContext, draft: Draft, uri: str, head
             add_snapshot(draft, work.snapshot(), change.ref)
         number = int(draft.document[PROPERTY])
         own = context.catalog is None or context.catalog.takes_documents(number)
-        body = _body(draft, before, change, work is not None) if own else b""
-        made = readback.check_metadata(body or draft.document, uri, before, draft.updates)
+        document = draft.document
+        if own:  # most catalogs write their own
+            said = None if work is not None else described(change)
+            document = finished(document, before, change.write_id, said)
+        made = readback.check_metadata(document, uri, before, draft.updates)
+        body = dump(document) if own else b""
         side = () if work is None else tuple(work.side)
         if own and context.catalog is not None:
             side = (*side, _put(context, uri, body))
@@ -139,11 +143,6 @@ def _put(context: TableContext, uri: str, body: bytes) -> str:
     storage, key = context.stores.resolve(uri)
     storage.put(key, body, PutMode.CREATE)
     return uri
-
-
-def _body(draft: Draft, before: TableMetadata | None, change: Change, snapshot: bool) -> bytes:
-    """The document of a table in a file system; most catalogs write their own."""
-    return dump(finished(draft.document, before, change.write_id, None if snapshot else described(change)))
 
 
 def _check_transactions(change: Change) -> None:

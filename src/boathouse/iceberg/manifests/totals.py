@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests.records import ADVICE, DATA, ManifestFile
 from boathouse.iceberg.metadata.document import TableMetadata
 
+_DUPLICATES: Final = "deleted-duplicate-files"
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
@@ -30,8 +31,11 @@ def recorded(metadata: TableMetadata, snapshot: Mapping[str, Any]) -> Mapping[in
 
 
 def _duplicates(metadata: TableMetadata, snapshot: Mapping[str, Any]) -> bool:
+    counted = [s for s in metadata.snapshots.values() if _DUPLICATES in (s.get("summary") or ())]
+    if not counted:
+        return False
     line = metadata.ancestors(snapshot["snapshot-id"])
-    return any((number((s.get("summary") or {}).get("deleted-duplicate-files")) or 0) > 0 for s in line)
+    return any((number((s.get("summary") or {}).get(_DUPLICATES)) or 0) > 0 for s in line)
 
 
 def check_list(metadata: TableMetadata, snapshot: Mapping[str, Any], sources: Sequence[ManifestFile], uri: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 from boathouse.errors import CorruptTableError
@@ -127,7 +128,7 @@ def _problems(document: Json, known: Json) -> Iterator[str]:
     for name, tests in _MEMBERS.items():
         before = known.get(name) or []
         members = document.get(name) or []
-        new = [m for i, m in enumerate(members) if i >= len(before) or before[i] != m]
+        new = [m for m, then in zip_longest(members, before[: len(members)]) if m is not then and m != then]
         if not _sound(new, tests):
             for member in new:
                 yield from _wrong(member, tests, _NAMES[name])

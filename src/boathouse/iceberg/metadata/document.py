@@ -164,6 +164,23 @@ def _check_version(document: Json, uri: str) -> None:
         raise UnsupportedFeatureError(f"Iceberg format version {version} is not offered", where=uri)
 
 
+def as_read(document: Json, known: Json) -> Json:
+    """The document as it is read from its bytes. What is the same object in `known`, the version before, was read once;
+    so were the members at the beginning of a list, as snapshots are added at its end."""
+    found = {}
+    for name, value in VERSIONS[document["format-version"]].stored(document).items():
+        before = known.get(name)
+        if value is before:
+            found[name] = value
+        elif isinstance(value, list) and isinstance(before, list):
+            pairs = enumerate(zip(value, before))
+            same = next((i for i, (a, b) in pairs if a is not b), min(len(value), len(before)))
+            found[name] = [*value[:same], *orjson.loads(orjson.dumps(value[same:]))]
+        else:
+            found[name] = orjson.loads(orjson.dumps(value))
+    return found
+
+
 def dump(document: Json) -> bytes:
     """The document as it is stored, by its own version."""
     return orjson.dumps(VERSIONS[document["format-version"]].stored(document))

@@ -22,8 +22,6 @@ VERSIONS = "_versions"
 _NAME = re.compile(r"(\d{1,20})\.manifest")
 _MAX = (1 << 64) - 1
 _V2_DIGITS = 20
-_PEEK = 1000
-"""How many names are read to find the newest: one page of an object store's listing."""
 _AFTER_V2 = f"{_MAX}.manifest0"
 """Sorts after every V2 name."""
 
@@ -81,9 +79,9 @@ def recent(context: TableContext) -> tuple[VersionFile, ...]:
     """
     storage, folder = _folder(context)
     infos = storage.list(folder)
-    page = [*islice(infos, _PEEK)]
+    page = [*islice(infos, storage.page)]
     found = _parsed(page)
-    if len(page) == _PEEK:
+    if len(page) == storage.page:
         alone = found and all(v.scheme == "V2" for v in found)
         found += _parsed(storage.list(folder, start_after=f"{folder}/{_AFTER_V2}") if alone else infos)
     _one_scheme(found, context.location)
