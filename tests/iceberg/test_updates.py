@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,9 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 
 import boathouse as bh
+from boathouse.errors import CorruptTableError
+from boathouse.iceberg.commit.readback import check_metadata
+from boathouse.iceberg.metadata.document import as_read
 from boathouse.table.attempt import Attempt
 from boathouse.table.commit import FileCommitter
 
@@ -113,3 +117,23 @@ def test_a_new_table_is_made_by_updates_too(tmp_path, attempts):
     updates = tuple(UPDATE.validate_python(u) for u in attempt.updates)
     empty = Catalog._empty_table_metadata()
     same(update_table_metadata(empty, updates, enforce_validation=True), json.loads(attempt.body))
+
+
+def test_of_the_next_document_only_what_differs_is_read_back(tmp_path):
+    """What is carried is the same object; the rest is as its bytes give it, and is checked."""
+    t = bh.create(str(tmp_path / "t"), pa.schema([("id", pa.int64())]), format="iceberg")
+    t.append(pa.table({"id": [1]}))
+    before = t._handle.snapshot.metadata
+    t.append(pa.table({"id": [2]}))
+    after = t._handle.snapshot.metadata
+    written = json.loads(Path(after.uri.removeprefix("file://")).read_bytes())
+    assert after.document == written
+    for name in ("schemas", "partition-specs", "properties"):
+        assert after.document[name] is before.document[name], name
+    assert after.document["snapshots"][0] is before.document["snapshots"][0]
+
+    new = {**before.document["snapshots"][0], "snapshot-id": 5, "manifest-list": ("a", "b")}
+    wrong = {**before.document, "snapshots": [*before.document["snapshots"], new]}
+    assert as_read(wrong, before.document)["snapshots"][1]["manifest-list"] == ["a", "b"]
+    with pytest.raises(CorruptTableError, match=r"nothing was committed.*manifest-list"):
+        check_metadata(wrong, before.uri, before, ())

@@ -201,7 +201,8 @@ def test_edits_that_are_not_offered(kit, four):
     for edits in (
         (ed.CreateTable(four.schema), ed.AddColumn("n", INT64)),
         (ed.ReplaceSchema(four.schema), ed.AddFiles(none)),
-        (ed.SetProperties({"x": "1"}), ed.RemoveAll()),
+        (ed.SetProperties({"x": None}), ed.RemoveAll()),
+        (ed.SetProperties({"x": "1"}), ed.AddFiles(none)),
     ):
         with pytest.raises(InvalidArgumentError):
             four.prepare(change(four, *edits))

@@ -230,7 +230,7 @@ def _unread(found: MetadataFiles, uri: str, known: TableMetadata | None, put: At
     info = found.infos.get(uri)
     if info is None or put is None or put.replaces != known.uri or not put.shown_as(uri, info.size):
         return None
-    return TableMetadata(put.state.document, uri, info)
+    return cast(TableMetadata, put.state).listed_as(info)
 
 
 def read_metadata(uri: str, stores: Stores, file: ObjectInfo | None = None) -> TableMetadata:

@@ -173,9 +173,11 @@ class Log:
         """Whether there is a log with at least one commit or checkpoint."""
         found = []
         for info in self.storage.list(self.key):
-            if _COMMIT.fullmatch(info.key.rpartition("/")[2]):
+            name = info.key[len(self.key) + 1 :]
+            if _COMMIT.fullmatch(name):
                 return True
-            found.append(info)
+            if "/" not in name:
+                found.append(info)
         return read_listing(found).newest >= 0
 
     def absent(self) -> TableNotFoundError:

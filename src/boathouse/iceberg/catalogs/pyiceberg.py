@@ -6,13 +6,14 @@ in the updates and requirements of the REST catalog's specification. All files a
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
+
+import orjson
 
 from boathouse.bits import entropy
 from boathouse.errors import (
@@ -119,7 +120,7 @@ class IcebergCatalog:
         parts, where = self._parts(identifier), f"{self.name}.{identifier}"
         with _errors(where, self.secrets), self._with_views():
             metadata = self.client.load_view(parts).metadata
-            document = json.loads(metadata.model_dump_json(by_alias=True))
+            document = orjson.loads(metadata.model_dump_json(by_alias=True))
         return parse_view(document, where)
 
     @contextmanager
@@ -229,7 +230,7 @@ class CatalogTable:
         """The attempt with the document that the catalog made of it; `won` alone if that cannot be read."""
         try:
             uri = absolute(str(answer.metadata_location))
-            made = TableMetadata.of(json.loads(answer.metadata.model_dump_json()), uri)
+            made = TableMetadata.of(orjson.loads(answer.metadata.model_dump_json()), uri)
         except Exception as error:
             log.debug("%s answered a commit with metadata that cannot be read: %r", self.name, error)
             return "won"

@@ -6,6 +6,7 @@ A commit changes only what its updates are about (module apply), so that unknown
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +62,12 @@ class TableMetadata:
             document = completed(document)
         check_document(document, uri, None if known is None else known.document)
         return cls(document, uri, file)
+
+    def listed_as(self, file: ObjectInfo) -> TableMetadata:
+        """The same document, with what is known of it, and its file as a listing showed it."""
+        found = copy(self)
+        found.file = file
+        return found
 
     @property
     def version(self) -> int:
