@@ -201,9 +201,9 @@ class WriteCall:
         stores = Stores(self.storage_options, home=location.uri)
         check_read_only(str(location))
         marked = marked_at(location, stores)
-        handle = self._only(location, stores, marked)
-        if handle is not None:
-            return handle
+        only = self._only(location, stores, marked)
+        if only is not None:
+            return only
         there = detected(location, stores, marked)
         if not there:
             return TableContext(location, stores)
