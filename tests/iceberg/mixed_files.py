@@ -4,7 +4,7 @@ import json
 from decimal import Decimal
 
 import pyarrow as pa
-from file_writers import (
+from makers.file_writers import (
     arrow_schema,
     arrow_type,
     write_avro,

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from file_writers import arrow_schema
+from makers.file_writers import arrow_schema
 from mixed_files import FORMATS, opener
 
 import boathouse as bh

@@ -11,7 +11,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
-from file_writers import (
+from makers.file_writers import (
     arrow_schema,
     edited_footer,
     types,

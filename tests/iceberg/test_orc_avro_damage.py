@@ -5,7 +5,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from file_writers import (
+from makers.file_writers import (
     edited_footer,
     message,
     put,

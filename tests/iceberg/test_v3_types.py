@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from file_writers import arrow_type
+from makers.file_writers import arrow_type
 from mixed_files import FORMATS, evolved, opener, read
 
 import boathouse as bh

@@ -9,7 +9,7 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
-from file_writers import edited_footer, join_orc, split_orc
+from makers.file_writers import edited_footer, join_orc, split_orc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import BoathouseError, CorruptTableError

@@ -18,8 +18,8 @@ ATTEMPT = Attempt("memory://commits/t/5", b"ours", CommitId(5, "5"))
 
 
 @pytest.fixture(autouse=True)
-def _seeded():
-    MemoryStorage.forget("commits")
+def _seeded(monkeypatch):
+    monkeypatch.setattr(MemoryStorage, "_named", {})
     with entropy.use(entropy.SeededEntropy(7)):
         yield
 
