@@ -117,6 +117,19 @@ def test_rules_of_defaults(root):
     ]  # fmt: skip
 
 
+def test_a_default_that_sql_cannot_write_is_not_left_out(root):
+    t = bh.create(str(root), Schema((Field("id", INT), Field("c", TimeType("us")))), format="iceberg", profile="modern")
+    found = document(root)
+    next(f for f in found["schemas"][0]["fields"] if f["name"] == "c")["write-default"] = "22:31:08"
+    (root / "metadata" / "v2.metadata.json").write_text(json.dumps(found))
+    t = bh.open(str(root))
+    given = pa.table({"id": pa.array([1], pa.int32()), "c": pa.array([5], pa.time64("us"))})
+    with pytest.raises(BoathouseError, match="the write default of c"):
+        t.append(given.select(["id"]))
+    t.append(given)
+    assert bh.open(str(root)).count() == 1
+
+
 def test_defaults_are_refused_below_version_3(root):
     t = create(root, "id bigint, c int", version="2")
     for act in (lambda: t.add_column("r", "int", default=1), lambda: t.set_default("c", 1)):

@@ -289,7 +289,7 @@ def test_defaults_that_are_none_of_their_type(new, type, default, which):
 @pytest.mark.spec("I-056")
 def test_a_column_with_a_default_is_not_added_to_version_2(make):
     table, _ = make(ROWS)
-    with pytest.raises(UnsupportedFeatureError, match="`d` is added with a default"):
+    with pytest.raises(UnsupportedFeatureError, match="`d` cannot have a default in a table of format version 2"):
         evolve(table._handle.snapshot, [AddColumn("d", INT32, default="5")])
 
 

@@ -126,6 +126,7 @@ OF_VERSION_3 = {
 }  # fmt: skip
 
 
+@pytest.mark.spec("I-242")
 def test_fields_of_version_3(make):
     """Read, whatever keys the table lists for files that need none; what it writes would have to be encrypted."""
     _, eyes = make(DATA)

@@ -85,7 +85,6 @@ def test_the_example_of_the_specification():
     assert apply(before, AddSnapshot(snapshot))["next-row-id"] == 1375
 
 
-@pytest.mark.spec("I-242")
 @pytest.mark.feature("row lineage", format="iceberg")
 def test_ids_stay_with_rows(root):
     t = create(root)

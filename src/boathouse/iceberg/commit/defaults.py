@@ -7,6 +7,7 @@ import datetime as dt
 from typing import Final
 
 from boathouse.errors import UnsupportedFeatureError
+from boathouse.expr.identifiers import quote
 from boathouse.expr.text import sql_literal
 from boathouse.expr.tree import Literal
 from boathouse.iceberg.metadata.single_values import WRITE, default_of
@@ -29,20 +30,22 @@ _PLAIN: Final = (BooleanType, IntegerType, FloatType, DecimalType, StringType, B
 
 
 def computed(schema: Schema, where: str) -> tuple[ComputedColumn, ...]:
-    """The columns with a write default. Raises UnsupportedFeatureError for one whose value SQL cannot write, and for a
-    field of a struct, whose absence nobody would see."""
+    """The columns with a write default; rows that lack one whose value SQL cannot write are refused, as the name that
+    stands for it is no column's. Raises UnsupportedFeatureError for a field of a struct, whose absence nobody would
+    see."""
     found = []
     for path, field in schema.walk():
         if field.metadata.get(WRITE) is None:
             continue
         value = default_of(field, WRITE)
-        if len(path) > 1 or not writable(field.type):
+        if len(path) > 1:
             raise UnsupportedFeatureError(
                 f"writing a table whose column `{'.'.join(path)}` ({field.type}) has a write default is not offered",
                 where=where,
                 advice=f"remove it: t.set_default({'.'.join(path)!r}, None)",
             )
-        found.append(ComputedColumn(field.name, _sql(value, field.type), generated=False))
+        sql = _sql(value, field.type) if writable(field.type) else quote(f"the write default of {field.name}")
+        found.append(ComputedColumn(field.name, sql, generated=False))
     return tuple(found)
 
 
