@@ -3,6 +3,7 @@ by pyarrow, into whose footer the attributes are put by hand. It shares no code 
 
 import itertools
 import re
+import zlib
 
 import fastavro
 import pyarrow as pa
@@ -254,8 +255,6 @@ def message(fields):
 def split_orc(data):
     """(bytes before the footer, the footer, the postscript) with the footer decompressed, which pyarrow compresses by
     zlib or not at all."""
-    import zlib
-
     length = data[-1]
     script = data[-1 - length : -1]
     known = {n: v for n, _, v in fields_of(script)}

@@ -4,12 +4,6 @@ import json
 from decimal import Decimal
 
 import pyarrow as pa
-from makers.file_writers import (
-    arrow_schema,
-    arrow_type,
-    write_avro,
-    write_orc,
-)
 from foreign_writer import PATH_ID, POSITION_ID, Foreign
 
 import boathouse as bh
@@ -33,6 +27,12 @@ from boathouse.types import (
     Schema,
     StructType,
     TimeType,
+)
+from makers.file_writers import (
+    arrow_schema,
+    arrow_type,
+    write_avro,
+    write_orc,
 )
 
 FORMATS = ("parquet", "orc", "avro")

@@ -11,11 +11,6 @@ import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
-from makers.file_writers import (
-    arrow_schema,
-    edited_footer,
-    types,
-)
 from mixed_files import (
     EVERY,
     FORMATS,
@@ -54,6 +49,11 @@ from boathouse.types import (
     Schema,
     StructType,
     TimeType,
+)
+from makers.file_writers import (
+    arrow_schema,
+    edited_footer,
+    types,
 )
 
 
