@@ -131,7 +131,15 @@ TRAITS: Final = {
         Traits(
             format="delta",
             offers=OF_STORED
-            | {f.ChangeFiles, f.Clonable, f.CompactableLog, f.ProtocolFeatures, f.Restorable, f.Retention},
+            | {
+                f.ChangeFiles,
+                f.Clonable,
+                f.CompactableLog,
+                f.PropertySteps,
+                f.ProtocolFeatures,
+                f.Restorable,
+                f.Retention,
+            },
             offers_new=frozenset({f.Adoption}),
             document=".json",
             dated_by="_delta_log/{:020}.json",

@@ -12,7 +12,7 @@ import sys
 
 PARTS = {
     "delta": ("tests/delta", "tests/conformance"),
-    "iceberg": ("tests/iceberg", "tests/avro", "tests/orc"),
+    "iceberg": ("tests/iceberg", "tests/avro"),
     "lance": ("tests/lance",),
     "interop": ("tests/interop",),
     "waist": tuple(
@@ -36,6 +36,7 @@ PARTS = {
             "compact",
             "conditions_on_spark",
             "evolve",
+            "later_conditions",
             "merge",
             "merge_columns",
             "operations",

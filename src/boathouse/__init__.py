@@ -10,6 +10,7 @@ without notice. `help(bh.Table.merge)` says what a method does, what it raises, 
 is a table of three cities with the columns `id`, `city` and `price`, and `pa` is pyarrow.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from boathouse.types import Field, Schema
 
 __version__ = "0.1.0"
+_LOADED_BY = os.getpid()
+"""A process that is forked later shares its parent's connections, which are not its own."""
 
 _HOMES = {
     "open": "boathouse.api.open",

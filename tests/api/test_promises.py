@@ -122,7 +122,7 @@ def test_columns_are_added_inside_of_structs(uri, format):
             table.add_column(taken, "int")
     with pytest.raises(InvalidArgumentError, match=r"`s\.a` is bigint, so it has no fields.*backticks"):
         table.add_column("s.a.x", "int")
-    with pytest.raises(BoathouseError, match="no field `nope`"):
+    with pytest.raises(BoathouseError, match="no column `nope`"):
         table.add_column("s.nope.x", "int")
 
 

@@ -170,9 +170,10 @@ def test_texts_that_are_not(path):
             table.set_comment(wrong)
     with pytest.raises(ColumnNotFoundError):
         table.set_comment("c", "zap")
-    for format in ("iceberg", "lance"):
+    sayings = (lambda t: t.set_name("n"), lambda t: t.set_comment("c"), lambda t: t.set_comment("c", "id"))
+    for format, refused in (("iceberg", sayings[:1]), ("lance", sayings)):
         other = bh.create(f"{path}-{format}", "id bigint", format=format)
-        for say in (lambda t: t.set_name("n"), lambda t: t.set_comment("c"), lambda t: t.set_comment("c", "id")):
+        for say in refused:
             with pytest.raises(UnsupportedFeatureError):
                 say(other)
 

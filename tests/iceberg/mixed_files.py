@@ -4,6 +4,12 @@ import json
 from decimal import Decimal
 
 import pyarrow as pa
+from file_writers import (
+    arrow_schema,
+    arrow_type,
+    write_avro,
+    write_orc,
+)
 from foreign_writer import PATH_ID, POSITION_ID, Foreign
 
 import boathouse as bh
@@ -27,12 +33,6 @@ from boathouse.types import (
     Schema,
     StructType,
     TimeType,
-)
-from makers.file_writers import (
-    arrow_schema,
-    arrow_type,
-    write_avro,
-    write_orc,
 )
 
 FORMATS = ("parquet", "orc", "avro")

@@ -11,12 +11,12 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from file_writers import arrow_schema
 from mixed_files import FORMATS, opener
 
 import boathouse as bh
 from boathouse.arrow.schema import to_arrow
 from boathouse.types import INT32, INT64, STRING, Field, Schema, StructType
-from makers.file_writers import arrow_schema
 
 WIDER = {"int": "long", "float": "double", "decimal(9,2)": "decimal(20,2)"}
 LEAVES = ("int", "float", "decimal(9,2)", "string", "date", "boolean", "long", "binary")

@@ -11,6 +11,11 @@ import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
+from file_writers import (
+    arrow_schema,
+    edited_footer,
+    types,
+)
 from mixed_files import (
     EVERY,
     FORMATS,
@@ -49,11 +54,6 @@ from boathouse.types import (
     Schema,
     StructType,
     TimeType,
-)
-from makers.file_writers import (
-    arrow_schema,
-    edited_footer,
-    types,
 )
 
 

@@ -5,6 +5,15 @@ import random
 
 import pyarrow as pa
 import pytest
+from file_writers import (
+    edited_footer,
+    message,
+    put,
+    stripes,
+    types,
+    write_avro,
+    write_orc,
+)
 from mixed_files import (
     EVERY,
     PLAIN,
@@ -30,15 +39,6 @@ from boathouse.storage import StorageOptions
 from boathouse.table.units import AVRO, ORC
 from boathouse.types import (
     INT64,
-)
-from makers.file_writers import (
-    edited_footer,
-    message,
-    put,
-    stripes,
-    types,
-    write_avro,
-    write_orc,
 )
 
 

@@ -6,13 +6,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from file_writers import arrow_type
 from mixed_files import FORMATS, evolved, opener, read
 
 import boathouse as bh
 from boathouse.errors import CorruptTableError, SchemaMismatchError
 from boathouse.types import INT32, VARIANT, Field, GeographyType, GeometryType, NullType, Schema
 from boathouse.variant import Variant
-from makers.file_writers import arrow_type
 
 POINT = bytes.fromhex("0101000000000000000000f03f0000000000000040")
 NANOS = 1_500_000_000_123_456_789

@@ -66,7 +66,10 @@ def test_read_and_appended(kit, name, tmp_path):
     wanted = theirs.column("c")
     if isinstance(wanted.type, pa.BaseExtensionType):
         wanted = wanted.combine_chunks().storage
-    assert ours.column("c").to_pylist() == wanted.cast(ours.schema.field("c").type).to_pylist()
+    type = ours.schema.field("c").type
+    # pyarrow does not cast fixed-size lists of nulls, not even to their own type.
+    wanted = wanted if wanted.type == type else wanted.cast(type)
+    assert ours.column("c").to_pylist() == wanted.to_pylist()
     assert kit.read(columns=["c"], where="id = 1").to_pylist() == ours.select(["c"]).slice(0, 1).to_pylist()
     if name == "json":
         with pytest.raises(UnsupportedTypeError, match=r"`c`.*lance.json"):

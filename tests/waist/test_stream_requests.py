@@ -133,7 +133,7 @@ def test_files_of_an_aborted_batch_are_removed_whatever_prevents_writing(table):
     before = data_files(table)
     message = batch_of(RowStreamWriter(target, COLUMNS), rows(100))
     assert len(data_files(table)) == len(before) + 1
-    RowStreamWriter(target, StructType([StructField("nobody", LongType())])).abort([message], 1)
+    RowStreamWriter(target, StructType([StructField("nobody", LongType())])).abort([message, None], 1)
     assert data_files(table) == before
 
 

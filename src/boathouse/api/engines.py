@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import Any
 
+from boathouse.api.opening import active_session
 from boathouse.bits import zones
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
@@ -55,10 +55,8 @@ def session(spark: Any = None) -> Any:
         if not any(k.__name__ == "SparkSession" for k in type(spark).__mro__):
             raise InvalidArgumentError(f"{spark!r} is not a Spark session", advice="pass spark=SparkSession")
         return spark
-    if "pyspark" in sys.modules:
-        active = import_module("pyspark.sql").SparkSession.getActiveSession()
-        if active is not None:
-            return active
+    if (active := active_session()) is not None:
+        return active
     raise InvalidArgumentError("there is no active Spark session", advice="pass spark=, or create a session first")
 
 

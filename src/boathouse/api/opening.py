@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from boathouse import _LOADED_BY
 from boathouse.api.arguments import errors_at, flag, texts
 from boathouse.api.detection import choose, locate
 from boathouse.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
@@ -55,10 +56,18 @@ def open_handle(
     return Handle(snapshot, at.pinned or location.metadata is not None)
 
 
+def active_session() -> Any:
+    """The active Spark session of this process; None without one. Never imports pyspark.
+
+    A forked process has its parent's session, but shares the connection with it: it would take the parent's answers.
+    """
+    module = sys.modules.get("pyspark.sql")
+    return None if module is None or os.getpid() != _LOADED_BY else module.SparkSession.getActiveSession()
+
+
 def session_allows(spark: Any) -> bool:
     """Whether the setting `spark.boathouse.allowMixedWriters` of the session, by default the active one, is true."""
-    if spark is None and "pyspark.sql" in sys.modules:
-        spark = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
+    spark = active_session() if spark is None else spark
     conf = getattr(spark, "conf", None)
     return conf is not None and str(conf.get("spark.boathouse.allowMixedWriters", "false")).strip().lower() == "true"
 

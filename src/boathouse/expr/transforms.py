@@ -8,12 +8,7 @@ from boathouse import types as T
 from boathouse.bits.murmur3 import decimal_bytes, hash_long, hash_one
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.text import UNITS_PER_SECOND, WIDE, civil_from_days
-
-BUCKETABLE = (
-    T.IntegerType, T.DecimalType, T.DateType, T.TimeType, T.TimestampType, T.StringType, T.UUIDType, T.FixedType,
-    T.BinaryType,
-)  # fmt: skip
-TRUNCATABLE = (T.IntegerType, T.DecimalType, T.StringType, T.BinaryType)
+from boathouse.types.partitioning import BUCKETABLE, TRUNCATABLE
 
 
 def check(transform: T.Transform, source: T.DataType) -> None:

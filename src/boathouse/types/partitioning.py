@@ -6,7 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from boathouse.types.data_types import DATE, INT32, DataType
+from boathouse.types.data_types import (
+    DATE,
+    INT32,
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+)
+
+BUCKETABLE = (
+    IntegerType, DecimalType, DateType, TimeType, TimestampType, StringType, UUIDType, FixedType, BinaryType,
+)  # fmt: skip
+TRUNCATABLE = (IntegerType, DecimalType, StringType, BinaryType)
 
 TransformName = Literal["identity", "bucket", "truncate", "year", "month", "day", "hour", "void", "unknown"]
 

@@ -16,6 +16,7 @@ from boathouse.engines.spark.errors import typed
 from boathouse.errors import ConstraintViolationError, EvaluationError, JobError, MissingFileError
 from boathouse.ops.write import TaskWork
 from makers.failing_rows import failing_rows
+from makers.traits import TRAITS
 from pyspark_boathouse import DefaultSource
 
 pytestmark = pytest.mark.spark
@@ -61,7 +62,7 @@ def test_files_of_a_lost_task_in_partitions_and_of_changes_are_removed(spark, en
     """The worker that dies is the one that writes: a task of our own, with partitions and change files."""
     folder = str(tmp_path / "t")
     more = {"delta": {"properties": {"delta.enableChangeDataFeed": "true"}}}.get(format, {})
-    parts = [] if format == "lance" else ["p"]
+    parts = ["p"] if TRAITS[format].partitions else []
     bh.create(folder, "id bigint, p bigint", format=format, partition_by=parts, **more)
     context = bh.open(folder)._handle.snapshot.write_context("ours")
     before = files(tmp_path)

@@ -134,8 +134,8 @@ def test_some_columns_in_another_order(source):
         (("_change_type", "insert"), ("S", f"s{i}"), ("id", i)) for i in range(6)
     }
     with pytest.raises(bh.errors.SchemaMismatchError, match="requested as int"):
-        reader = DefaultSource(options=options).streamReader(StructType().add("id", "integer"))
-        reader.partitions({}, {"x": 1})
+        reading.driver = DefaultSource(options=options).streamReader(StructType().add("id", "integer"))
+        reading.batch()
 
 
 def test_complete_mode_replaces_the_table(source, format, tmp_path, monkeypatch):

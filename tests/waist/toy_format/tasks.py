@@ -65,7 +65,7 @@ class PositionFile(Mapping):
 
     @property
     def parts(self) -> tuple[str, str]:
-        return self.path, self.path.replace("-0.arrow", "-1.arrow")
+        return self.path, self.path.replace(".0.arrow", ".1.arrow")
 
     def __getitem__(self, unit: int) -> tuple[int, ...]:
         if unit != self.unit:

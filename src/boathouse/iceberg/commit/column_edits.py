@@ -18,7 +18,7 @@ from boathouse.iceberg.commit.defaults import writable
 from boathouse.iceberg.commit.schema_draft import set_schema
 from boathouse.iceberg.metadata.draft import Draft
 from boathouse.iceberg.metadata.rules import highest_column_id
-from boathouse.iceberg.metadata.schema_rules import IDENTIFIERS
+from boathouse.iceberg.metadata.schema_rules import IDENTIFIERS, promotes
 from boathouse.iceberg.metadata.schemas import Ids, fresh_ids, storable
 from boathouse.iceberg.metadata.single_values import INITIAL, WRITE, to_json
 from boathouse.iceberg.metadata.updates import RemoveProperties, SetProperties
@@ -27,10 +27,8 @@ from boathouse.table.edits import AddColumn, MoveColumn, SetComment, SetDefault,
 from boathouse.types import (
     DataType,
     DateType,
-    DecimalType,
     Field,
     FloatType,
-    IntegerType,
     ListType,
     MapType,
     NullType,
@@ -215,21 +213,3 @@ def _with_type(field: Field, type: DataType) -> dict[str, Any]:
             if found.get(which) is not None:
                 found[which] = f"{found[which]}T00:00:00"
     return found
-
-
-def promotes(old: DataType, new: DataType, version: FormatVersion | None = None) -> bool:
-    """Whether the specification lets a type become another one, in this format version (None: in any) (spec, "Schema
-    Evolution")."""
-    match old, new:
-        case (IntegerType(32, True), IntegerType(64, True)) | (FloatType(32), FloatType(64)):
-            return True
-        case (DecimalType(p, s), DecimalType(q, t)):
-            return s == t and q >= p
-    if version is not None and version.number < 3:
-        return False
-    match old, new:
-        case (DateType(), TimestampType(utc=False)):
-            return True
-        case (NullType(), _):
-            return not isinstance(new, NullType)
-    return False

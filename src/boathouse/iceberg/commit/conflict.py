@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
-from boathouse.iceberg.commit.column_edits import promotes
 from boathouse.iceberg.commit.summaries import APP, APP_VERSION, WRITE_ID
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests.records import DATA
 from boathouse.iceberg.manifests.totals import number
 from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshots
 from boathouse.iceberg.metadata.draft import written_by
+from boathouse.iceberg.metadata.schema_rules import promotes
 from boathouse.iceberg.paths import list_metadata, version_of
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.storage import basename

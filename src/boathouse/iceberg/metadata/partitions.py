@@ -14,8 +14,8 @@ from urllib.parse import quote_plus
 from boathouse import types as T
 from boathouse.bits.floats import format_float
 from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedTypeError
-from boathouse.expr.transforms import BUCKETABLE
 from boathouse.iceberg.metadata.schemas import by_id
+from boathouse.types.partitioning import BUCKETABLE
 
 FIRST_FIELD_ID = 1000
 _APART = 1 << 20

@@ -8,12 +8,17 @@ from typing import Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.metadata.single_values import INITIAL, WRITE, default_of
+from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.table.metadata_columns import LAST_UPDATED, ROW_ID
 from boathouse.types import (
     DataType,
+    DateType,
+    DecimalType,
     Field,
+    FloatType,
     GeographyType,
     GeometryType,
+    IntegerType,
     ListType,
     MapType,
     NullType,
@@ -90,3 +95,21 @@ def check_lineage_names(schema: Schema, where: str) -> None:
                 where=where,
                 advice="give the column another name",
             )
+
+
+def promotes(old: DataType, new: DataType, version: FormatVersion | None = None) -> bool:
+    """Whether the specification lets a type become another one, in this format version (None: in any) (spec, "Schema
+    Evolution")."""
+    match old, new:
+        case (IntegerType(32, True), IntegerType(64, True)) | (FloatType(32), FloatType(64)):
+            return True
+        case (DecimalType(p, s), DecimalType(q, t)):
+            return s == t and q >= p
+    if version is not None and version.number < 3:
+        return False
+    match old, new:
+        case (DateType(), TimestampType(utc=False)):
+            return True
+        case (NullType(), _):
+            return not isinstance(new, NullType)
+    return False

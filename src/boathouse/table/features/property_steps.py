@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from boathouse.table.change import Operation
-from boathouse.table.edits import Edit
+if TYPE_CHECKING:
+    from boathouse.table.change import Operation
+    from boathouse.table.edits import Edit
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
+from file_writers import edited_footer, join_orc, split_orc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.orc.rows import open_orc
 from boathouse.parquet.matching import Matching
 from boathouse.storage import Stores
-from makers.file_writers import edited_footer, join_orc, split_orc
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """Years 1 and 9999, in microseconds."""
