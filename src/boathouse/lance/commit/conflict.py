@@ -14,9 +14,8 @@ from boathouse.errors import VersionNotFoundError
 from boathouse.lance.commit.properties import WRITE_ID, app_version
 from boathouse.lance.manifests.messages import Transaction
 from boathouse.lance.manifests.versions import list_versions
-from boathouse.lance.operations.base import OurOperation, Theirs
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs
 from boathouse.lance.operations.known import operation_of, ours
-from boathouse.lance.operations.pair import Pair
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
 from boathouse.table.attempt import Winner
 from boathouse.table.change import Change

@@ -18,8 +18,7 @@ from boathouse.lance.manifests import dictionaries, features
 from boathouse.lance.manifests.file import serialise
 from boathouse.lance.manifests.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.manifests.versions import manifest_uri
-from boathouse.lance.operations.base import Built
-from boathouse.lance.operations.build import Build
+from boathouse.lance.operations.build import Build, Built
 from boathouse.lance.operations.known import CREATE, ours
 from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
 from boathouse.lance.snapshot import LanceSnapshot

@@ -14,14 +14,24 @@ import pyarrow as pa
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.lance.commit.evolve import evolved
 from boathouse.lance.file.fields import Field
+from boathouse.lance.manifests.file import ManifestFile
 from boathouse.lance.manifests.messages import DataFile, DataFragment, Manifest, Merge
-from boathouse.lance.operations.base import Built
 from boathouse.lance.paths import DATA, table_version, version_numbers
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import join, relative
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
 from boathouse.table.edits import ReplaceSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The next manifest. `operation` is the one field of Transaction's oneof that is set; `side` are auxiliary files
+    already written."""
+
+    document: ManifestFile
+    operation: dict[str, Any]
+    side: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

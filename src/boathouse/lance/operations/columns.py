@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from boathouse.lance.manifests.messages import Merge
-from boathouse.lance.operations.base import Built, OurOperation, Theirs, ids_of, kinds_of
-from boathouse.lance.operations.build import Build
-from boathouse.lance.operations.pair import Pair
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs, ids_of, kinds_of
+from boathouse.lance.operations.build import Build, Built
 from boathouse.table.change import Change
 from boathouse.table.edits import AddColumn, SetType
 from boathouse.table.verdict import Rebase, Verdict

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from boathouse.lance.manifests.messages import Overwrite, UpdateConfig, UpdateMap, UpdateMapEntry
-from boathouse.lance.operations.base import Built, OurOperation, Theirs, kinds_of
-from boathouse.lance.operations.build import Build
-from boathouse.lance.operations.pair import Pair
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
+from boathouse.lance.operations.build import Build, Built
 from boathouse.table.change import Change
 from boathouse.table.edits import SetProperties
 from boathouse.table.verdict import Rebase, Verdict

@@ -9,9 +9,8 @@ from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
 from boathouse.errors import InvalidArgumentError
 from boathouse.lance.deletions import read_deletions, write_deletions
 from boathouse.lance.manifests.messages import DataFragment, Delete
-from boathouse.lance.operations.base import Built, OurOperation, Theirs, ids_of, kinds_of
-from boathouse.lance.operations.build import Build
-from boathouse.lance.operations.pair import Pair
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs, ids_of, kinds_of
+from boathouse.lance.operations.build import Build, Built
 from boathouse.lance.paths import deletion_root
 from boathouse.table.change import Change
 from boathouse.table.edits import RemoveFiles, SetDeletes

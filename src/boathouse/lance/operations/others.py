@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from boathouse.lance.manifests.messages import DataReplacement
-from boathouse.lance.operations.base import Operation, Theirs
-from boathouse.lance.operations.pair import Pair
+from boathouse.lance.operations.base import Operation, Pair, Theirs
 from boathouse.table.verdict import Rebase, Verdict
 
 

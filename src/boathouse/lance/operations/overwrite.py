@@ -8,9 +8,8 @@ from dataclasses import replace
 from boathouse.lance import schema as schemas
 from boathouse.lance.manifests.file import ManifestFile
 from boathouse.lance.manifests.messages import DataFormat, DataFragment, Manifest, Overwrite
-from boathouse.lance.operations.base import Built, OurOperation, Theirs, kinds_of
-from boathouse.lance.operations.build import Build, next_fragment_id, numbered
-from boathouse.lance.operations.pair import Pair
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
+from boathouse.lance.operations.build import Build, Built, next_fragment_id, numbered
 from boathouse.lance.paths import V2_2
 from boathouse.table.change import Change
 from boathouse.table.edits import AddFiles, CreateTable, RemoveAll, ReplaceSchema, SetProperties

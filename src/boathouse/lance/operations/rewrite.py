@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.manifests.messages import DataFragment, Rewrite, RewriteGroup
-from boathouse.lance.operations.base import Built, OurOperation, Theirs, kinds_of
-from boathouse.lance.operations.build import Build, next_fragment_id, numbered
-from boathouse.lance.operations.pair import Pair
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
+from boathouse.lance.operations.build import Build, Built, next_fragment_id, numbered
 from boathouse.table.change import Change
 from boathouse.table.edits import AddFiles, RemoveFiles
 from boathouse.table.verdict import Verdict

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from boathouse.lance.manifests.messages import DataFragment, Update
-from boathouse.lance.operations.base import Built, OurOperation, Theirs, ids_of, kinds_of
-from boathouse.lance.operations.build import Build, next_fragment_id, numbered
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs, ids_of, kinds_of
+from boathouse.lance.operations.build import Build, Built, next_fragment_id, numbered
 from boathouse.lance.operations.delete import LostRows
-from boathouse.lance.operations.pair import Pair
 from boathouse.table.change import Change
 from boathouse.table.edits import AddColumn, AddFiles, RemoveFiles, SetDeletes, SetType
 from boathouse.table.verdict import Verdict
