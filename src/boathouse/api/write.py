@@ -17,14 +17,14 @@ from boathouse.api.partition_by import partition_fields
 from boathouse.bits import entropy
 from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.tree import Expr
-from boathouse.ops.begin import begin
+from boathouse.ops.external_write import begin
 from boathouse.ops.handle import Handle, check_read_only
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.rows.append import Append
 from boathouse.ops.rows.overwrite_partitions import check_partitions
 from boathouse.ops.run import run
-from boathouse.ops.schema.held import held
+from boathouse.ops.schema.stored_types import held
 from boathouse.ops.table import create as _create
 from boathouse.ops.table.create import already_there
 from boathouse.ops.write import Done, RowWork, Source, Write

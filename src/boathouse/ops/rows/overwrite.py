@@ -17,7 +17,7 @@ from boathouse.ops.rows.computed import completed
 from boathouse.ops.rows.identity import advanced, numbered
 from boathouse.ops.rows.removal import removal, removed_files
 from boathouse.ops.schema.evolve import evolution
-from boathouse.ops.schema.held import held
+from boathouse.ops.schema.stored_types import held
 from boathouse.ops.write import Planned, Source, Start, WritePlan, row_work
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddFiles, CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit

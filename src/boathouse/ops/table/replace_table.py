@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from boathouse.ops.schema.held import held
+from boathouse.ops.schema.stored_types import held
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import CreateTable, Edit, RemoveAll, ReplaceSchema, SchemaEdit, SetComment, SetProperties
