@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from boathouse.api import frames
+from boathouse.api import delta_frames as frames
 
 CUBES, ZCUBES = "struct<num:bigint,size:bigint>", "struct<numFiles:bigint,size:bigint>"
 FILES = "struct<min:bigint,max:bigint,avg:double,totalFiles:bigint,totalSize:bigint>"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from boathouse.api.arguments import located, names
 from boathouse.api.columns import constant
 from boathouse.api.engines import LOCAL
-from boathouse.api.part import Part
 from boathouse.api.partition_by import partition_fields, sort_fields
+from boathouse.api.table_part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult

@@ -7,7 +7,7 @@ from typing import Any
 
 from boathouse.api.arguments import located
 from boathouse.api.engines import LOCAL
-from boathouse.api.part import Part
+from boathouse.api.table_part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Literal
 from boathouse.ops.options import WriteOptions

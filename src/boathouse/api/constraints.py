@@ -8,7 +8,7 @@ from typing import Any
 from boathouse.api.arguments import located
 from boathouse.api.conditions import condition_text
 from boathouse.api.engines import engine_for
-from boathouse.api.part import Part
+from boathouse.api.table_part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.tree import Expr
 from boathouse.ops.options import WriteOptions

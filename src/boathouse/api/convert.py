@@ -10,7 +10,7 @@ from boathouse.api.arguments import errors_at, texts
 from boathouse.api.create import as_schema
 from boathouse.api.detection import locate
 from boathouse.api.engines import engine_for, time_zone, zone_of
-from boathouse.api.free import check_free
+from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text
 from boathouse.bits import zones
 from boathouse.ops.options import WriteOptions

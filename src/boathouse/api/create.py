@@ -11,7 +11,7 @@ from boathouse import registry
 from boathouse.api.arguments import errors_at, texts
 from boathouse.api.detection import locate
 from boathouse.api.engines import time_zone
-from boathouse.api.free import check_free
+from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import Table

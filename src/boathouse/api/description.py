@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from boathouse.api.arguments import located
 from boathouse.api.engines import LOCAL
-from boathouse.api.part import Part
+from boathouse.api.table_part import Part
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult

@@ -12,7 +12,7 @@ from boathouse.api.arguments import flag, located, names
 from boathouse.api.conditions import Condition, condition
 from boathouse.api.detection import locate
 from boathouse.api.engines import LOCAL, engine_for, zone_of
-from boathouse.api.free import check_free
+from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text, point
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.files.compact import COMMIT_BYTES, Compact

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from boathouse.api import commands
+from boathouse.api import delta_commands as commands
 from boathouse.api.arguments import errors_at
+from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
-from boathouse.api.frames import counts_frame, detail_frame
 from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables

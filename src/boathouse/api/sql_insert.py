@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from boathouse.api.delta_frames import counts_frame
 from boathouse.api.engines import spark_engine
-from boathouse.api.frames import counts_frame
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import Names, steps

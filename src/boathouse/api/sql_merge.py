@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from boathouse.api.frames import counts_frame
+from boathouse.api.delta_frames import counts_frame
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import steps

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from boathouse.api.frames import counts_frame
+from boathouse.api.delta_frames import counts_frame
 from boathouse.api.table import Table
 from boathouse.compat.arguments import ColumnMapping, ExpressionOrColumn, assignments, expression, unqualified
 from boathouse.engines.spark.columns import alias_of

@@ -13,11 +13,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from boathouse.api import commands
+from boathouse.api import delta_commands as commands
 from boathouse.api.convert import convert
+from boathouse.api.delta_frames import detail_frame
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import is_dataframe, session
-from boathouse.api.frames import detail_frame
 from boathouse.api.metastore import location_of
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.table import Table

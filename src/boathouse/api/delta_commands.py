@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from boathouse.api.frames import history_frame, optimize_frame, paths_frame, restore_frame
+from boathouse.api.delta_frames import history_frame, optimize_frame, paths_frame, restore_frame
 from boathouse.api.table import Table
 from boathouse.ops.result import WriteResult
 from boathouse.storage import join
