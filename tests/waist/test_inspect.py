@@ -8,7 +8,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.table.groups import Groups
+from boathouse.table.grouping import Groups
 from boathouse.table.inspection import NAMES
 
 

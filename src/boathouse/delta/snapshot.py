@@ -25,9 +25,9 @@ from boathouse.delta.schema import physical_name
 from boathouse.delta.sizes import FEW, action_counts, checkpoint_counts
 from boathouse.errors import CorruptTableError, InvalidArgumentError, NotFoundError, VersionNotFoundError
 from boathouse.storage import ObjectInfo, Stores
-from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.missing_files import listed_again
 from boathouse.table.sizes import SMALL_FILE, FileCounts, Sizes, counts_of
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally

@@ -27,9 +27,9 @@ from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_v
 from boathouse.lance.refs import MAIN, of_branch, of_main, read_ref
 from boathouse.lance.schema import to_schema
 from boathouse.storage import Stores, join
-from boathouse.table.cleaned import listed_again
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
+from boathouse.table.missing_files import listed_again
 from boathouse.table.sizes import SMALL_FILE, Sizes
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally

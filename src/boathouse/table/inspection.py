@@ -16,7 +16,7 @@ from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_field
 from boathouse.bits.roaring import deserialize64
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.table.groups import Groups
+from boathouse.table.grouping import Groups
 from boathouse.table.plan import PlannedUnits
 from boathouse.table.snapshot import HistoryEntry, Snapshot
 from boathouse.table.units import AVRO, EQUALITY, LANCE, ORC, PARQUET

@@ -17,7 +17,7 @@ from boathouse.iceberg.inspect.columns import TIME, Layout, struct
 from boathouse.iceberg.inspect.documents import signed
 from boathouse.iceberg.manifests.entries import FILE
 from boathouse.iceberg.manifests.records import EQUALITY_DELETES
-from boathouse.table.groups import Groups
+from boathouse.table.grouping import Groups
 
 Rows = npt.NDArray[np.int64]
 _POSITION_DELETES: Final = 1
