@@ -16,7 +16,7 @@ from boathouse.arrow.schema import VARIANT_MARKS, VARIANT_STORAGE
 from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.engines.spark import route
 from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
-from boathouse.parquet.footer import annotated, read_footer_bytes
+from boathouse.parquet.thrift_footer import annotated, read_footer_bytes
 from boathouse.variant import Variant, from_json, to_json
 
 SHRED = {"delta.enableVariantShredding": "true"}

@@ -13,7 +13,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
-from boathouse.parquet.footer import MAGIC, annotate, annotated, read_footer_bytes
+from boathouse.parquet.thrift_footer import MAGIC, annotate, annotated, read_footer_bytes
 from boathouse.variant import Variant
 
 FIELD = pa.field("v", VARIANT_STORAGE, metadata={MARK: b"variant"})

@@ -7,7 +7,7 @@ from reference_spark import DELTA, DELTA_41, started
 
 import boathouse as bh
 from boathouse import variant
-from boathouse.parquet.footer import annotated, read_footer_bytes
+from boathouse.parquet.thrift_footer import annotated, read_footer_bytes
 
 pytestmark = pytest.mark.slow
 TEXTS = ['{"a":1}', '{"a":2}', None, "null"]

@@ -18,8 +18,8 @@ from boathouse.arrow.schema import FIELD_ID, from_arrow_type, to_arrow_type
 from boathouse.errors import ColumnNotFoundError, CorruptTableError
 from boathouse.parquet import source
 from boathouse.parquet.fields import file_fields
-from boathouse.parquet.footer import annotate, annotated
 from boathouse.parquet.read import SourceColumn, scan_file
+from boathouse.parquet.thrift_footer import annotate, annotated
 from boathouse.types import STRING, Field, ListType
 from boathouse.variant import from_json, to_json
 

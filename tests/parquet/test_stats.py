@@ -24,7 +24,7 @@ from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.source import open_source
 from boathouse.parquet.stats import LeafStats, row_group_stats
 from boathouse.parquet.write import ParquetOptions, ParquetWriter
-from boathouse.parquet.written import StatsCollector
+from boathouse.parquet.written_stats import StatsCollector
 from boathouse.table.units import stats_type
 from boathouse.types import (
     BINARY,

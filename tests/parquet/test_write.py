@@ -24,9 +24,9 @@ from boathouse.errors import (
     SchemaMismatchError,
     UnsupportedTypeError,
 )
-from boathouse.parquet.footer import annotate
 from boathouse.parquet.read import SourceColumn, scan_file
 from boathouse.parquet.schema import Dialect, no_id, to_parquet_schema, variant_groups
+from boathouse.parquet.thrift_footer import annotate
 from boathouse.parquet.write import ParquetOptions, ParquetWriter
 from boathouse.storage import StorageOptions
 from boathouse.types import (

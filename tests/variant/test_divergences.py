@@ -20,7 +20,7 @@ import pytest
 import boathouse as bh
 from boathouse.arrow.schema import VARIANT_STORAGE
 from boathouse.errors import InvalidJsonError, MalformedVariant
-from boathouse.parquet.footer import annotate, read_footer_bytes
+from boathouse.parquet.thrift_footer import annotate, read_footer_bytes
 from boathouse.variant import Variant, VariantBuilder
 from boathouse.variant.spark import SPARK_VARIANT, to_spark
 

@@ -21,7 +21,7 @@ from boathouse.errors import (
     MalformedVariant,
     SchemaMismatchError,
 )
-from boathouse.parquet.footer import annotate, annotated, read_footer_bytes
+from boathouse.parquet.thrift_footer import annotate, annotated, read_footer_bytes
 from boathouse.variant import Variant
 
 VALUES = [{"a": 1, "b": "x"}, None, [1, {"c": None}], 5, {"a": "q", "é": {"deep": [True]}}, "text"]

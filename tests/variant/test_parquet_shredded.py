@@ -36,7 +36,7 @@ from boathouse.parquet import read as parquet_read
 from boathouse.parquet.resolve import SourceColumn
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.write import ParquetWriter
-from boathouse.parquet.written import StatsCollector
+from boathouse.parquet.written_stats import StatsCollector
 from boathouse.parquet_files import write as file_writing
 from boathouse.storage import StorageOptions
 from boathouse.types import INT64, STRING, VARIANT, Field, ListType, Schema

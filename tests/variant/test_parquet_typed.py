@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import boathouse as bh
 from boathouse.arrow.schema import MARK, VARIANT_STORAGE
 from boathouse.errors import ConstraintViolationError, UnsupportedTypeError
-from boathouse.parquet.footer import annotate, annotated, read_footer_bytes
+from boathouse.parquet.thrift_footer import annotate, annotated, read_footer_bytes
 from boathouse.types import TimestampType
 from boathouse.variant import Variant, build_metadata, parse_metadata
 from boathouse.variant.shredding.schema import ShreddedArray, ShreddedObject, ShreddingSchema

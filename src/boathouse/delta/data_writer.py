@@ -19,7 +19,7 @@ from boathouse.parquet.schema import Dialect, to_parquet_schema
 from boathouse.parquet.shredding import shredding_of
 from boathouse.parquet.stats import schema_leaves
 from boathouse.parquet.write import CODEC, Layout, ParquetOptions, ParquetWriter
-from boathouse.parquet.written import FileLeaves, FileStats, LeafColumn, StatsCollector, struct_of
+from boathouse.parquet.written_stats import FileLeaves, FileStats, LeafColumn, StatsCollector, struct_of
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import KIND_OF, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
 from boathouse.types import PartitionField, PartitionSpec, Schema

@@ -16,7 +16,7 @@ from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.shredding import shredding_of
 from boathouse.parquet.stats import schema_leaves
 from boathouse.parquet.write import Layout, ParquetOptions, ParquetWriter
-from boathouse.parquet.written import FileLeaves, FileStats, StatsCollector, struct_of
+from boathouse.parquet.written_stats import FileLeaves, FileStats, StatsCollector, struct_of
 from boathouse.storage import join
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import DATA_FILE, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type

@@ -10,8 +10,8 @@ from boathouse.arrow.schema import FIELD_ID, MARK, VARIANT_MARKS, VARIANT_STORAG
 from boathouse.errors import ColumnNotFoundError
 from boathouse.parquet.errors import damage
 from boathouse.parquet.fields import FileField, is_list
-from boathouse.parquet.footer import VariantGroup, annotated, read_footer_bytes
 from boathouse.parquet.source import ParquetSource
+from boathouse.parquet.thrift_footer import VariantGroup, annotated, read_footer_bytes
 from boathouse.parquet.variants import METADATA
 from boathouse.types import Schema
 

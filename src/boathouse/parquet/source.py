@@ -15,10 +15,10 @@ from boathouse.arrow.memory import read_pool
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.parquet.errors import damage
 from boathouse.parquet.fields import file_fields
-from boathouse.parquet.footer import ENCRYPTED
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.resolve import Resolver
 from boathouse.parquet.stats import chunk_nulls
+from boathouse.parquet.thrift_footer import ENCRYPTED
 from boathouse.parquet.views import has_views, plain_schema, plain_table
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.parquet.footer import Cursor
 from boathouse.parquet.stats import leaf_array
+from boathouse.parquet.thrift_footer import Cursor
 
 Chunk = tuple[int, int]
 """The number of a row group, and of a leaf column in it."""

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from boathouse.errors import InvalidArgumentError
-from boathouse.parquet.footer import EditingSink, annotate
 from boathouse.parquet.schema import conform, variant_groups
 from boathouse.parquet.shredded import Shredding, shred_batch, shredded_schema
+from boathouse.parquet.thrift_footer import EditingSink, annotate
 from boathouse.parquet.unbounded import Chunk, FloatLeaf, float_leaves, without_bounds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from boathouse.parquet.written import LeafColumn
+    from boathouse.parquet.written_stats import LeafColumn
 
 
 @dataclass(frozen=True, slots=True)

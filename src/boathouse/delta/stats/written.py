@@ -22,7 +22,7 @@ from boathouse.delta.partition_values import civil_of, clock_text
 from boathouse.delta.schema import physical_name
 
 if TYPE_CHECKING:
-    from boathouse.parquet.written import LeafColumn
+    from boathouse.parquet.written_stats import LeafColumn
 
 PREFIX: Final = 32
 NAN_COUNT: Final = "nanCount"

@@ -23,7 +23,7 @@ from boathouse.ops.tasks.footers import FooterTask, read_footers, schema_of
 from boathouse.ops.write import Planned, new_change
 from boathouse.parquet.convert import leaf_cast
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
-from boathouse.parquet.written import LeafColumn
+from boathouse.parquet.written_stats import LeafColumn
 from boathouse.table.context import TableContext
 from boathouse.table.edits import AddFiles, CreateTable
 from boathouse.table.engine import Engine

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import from_arrow, to_arrow, to_arrow_type
-from boathouse.parquet.footers import Footer, footer_of
+from boathouse.parquet.footer_summary import Footer, footer_of
 from boathouse.parquet.source import open_source
 from boathouse.parquet.stats import LeafStats
 from boathouse.types import Schema
