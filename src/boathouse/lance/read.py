@@ -27,8 +27,8 @@ from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, tree
 from boathouse.lance.jsonb import to_text
-from boathouse.lance.members import joined, pruned
 from boathouse.lance.options import BFLOAT16
+from boathouse.lance.split_fields import joined, pruned
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.reading import UnitRead, read_units
 from boathouse.table.tasks import ReadColumn, ScanTask

@@ -123,7 +123,7 @@ class LanceSnapshot:
             raise CorruptTableError(f"fragment {fragment.id} has no data file", where=self.location.uri)
         uri = data_uri(self.manifest, fragment.files[0], self.location.uri)
         # Reading data files is not loaded for manifests of the last years, which record the numbers.
-        from boathouse.lance.rows import count_rows  # noqa: PLC0415
+        from boathouse.lance.row_counts import count_rows  # noqa: PLC0415
 
         return count_rows(self.stores, uri, fragment.files[0], self.version, self.location.uri)
 

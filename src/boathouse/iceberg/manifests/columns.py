@@ -19,7 +19,7 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.avro import items as avro_items
 from boathouse.avro.columns import Columns
 from boathouse.avro.cursors import BEYOND, Path
-from boathouse.avro.few import FewColumns
+from boathouse.avro.small_files import FewColumns
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests.entries import FILE, LiveFiles
 from boathouse.iceberg.manifests.records import DELETED, EXISTING, Entry, ManifestFile

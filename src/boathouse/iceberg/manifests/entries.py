@@ -15,7 +15,7 @@ from boathouse.avro import columns as avro_columns
 from boathouse.avro import container as avro
 from boathouse.avro.columns import Columns, at_places
 from boathouse.avro.cursors import BEYOND, DamagedError, Longs, Path, Schema, in_64_bits, present
-from boathouse.avro.few import FewColumns
+from boathouse.avro.small_files import FewColumns
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests import records as manifests
 from boathouse.iceberg.manifests.kinds import ENTRY, check_content, check_schema

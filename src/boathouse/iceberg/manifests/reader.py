@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from boathouse.avro.columns import Columns
-from boathouse.avro.few import FewColumns
+from boathouse.avro.small_files import FewColumns
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.iceberg.manifests import records as manifests
 from boathouse.iceberg.manifests.entries import FEW, Entries, Many, Opened, decoded_together

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.avro.columns import Columns
-from boathouse.avro.few import FewColumns
+from boathouse.avro.small_files import FewColumns
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests.entries import FILE
 from boathouse.iceberg.manifests.records import DATA, DELETED, Entry, ManifestFile
