@@ -165,3 +165,13 @@ def test_the_cause_is_found_in_the_text_of_a_failed_job(text, kind, message):
 def test_a_cancelled_job_says_so():
     error = typed(PySparkException("Job 7 cancelled part of cancelled job group nightly"))
     assert isinstance(error, JobError) and error.message == "Job 7 cancelled part of cancelled job group nightly"
+
+
+def test_stages_that_fail_together_give_the_first_ones_cause():
+    text = (
+        "[STAGE_MATERIALIZATION_MULTIPLE_FAILURES] Multiple failures (2) in stage materialization: \n"
+        "  1. SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.\n"
+        "  2. SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.\n\tat a.b(c)"
+    )
+    error = typed(PySparkException(text))
+    assert type(error) is EvaluationError and error.message == "[DIVIDE_BY_ZERO] Division by zero."
