@@ -37,8 +37,8 @@ def test_a_delete_from_a_table_whose_checkpoint_has_a_file_twice_is_held_back(tm
 def test_what_cannot_be_replayed_is_held_back(tmp_path, monkeypatch, action, message):
     path = tmp_path / "t"
     t = bh.create(str(path), pa.schema([("x", pa.int64())]), format="delta")
-    real = transaction._metadata_actions
-    monkeypatch.setattr(transaction, "_metadata_actions", lambda *args: [*real(*args), action])
+    real = transaction.metadata_actions
+    monkeypatch.setattr(transaction, "metadata_actions", lambda *args: [*real(*args), action])
     with pytest.raises(CorruptTableError, match=f"nothing was committed.*{message}"):
         t.append(pa.table({"x": [1]}))
     monkeypatch.undo()

@@ -1,35 +1,23 @@
-"""The commitInfo action: the operation, its parameters and metrics as the reference implementation names them."""
+"""The commitInfo action: the operation and its metrics as the reference implementation names them."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from boathouse.bits import entropy
 from boathouse.bits.library import LIBRARY, library_version
-from boathouse.delta.schema import field_json, type_json
+from boathouse.delta.commit.operations import named_operation
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.expr.identifiers import quote
 from boathouse.table.change import Change
 from boathouse.table.edits import (
     AddChangeFiles,
-    AddColumn,
-    AddFiles,
-    CreateTable,
-    DropColumn,
-    RenameColumn,
     RestoreTo,
-    SetProperties,
-    SetType,
 )
-from boathouse.types import Field
 
 Action = dict[str, Any]
 WRITE_ID: Final = "writeId"
 """The key of commitInfo with the id of the logical write, the same in all its attempts."""
 METADATA: Final = "metadata"
-BACKFILL: Final = "ROW TRACKING BACKFILL"
-"""Files get row ids: other writers know such commits by this name."""
 _VACUUM: Final = {
     "VACUUM START": {"files": "numFilesToDelete", "bytes": "sizeOfDataToDelete"},
     "VACUUM END": {"files": "numDeletedFiles", "folders": "numVacuumedDirectories"},
@@ -45,7 +33,7 @@ def commit_info(
     change: Change, newest: DeltaSnapshot | None, now: int, added: list[Action], removed: list[Action]
 ) -> Action:
     """The action for this commit, which adds and removes these files."""
-    operation, parameters = _operation(change, newest)
+    operation, parameters = named_operation(change, newest)
     snapshot_isolation = change.isolation == "snapshot" or not change.data_change
     info: Action = {
         "timestamp": now,
@@ -65,99 +53,6 @@ def commit_info(
     if change.metadata:
         info[METADATA] = dict(change.metadata)
     return info
-
-
-def _operation(change: Change, newest: DeltaSnapshot | None) -> tuple[str, Action]:
-    """The operation and its parameters as the reference implementation names them; ours are added."""
-    parameters: Action = dict(change.parameters)
-    partition = json.dumps(list(newest.metadata.partition_columns) if newest else _partition_of(change))
-    match change.operation:
-        case "create":
-            create = change.edit(CreateTable)
-            assert create is not None
-            properties = json.dumps(dict(create.properties))
-            parameters |= {
-                "partitionBy": partition,
-                "description": create.comment,
-                "isManaged": "false",
-                "properties": properties,
-            }
-            return ("CREATE TABLE AS SELECT" if change.edit(AddFiles) else "CREATE TABLE"), parameters
-        case "convert":
-            named = {"numFiles": int(parameters.pop("files")), "partitionedBy": partition}
-            return "CONVERT", {**named, "collectStats": True, "sourceFormat": "parquet", **parameters}
-        case "clone":
-            source, at = parameters.pop("source"), int(parameters.pop("version"))
-            return "CLONE", {"source": f"delta.`{source}`", "sourceVersion": at, **parameters}
-        case "append":
-            return "WRITE", {"mode": "Append", "partitionBy": partition, **parameters}
-        case "overwrite":
-            dynamic = {} if parameters.pop("partitions", None) is None else {"isDynamicPartitionOverwrite": "true"}
-            return "WRITE", {"mode": "Overwrite", "partitionBy": partition, **dynamic, **parameters}
-        case "delete":
-            if "predicate" in parameters:
-                parameters["predicate"] = json.dumps([parameters["predicate"]])
-            return "DELETE", parameters
-        case "set-properties":
-            set_to = {k: v for e in change.all(SetProperties) for k, v in e.properties.items()}
-            properties = json.dumps(set_to)
-            return "SET TBLPROPERTIES", {"properties": properties, **parameters}
-        case "backfill":
-            return BACKFILL, parameters
-        case "add-columns":
-            columns = [{"column": field_json(Field(e.name, e.type), e.name)} for e in change.all(AddColumn)]
-            return "ADD COLUMNS", {**parameters, "columns": json.dumps(columns)}
-        case "alter-columns":
-            return _altered(change, parameters)
-        case "add-constraint" | "drop-constraint":
-            return change.operation.upper().replace("-", " "), parameters
-        case "drop-feature":
-            return "DROP FEATURE", {"featureName": parameters["name"], "truncateHistory": False}
-        case "replace":
-            return _rewritten(parameters)
-        case "restore":
-            version = parameters.get("version")
-            return "RESTORE", {
-                "version": None if version is None else int(version),
-                "timestamp": parameters.get("timestamp"),
-            }
-        case "vacuum-start":
-            asked = parameters.get("retention_ms")
-            given = {} if asked is None else {"specifiedRetentionMillis": int(asked)}
-            checked = {"retentionCheckEnabled": parameters["retention_enforced"] == "true"}
-            return "VACUUM START", {**checked, **given, "defaultRetentionMillis": int(parameters["table_retention_ms"])}
-        case "vacuum-end":
-            return "VACUUM END", {"status": parameters["status"].upper()}
-    return change.operation.upper().replace("-", " "), parameters
-
-
-def _rewritten(parameters: Action) -> tuple[str, Action]:
-    predicate = [parameters.pop("predicate")] if "predicate" in parameters else []
-    ordered = {"zOrderBy": parameters.pop("zorder_by", "[]"), "clusterBy": parameters.pop("cluster_by", "[]")}
-    if "applyPurge" in parameters:
-        return "REORG", {"predicate": json.dumps(predicate), **parameters}
-    return "OPTIMIZE", {"predicate": json.dumps(predicate), **ordered, "auto": "false", **parameters}
-
-
-def _altered(change: Change, parameters: Action) -> tuple[str, Action]:
-    renamed = change.edit(RenameColumn)
-    if renamed is not None:
-        before, after = _spelled(renamed.path), _spelled((*renamed.path[:-1], renamed.name))
-        return "RENAME COLUMN", {**parameters, "oldColumnPath": before, "newColumnPath": after}
-    retyped = change.edit(SetType)
-    if retyped is not None:
-        column = {"column": _spelled(retyped.path), "type": type_json(retyped.type, _spelled(retyped.path))}
-        return "CHANGE COLUMN", {**parameters, "column": json.dumps(column)}
-    return "DROP COLUMNS", {**parameters, "columns": json.dumps([_spelled(e.path) for e in change.all(DropColumn)])}
-
-
-def _spelled(path: tuple[str, ...]) -> str:
-    return ".".join(quote(name) for name in path)
-
-
-def _partition_of(change: Change) -> list[str]:
-    create = change.edit(CreateTable)
-    return [f.source[0] for f in create.partition_by] if create else []
 
 
 def _metrics(change: Change, operation: str, added: list[Action], removed: list[Action]) -> Action:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from boathouse.delta import paths
 from boathouse.delta.actions import plain
 from boathouse.delta.checkpoint.reader import OpenCheckpoint, Wanted, read_files
-from boathouse.delta.commit.commit_info import BACKFILL
+from boathouse.delta.commit.operations import BACKFILL
 from boathouse.delta.log.entry import ADD, REMOVE, Entry, parse_entry
 from boathouse.delta.log.folder import Log
 from boathouse.delta.log.tail import file_key, file_keys
