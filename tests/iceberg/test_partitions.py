@@ -43,6 +43,8 @@ from boathouse.types import (
     DecimalType,
     Field,
     FixedType,
+    GeographyType,
+    GeometryType,
     ListType,
     MapType,
     PartitionField,
@@ -100,6 +102,8 @@ def test_transforms_refuse_sources_they_do_not_take(tmp_path):
              FixedType(3), BINARY]  # fmt: skip
     for name, known in takes.items():
         assert {t for t in every if accepts(Transform(name, 4), t)} == known
+    for shapes in (GeometryType(), GeographyType("OGC:CRS84", "karney")):
+        assert not [name for name in (*takes, "identity") if accepts(Transform(name, 4), shapes)]
     nested = Schema((
         Field("st", StructType((Field("x", INT64, id=2),)), id=1),
         Field("li", ListType(Field("element", INT64, id=4)), id=3),

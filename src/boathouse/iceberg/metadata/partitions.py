@@ -157,6 +157,8 @@ def check_source(transform: T.Transform, source: tuple[str, ...], schema: T.Sche
 
 def accepts(transform: T.Transform, type: T.DataType) -> bool:
     """Whether the specification defines the transform on columns of this type."""
+    if transform.name != "void" and isinstance(type, T.GeometryType | T.GeographyType):
+        return False
     match transform.name:
         case "void":
             return True
