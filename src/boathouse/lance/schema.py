@@ -107,8 +107,6 @@ def from_schema(schema: T.Schema) -> tuple[LanceField, ...]:
                 f"column `{'.'.join(path)}` is of fixed-size lists without elements, which pylance cannot read",
                 advice="leave it out",
             )
-        if _is_vector_of(f.type, T.NullType):
-            check_vector(_usual(f.type, ".".join(path)), ".".join(path))
         if _is_vector_of(f.type, T.StructType):
             raise UnsupportedTypeError(
                 f"column `{'.'.join(path)}` is a fixed-size list of structs, which pylance cannot read",
@@ -208,14 +206,6 @@ def to_metadata(schema: T.Schema) -> dict[str, bytes]:
         str(k): v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogateescape")
         for k, v in schema.metadata.items()
     }
-
-
-def check_vector(logical: str, path: str) -> None:
-    """Raises UnsupportedTypeError for fixed-size lists of a type that cannot be written."""
-    if logical.startswith("fixed_size_list:") and ":null:" in logical:
-        raise UnsupportedTypeError(
-            f"column `{path}` is of fixed-size lists of nulls, which are not written", advice="use the pylance library"
-        )
 
 
 def check_written(extension: str, path: str) -> None:

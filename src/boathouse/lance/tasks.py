@@ -15,7 +15,7 @@ from boathouse.lance.file.schema import arrow_schema, tree
 from boathouse.lance.file.writer import FileSummary, LanceWriter
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
 from boathouse.lance.read import read
-from boathouse.lance.schema import check_vector, check_written
+from boathouse.lance.schema import check_written
 from boathouse.storage import join
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import DATA_FILE, LANCE, outcome_rows, stats_type
@@ -92,7 +92,6 @@ class LanceFileWriter:
         fields = SchemaMessage.decode(context.options[FIELDS]).fields
         for node in (n for top in tree(fields, where=self.uri) for n in top.walk()):
             check_written(node.extension, node.name)
-            check_vector(node.logical_type, node.name)
         self._sink = context.files.open_output(self.uri)
         self._schema = arrow_schema(fields)
         self._writer = LanceWriter(self._sink, self._schema, fields, version=context.options[VERSION])

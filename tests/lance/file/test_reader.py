@@ -20,6 +20,7 @@ from boathouse.errors import (
     UnsupportedTypeError,
 )
 from boathouse.lance.file.schema import Node, arrow_schema, fields_of, tree
+from lance.file import LanceFileReader
 
 
 @pytest.mark.spec("L-104", "L-105", "L-106", "L-108", "L-109", "L-101", "L-102", "L-135")
@@ -292,3 +293,50 @@ def test_fixed_size_lists_of_nulls(tmp_path, name, layout, version):
     ours = bh.open(str(tmp_path / "t"))
     assert ours.to_arrow().to_pylist() == lance.dataset(tmp_path / "t").to_table().to_pylist() == table.to_pylist()
     assert ours.scan(where="i = 2").to_arrow().to_pylist() == [table.slice(1, 1).to_pylist()[0]] * 50
+
+
+@pytest.mark.spec("L-040")
+@pytest.mark.parametrize("name", NULL_LISTS)
+def test_fixed_size_lists_of_nulls_are_written(tmp_path, name):
+    """Onto tables of pylance, and as new ones; pylance reads, takes, filters and compacts them."""
+    type, values = NULL_LISTS[name]
+    table = pa.table({"i": [1, 2, 3], "c": pa.array(values, type)})
+    many = pa.concat_tables([table.slice(1), table] * 60).combine_chunks()
+    uri = str(tmp_path / "t")
+    lance.write_dataset(table, uri, data_storage_version="2.2")
+    ours = bh.open(uri)
+    ours.append(many)
+    ours.append(table.slice(2))
+    ours.append(table.slice(0, 1))
+    ours.delete("i = 1")
+    bh.write(many, str(tmp_path / "new"), format="lance")
+    rows = [r for r in (table.to_pylist() + many.to_pylist() + table.slice(2).to_pylist()) if r["i"] != 1]
+    for path, expected in ((uri, rows), (str(tmp_path / "new"), many.to_pylist())):
+        theirs = lance.dataset(path)
+        theirs.validate()
+        assert theirs.to_table().to_pylist() == bh.open(path).to_arrow().to_pylist() == expected
+        assert theirs.take([0, 2]).to_pylist() == [expected[0], expected[2]]
+        found = [r for r in expected if r["i"] == 3]
+        assert theirs.to_table(filter="i = 3").to_pylist() == found
+        assert bh.open(path).scan(where="i = 3").to_arrow().to_pylist() == found
+    assert bh.open(uri).optimize().files_removed
+    assert lance.dataset(uri).to_table().to_pylist() == rows
+    lance.dataset(str(tmp_path / "new")).optimize.compact_files()
+    assert bh.open(str(tmp_path / "new")).to_arrow().to_pylist() == many.to_pylist()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+@pytest.mark.parametrize("name", NULL_LISTS)
+def test_fixed_size_lists_of_nulls_in_older_files(kit, tmp_path, name, version):
+    if (version, name) in NOT_STORED:
+        return
+    type, values = NULL_LISTS[name]
+    table = pa.table({"i": [1, 2, 3], "c": pa.array(values, type)})
+    table = pa.concat_tables([table.slice(1), table] * 20).combine_chunks()
+    data, _ = kit.ours(table, version=version)
+    with kit.open(data) as file:
+        assert file.read().to_pylist() == table.to_pylist()
+    (tmp_path / "theirs.lance").write_bytes(data)
+    theirs = LanceFileReader(str(tmp_path / "theirs.lance"))
+    assert theirs.read_all().to_table().to_pylist() == table.to_pylist()
+    assert theirs.take_rows([0, 4, 6]).to_table().to_pylist() == table.take([0, 4, 6]).to_pylist()

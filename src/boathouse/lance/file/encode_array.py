@@ -13,7 +13,7 @@ from boathouse.bits.protobuf import Message
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.encode_page import EncodedPage
-from boathouse.lance.file.plain import Bits, Fixed, Plain, Var, Vectors, compact, plain_of
+from boathouse.lance.file.plain import Bits, Fixed, Nulls, Plain, Var, Vectors, compact, plain_of
 from boathouse.lance.file.schema import Node
 
 Mask = npt.NDArray[np.bool_]
@@ -90,6 +90,8 @@ def _leaf(array: pa.Array, buffers: list[bytes]) -> m.ArrayEncoding:
 
 
 def _values(plain: Plain, valid: Mask | None, buffers: list[bytes]) -> m.ArrayEncoding:
+    if isinstance(plain, Nulls):
+        return m.ArrayEncoding(nullable=m.Nullable(all_nulls=Message()))
     if valid is None:
         return _no_nulls(_items(plain, buffers))
     bitmap = _flat(np.packbits(valid, bitorder="little"), 1, buffers)

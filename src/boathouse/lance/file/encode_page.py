@@ -70,7 +70,8 @@ def encode_leaf(leaf: Leaf, version: str = "2.2") -> EncodedPage:
     constant = _constant(leaf, plain, valid, length) if version != "2.1" else None
     if constant is not None:
         return constant
-    if _mean_bytes(plain) >= FULL_ZIP_BYTES:
+    # pylance fails on mini-blocks of lists of nulls, and zips them.
+    if _mean_bytes(plain) >= FULL_ZIP_BYTES or isinstance(_bottom(plain), Nulls):
         return _full_zip(leaf, plain, length)
     parts = _low_cardinality(leaf, plain) or _Parts(leaf, plain, integers=_packs(kind))
     return _mini_block(parts, length, version)

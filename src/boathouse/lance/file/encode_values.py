@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from boathouse.bits import fastlanes
 from boathouse.lance.file import messages as m
-from boathouse.lance.file.plain import Bits, Bytes, Fixed, Plain, Var, Vectors
+from boathouse.lance.file.plain import Bits, Bytes, Fixed, Nulls, Plain, Var, Vectors
 
 CHUNK_BYTES = 8192
 STRING_CHUNK_BYTES = 4096
@@ -63,7 +63,7 @@ def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES) -
         return Chunked(log, [pieces(packed, 1 << (log - 3))], flat_encoding(1))
     if isinstance(values, Vectors):
         return _chunk_vectors(values, most)
-    assert isinstance(values, Fixed)  # only decoders create Nulls
+    assert isinstance(values, Fixed)  # Nulls are zipped
     if integers and most >= 10 and values.width in (1, 2, 4, 8):
         packed_chunks = _bitpack(values.data.reshape(-1).view(f"u{values.width}"))
         if packed_chunks is not None:
@@ -78,6 +78,8 @@ def vector_encoding(values: Plain) -> m.CompressiveEncoding:
         inner = vector_encoding(values.items)
         made = m.FixedSizeList(items_per_value=values.dimension, values=inner, has_validity=values.valid is not None)
         return m.CompressiveEncoding(fixed_size_list=made)
+    if isinstance(values, Nulls):
+        return m.CompressiveEncoding(constant=m.Constant())
     return flat_encoding(values.width * 8 if isinstance(values, Fixed) else 1)
 
 
@@ -115,6 +117,8 @@ def flatten_vectors(values: Vectors) -> tuple[Bytes, npt.NDArray[Any], list[tupl
     if isinstance(level, Bits):
         bits = level.data.reshape(rows, per_row)
         return np.empty((rows, max(per_row // 8, 1)), np.uint8), bits, masks
+    if isinstance(level, Nulls):
+        level = Fixed(np.empty((len(level), 0), np.uint8))
     assert isinstance(level, Fixed)
     data = level.data.reshape(rows, per_row * level.width)
     return data, data, masks

@@ -101,6 +101,8 @@ def plain_of(array: pa.Array) -> Plain:
         return Bits(unpack_bits(bytes_of(array.buffers()[1]), array.offset, len(array)))
     if t.is_fixed_size_list(kind):
         return _vectors_of(array)
+    if t.is_null(kind):
+        return Nulls(len(array))
     if t.is_string(kind) or t.is_binary(kind) or t.is_large_string(kind) or t.is_large_binary(kind):
         return _var_of(array)
     width = byte_width(kind)
