@@ -4,8 +4,9 @@ python stream_driver.py FOLDER
 
 follows the table FOLDER/source: its rows go to FOLDER/delta, FOLDER/iceberg and FOLDER/lance, and the number of rows of
 each key to FOLDER/merged, which has to exist. Prints `started` when all queries run. A query that ends because of the
-table's new schema is started again with the same checkpoint, as its error says. With the file FOLDER/end, the queries
-process what is there, and the program ends. Any other error ends it with that error.
+table's new schema is started again with the same checkpoint, as its error says, and so is one whose Python did not
+start within Spark's ten seconds, as happens on a busy machine. With the file FOLDER/end, the queries process what is
+there, and the program ends. Any other error ends it with that error.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import boathouse as bh
 FORMATS = ("delta", "iceberg", "lance")
 Start = Callable[[bool], StreamingQuery]
 """Starts a query; `end`: it ends with what is there."""
+PASSING = ("restart the query, with the same checkpoint", "Python worker failed to connect back")
+"""Words of the errors after which a query is started again."""
 
 
 def main(folder: str) -> None:
@@ -51,9 +54,9 @@ def main(folder: str) -> None:
 
 
 def again(query: StreamingQuery, start: Start, end: bool) -> StreamingQuery:
-    """The query started again, if it ended well or with the error that asks for it."""
+    """The query started again, if it ended well or with an error that asks for it."""
     error = query.exception()
-    if error is not None and "restart the query, with the same checkpoint" not in str(error):
+    if error is not None and not any(words in str(error) for words in PASSING):
         assert isinstance(error, StreamingQueryException)
         raise error
     return start(end)
