@@ -112,7 +112,7 @@ def text_of(value):
 
 def test_everything_public_has_a_docstring():
     assert len(public()) > 300
-    assert {"boathouse.Table.uri", "boathouse.Schema.names", "boathouse.table.snapshot.HistoryEntry"} <= set(public())
+    assert {"boathouse.Table.uri", "boathouse.Schema.names", "boathouse.table.history.HistoryEntry"} <= set(public())
     assert [name for name, value in public().items() if len(text_of(value).split()) < 2] == []
 
 

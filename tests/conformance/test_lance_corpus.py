@@ -53,7 +53,7 @@ def test_every_version_opens(name):
     """Manifests of all ages: schema, history, files."""
     snapshot = FORMAT.open(TableContext(Location(f"file://{ROOT / name}"), Stores()))
     assert snapshot.schema.names and snapshot.detail()["data_version"] in ("0.1", "2.0")
-    entries = list(snapshot.history())
+    entries = list(snapshot.history.entries())
     assert entries[0].version == snapshot.version
     assert sum(1 for _ in snapshot.offers(LiveFiles).uris()) > 0
 

@@ -118,10 +118,9 @@ def test_two_prepared_for_one_version(tmp_path):
     stores = Stores()
     snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), stores))
     changes = [append_change(path, snapshot, pa.table({"x": [i]}), stores) for i in (10, 20)]
-    attempts = [snapshot.prepare(c) for c in changes]
+    attempts = [snapshot.commits.prepare(c) for c in changes]
     assert attempts[0].uri == attempts[1].uri and attempts[0].body != attempts[1].body
-    committer = snapshot.committer()
-    assert [committer.publish(a) for a in attempts] == ["won", "lost"]
+    assert [snapshot.commits.publish(a) for a in attempts] == ["won", "lost"]
     assert commit(changes[1].planned, changes[1]) == Committed(Log.commit_id(2), 1)
     assert sorted(bh.open(path).to_arrow().column("x").to_pylist()) == [1, 2, 10, 20]
 
@@ -133,18 +132,18 @@ def test_an_entry_is_ours_by_its_write_id_alone(tmp_path):
     stores = Stores()
     snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), stores))
     change = append_change(path, snapshot, pa.table({"x": [10]}), stores)
-    attempt = snapshot.prepare(change)
+    attempt = snapshot.commits.prepare(change)
     storage, key = stores.resolve(attempt.uri)
     foreign = b'{"commitInfo":{"timestamp":1,"operation":"WRITE","engineInfo":"other"}}\n'
     storage.put(key, foreign, PutMode.CREATE)
-    assert snapshot.committer().publish(attempt) == "lost"
+    assert snapshot.commits.publish(attempt) == "lost"
     assert storage.get(key) == foreign
     assert commit(change.planned, change) == Committed(Log.commit_id(2), 1)
     # The same change once more: its entry is found among the winners, and nothing is written.
     assert commit(change.planned, change) == Committed(Log.commit_id(2), 1, already=True)
     assert bh.open(path).version == 2
-    assert snapshot.find_write(change.write_id) == 2
-    assert snapshot.find_write("nobody") is None
+    assert snapshot.history.find_write(change.write_id) == 2
+    assert snapshot.history.find_write("nobody") is None
 
 
 @pytest.mark.spec("D-023")

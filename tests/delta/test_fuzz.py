@@ -137,7 +137,7 @@ def everything(path: Path) -> None:
     str(table.history())
     table.detail()
     list(FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).offers(LiveFiles).uris())
-    FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).app_version("app")
+    FORMAT.open(TableContext(Location(f"file://{path}"), Stores())).history.app_version("app")
 
 
 def mutations(data: bytes, chance: random.Random) -> Iterator[bytes]:

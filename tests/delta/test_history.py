@@ -48,9 +48,9 @@ def test_history_is_newest_first_and_may_be_cut(tmp_path):
     for i in range(3):
         bh.open(path).append(pa.table({"x": [i]}))
     snapshot = FORMAT.open(TableContext(Location(f"file://{path}"), Stores()))
-    assert [h.version for h in snapshot.history()] == [3, 2, 1, 0]
-    assert [h.version for h in snapshot.history(2)] == [3, 2]
-    times = [h.timestamp_ms for h in snapshot.history()]
+    assert [h.version for h in snapshot.history.entries()] == [3, 2, 1, 0]
+    assert [h.version for h in snapshot.history.entries(2)] == [3, 2]
+    times = [h.timestamp_ms for h in snapshot.history.entries()]
     assert times == sorted(times, reverse=True) and len(set(times)) == 4
     assert snapshot.timestamp_ms == times[0]
 

@@ -149,7 +149,7 @@ def test_rows_schema_and_properties_are_one_commit(make):
     done = commit(snap, change_of(snap, *edits, *files, *properties, SetTransaction("etl", 7)))
     assert isinstance(done, Committed) and len(eyes.document()["snapshots"]) == 2
     assert eyes.document()["properties"].get("b") == "2" and "a" not in eyes.document()["properties"]
-    assert done.after.app_version("etl") == 7 and done.after.app_version("other") is None
+    assert done.after.history.app_version("etl") == 7 and done.after.history.app_version("other") is None
     seen = eyes.rows().sort_by("id").to_pylist()
     assert seen == table.refresh().to_arrow().sort_by("id").to_pylist()
     assert seen[0] == {"id": 0, "p": "a", "x": 0.0, "n": None, "s": None}
@@ -185,15 +185,15 @@ def test_kinds_of_edits_that_are_not_offered_are_refused_by_name(make):
     }
     for name, edit in edits.items():
         with pytest.raises(UnsupportedFeatureError, match=f"{name} is not offered"):
-            snap.prepare(change_of(snap, edit))
+            snap.commits.prepare(change_of(snap, edit))
     with pytest.raises(UnsupportedFeatureError, match="clear feature is not offered"):
         snap.evolve((ClearFeature("x"),))
     with pytest.raises(UnsupportedFeatureError, match="`n` cannot have a default in a table of format version 2"):
-        snap.prepare(change_of(snap, AddColumn("n", INT32, default="1")))
+        snap.commits.prepare(change_of(snap, AddColumn("n", INT32, default="1")))
     with pytest.raises(UnsupportedFeatureError, match="more than one application transaction"):
-        snap.prepare(change_of(snap, RemoveAll(), SetTransaction("a", 1), SetTransaction("b", 1)))
+        snap.commits.prepare(change_of(snap, RemoveAll(), SetTransaction("a", 1), SetTransaction("b", 1)))
     with pytest.raises(UnsupportedFeatureError, match="creates none"):
-        snap.prepare(change_of(snap, SetProperties({"a": "1"}), SetTransaction("a", 1)))
+        snap.commits.prepare(change_of(snap, SetProperties({"a": "1"}), SetTransaction("a", 1)))
     assert eyes.head() == before and len(eyes.files("*.avro")) == 2
 
 
@@ -213,7 +213,7 @@ def test_a_draft_becomes_the_table_that_it_describes(tmp_path, seen):
     assert isinstance(done, Committed) and FORMAT.detect(context)
     assert done.after.schema.fields == draft.schema.fields and done.after.partitioning == draft.partitioning
     assert eyes.rows().to_pylist() == rows.to_pylist() and eyes.live()[0]["file_path"].startswith(f"file://{root}/d/")
-    assert draft.find_write("w") == done.version == draft.newest().version
+    assert draft.newest().history.find_write("w") == done.version == draft.newest().version
     again = commit(FORMAT.create(context, create), replace(change, write_id="v"))
     assert isinstance(again, Conflicted) and again.conflicts[0].kind == "table-exists"
 

@@ -32,7 +32,7 @@ def table(make):
 def test_records_agree_with_the_versions(table):
     newest = table._handle.snapshot
     records, said = required(newest, CommitRecords, "stream"), []
-    for entry in newest.history():
+    for entry in newest.history.entries():
         if entry.version is None or entry.parent is None:
             continue
         before, after = (bh.open(table.uri, version=v)._handle.snapshot for v in (entry.parent, entry.version))
@@ -57,7 +57,7 @@ def test_a_stream_compares_no_versions_where_rows_are_added(table, monkeypatch):
     newest = table._handle.snapshot
     reading = Reading.of(base, Wanted())
     monkeypatch.setattr(stream_commits, "compare_commit", lambda *_: pytest.fail("versions were compared"))
-    known = {e.version for e in base.history()}
-    later = [e for e in newest.history() if e.version is not None and e.version not in known]
+    known = {e.version for e in base.history.entries()}
+    later = [e for e in newest.history.entries() if e.version is not None and e.version not in known]
     found = reading.commits(newest, later[::-1])
     assert [sum(p.units.num_rows for p, _ in portion.scans) for portion, _ in found] == [2] * 5 + [0]

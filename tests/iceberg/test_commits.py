@@ -185,7 +185,7 @@ def test_verdicts(make):
 
     def verdict(change):
         head = planned.newest()
-        return head.check(change, head.winners(planned))
+        return head.commits.check(change, head.commits.winners(planned))
 
     bh.open(table.uri).append(rows(20, p="elsewhere"))
     assert isinstance(verdict(change), Rebase)

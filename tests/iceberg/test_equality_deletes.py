@@ -11,7 +11,7 @@ from foreign_writer import IDS, SCHEMA, rows
 
 import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, UnsupportedFeatureError
-from boathouse.iceberg.adapter import IcebergTable
+from boathouse.iceberg.commit.commits import IcebergSnapshotCommits
 
 NAN = float("nan")
 
@@ -326,7 +326,7 @@ def test_deletes_of_another_writer_in_between(new, monkeypatch, write):
     """They are committed after the plan: no row that they delete is copied, an appended one stays."""
     foreign = new()
     foreign.commit(foreign.data(rows(1, 2, 3), IDS), foreign.data(rows(4, 5), IDS))
-    real, calls = IcebergTable.prepare, []
+    real, calls = IcebergSnapshotCommits.prepare, []
 
     def prepare(self, change):
         attempt = real(self, change)
@@ -335,7 +335,7 @@ def test_deletes_of_another_writer_in_between(new, monkeypatch, write):
         calls.append(change)
         return attempt
 
-    monkeypatch.setattr(IcebergTable, "prepare", prepare)
+    monkeypatch.setattr(IcebergSnapshotCommits, "prepare", prepare)
     table = opened(foreign)
     if write == "append":
         table.append(rows(5, 6))

@@ -291,11 +291,11 @@ def test_a_rename_against_another_change_of_the_schema(make):
     snapshot = table._handle.snapshot
     change = Change("iceberg", snapshot.location, snapshot, "w", "alter-columns", (RenameColumn(("a",), "c"),))
     bh.open(str(eyes.root)).append(pa.table({"a": pa.array([2], LONG), "b": ["y"]}))
-    assert isinstance(snapshot.newest().check(change, snapshot.newest().winners(snapshot)), Rebase)
+    assert isinstance(snapshot.newest().commits.check(change, snapshot.newest().commits.winners(snapshot)), Rebase)
     other = bh.open(str(eyes.root))
     other.rename_column("a", "t")
     other.rename_column("b", "a")
-    verdict = snapshot.newest().check(change, snapshot.newest().winners(snapshot))
+    verdict = snapshot.newest().commits.check(change, snapshot.newest().commits.winners(snapshot))
     assert isinstance(verdict, Stop) and verdict.conflicts[0].kind == "schema-changed"
 
 

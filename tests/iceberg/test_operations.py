@@ -85,7 +85,7 @@ def test_summaries_and_operations(make):
 def test_history_says_who_and_why(make):
     table, eyes = make(DATA)
     table.append(DATA, message="nightly", metadata={"job": "7"}, txn=("etl", 3))
-    newest = next(iter(opened(eyes.root).history()))
+    newest = next(iter(opened(eyes.root).history.entries()))
     assert (newest.message, newest.metadata, newest.operation) == ("nightly", {"job": "7"}, "append")
     assert newest.engine.startswith("boathouse/") and newest.metrics["added-records"] == 8
     assert newest.write_id == eyes.snapshot()["summary"]["boathouse.write-id"]

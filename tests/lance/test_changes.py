@@ -89,7 +89,7 @@ def test_any_number_of_file_edits(kit, four):
     )
     expected = [*range(13, 20), *(i for i in range(30, 40) if i != 35), 100, 101, 200]
     assert values(kit) == expected
-    assert [f.id for f in after.manifest.fragments] == [1, 3, 4, 5] and after.app_version("app") == 3
+    assert [f.id for f in after.manifest.fragments] == [1, 3, 4, 5] and after.history.app_version("app") == 3
     assert after.document.transaction.operation == "update"
 
 
@@ -117,7 +117,7 @@ def test_any_number_of_properties(kit, four):
 
 def test_an_application_transaction_alone_is_a_commit(kit, four):
     after = committed(four, ed.SetTransaction("app", 9), operation="append")
-    assert (after.version, after.app_version("app")) == (5, 9)
+    assert (after.version, after.history.app_version("app")) == (5, 9)
     assert values(kit) == [*range(40)]
     assert type(kit.dataset().read_transaction(5).operation).__name__ == "Append"
 
@@ -184,7 +184,7 @@ def test_schema_edits_that_are_not_offered(kit, four, edit, words):
     with pytest.raises(UnsupportedFeatureError, match=words):
         four.evolve((edit,))
     with pytest.raises(UnsupportedFeatureError, match=words):
-        four.prepare(change(four, edit))
+        four.commits.prepare(change(four, edit))
     assert kit.files() == before
 
 
@@ -197,7 +197,7 @@ def test_edits_that_are_not_offered(kit, four):
         ((ed.SetTransaction("x", 1), ed.SetTransaction("y", 1)), "several application transactions"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=words):
-            four.prepare(change(four, *edits))
+            four.commits.prepare(change(four, *edits))
     for edits in (
         (ed.CreateTable(four.schema), ed.AddColumn("n", INT64)),
         (ed.ReplaceSchema(four.schema), ed.AddFiles(none)),
@@ -205,9 +205,9 @@ def test_edits_that_are_not_offered(kit, four):
         (ed.SetProperties({"x": "1"}), ed.AddFiles(none)),
     ):
         with pytest.raises(InvalidArgumentError):
-            four.prepare(change(four, *edits))
+            four.commits.prepare(change(four, *edits))
     with pytest.raises(UnsupportedFeatureError, match="keeps the rows"):
-        four.prepare(change(four, ed.SetDeletes(units(four, 0), vector(1)), data_change=False))
+        four.commits.prepare(change(four, ed.SetDeletes(units(four, 0), vector(1)), data_change=False))
     assert kit.files() == before
 
 
@@ -278,19 +278,18 @@ def test_a_table_that_is_not_created_yet(kit):
     for ask in (draft.newest, lambda: FORMAT.open(kit.context)):
         with pytest.raises(TableNotFoundError):
             ask()
-    assert draft.find_write("w") is None
     edits = (create, ed.AddFiles(outcomes(draft, rows(0, 3))), ed.SetTransaction("app", 1))
     first = ch.Change("lance", kit.location, None, "w", "create", edits)
     done = commit(draft, first)
     assert isinstance(done, Committed) and done.version == 1 and done.after.schema == draft.schema
     assert values(kit) == [0, 1, 2] and kit.dataset().config() == {"k": "v"}
-    assert done.after.app_version("app") == 1 and draft.find_write("w") == 1
+    assert done.after.history.app_version("app") == 1 and draft.newest().history.find_write("w") == 1
     again = commit(draft, first)
     assert isinstance(again, Committed) and again.already
     late = commit(draft, replace(first, write_id="other"))
     assert isinstance(late, Conflicted) and late.conflicts[0].kind == "table-exists"
     with pytest.raises(InvalidArgumentError, match="does not exist"):
-        draft.prepare(replace(first, edits=(ed.RemoveAll(),)))
+        draft.commits.prepare(replace(first, edits=(ed.RemoveAll(),)))
 
 
 def test_new_tables_that_are_not_possible(kit):
@@ -305,7 +304,7 @@ def test_files_of_another_schema_are_refused(kit, four):
     wide = four.evolve((ed.AddColumn("n", INT64),))
     files = outcomes(wide, rows(0, 1).append_column("n", [[1]]))
     with pytest.raises(SchemaMismatchError, match="fields that the table does not have"):
-        four.prepare(change(four, ed.AddFiles(files), operation="append"))
+        four.commits.prepare(change(four, ed.AddFiles(files), operation="append"))
 
 
 def test_what_is_certain(four):

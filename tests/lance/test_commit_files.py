@@ -37,7 +37,7 @@ def test_records_agree_with_the_versions(path):
         before, after = (bh.open(path, version=n)._handle.snapshot for n in (number - 1, number))
         found = records.commit_files(number, after)
         lost, gained = compare(before.plan(), after.plan())
-        entry = next(e for e in newest.history() if e.version == number)
+        entry = next(e for e in newest.history.entries() if e.version == number)
         if found is None:
             assert lost.any, "only what takes rows away must be compared"
             continue
@@ -59,6 +59,6 @@ def test_a_stream_compares_no_versions_where_rows_are_added(path, monkeypatch):
     newest = table._handle.snapshot
     reading = Reading.of(base, Wanted())
     monkeypatch.setattr(stream_commits, "compare_commit", lambda *_: pytest.fail("versions were compared"))
-    later = [e for e in newest.history() if e.version > base.version]
+    later = [e for e in newest.history.entries() if e.version > base.version]
     found = reading.commits(newest, later[::-1])
     assert [sum(p.units.num_rows for p, _ in portion.scans) for portion, _ in found] == [1] * 5 + [0]

@@ -62,8 +62,8 @@ def test_the_transaction_is_recorded_twice(kit, numbers):
     assert (entry.operation, entry.message, dict(entry.metadata)) == ("append", "hello", {"who": "me"})
     assert entry.parameters["txn"] == ("app", "7") and entry.parameters["uuid"] == transaction.uuid
     assert table.find_write(entry.write_id) == 2 and table.find_write("none") is None
-    assert snapshot.app_version("app") == 7
-    assert snapshot.app_version("other") is None
+    assert snapshot.history.app_version("app") == 7
+    assert snapshot.history.app_version("other") is None
     assert table.append(numbers, txn=("app", 7)).skipped
 
 
@@ -131,7 +131,7 @@ def test_changes_that_cannot_be(kit, numbers):
     snapshot = kit.load()
     for edits in ((), (SetProperties({"x": "1"}), AddFiles(pa.table({})))):
         with pytest.raises(InvalidArgumentError):
-            snapshot.prepare(Change("lance", kit.location, snapshot, "w", "append", edits))
+            snapshot.commits.prepare(Change("lance", kit.location, snapshot, "w", "append", edits))
     import boathouse as bh
 
     with pytest.raises(UnsupportedFeatureError, match="no partitions"):

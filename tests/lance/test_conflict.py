@@ -206,7 +206,7 @@ def test_the_same_name_twice_is_found_in_prepare(kit, numbers):
     kit.pylance(numbers)
     change = Change("lance", kit.location, kit.load(), "w", "add-columns", (AddColumn("A", INT64),))
     with pytest.raises(ValueError, match="`A` already exists"):
-        kit.load().prepare(change)
+        kit.load().commits.prepare(change)
 
 
 def commit_of(kit, *edits):

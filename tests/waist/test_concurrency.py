@@ -187,7 +187,7 @@ def test_a_stale_writer_over_cleaned_history_loses_nothing(uri, format_name):
 def test_a_put_below_a_cleaned_head_is_never_taken_for_a_commit(uri, format_name, monkeypatch):
     """The writer sleeps between finding the head and its put; 20 commits and a clean-up pass it by."""
     table = bh.open(uri, format=format_name)
-    kind = type(table._handle.snapshot)
+    kind = type(table._handle.snapshot.commits)
     real, slept = kind.prepare, []
 
     def prepare(self, change):

@@ -12,7 +12,9 @@ from peers import PEERS, by_peer
 
 import boathouse as bh
 from boathouse.bits import entropy
-from boathouse.delta import adapter as delta_adapter
+from boathouse.delta import new_table
+from boathouse.delta.adapter import DeltaFormat
+from boathouse.delta.commit.commits import DeltaCommits
 from boathouse.delta.log.folder import Log
 from boathouse.errors import (
     CommitConflictError,
@@ -149,8 +151,8 @@ def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(t
     """Whatever fails then, and however fast the put was: it may have gone below a log that was cleaned meanwhile."""
     path = tmp_path / "t"
     t = made(path, format_name)
-    kind = type(t._handle.snapshot)
-    real, look_back = FileCommitter.publish, kind.look_back
+    kind, commits = type(t._handle.snapshot), type(t._handle.snapshot.commits)
+    real, look_back = FileCommitter.publish, commits.look_back
     for i, error in enumerate(
         [UndecidedError("503"), NotFoundError("gone"), KeyError("x"), RuntimeError("y"), OSError()]
     ):
@@ -161,7 +163,7 @@ def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(t
             def failing(*_: Any, **__: Any) -> Any:
                 raise error
 
-            monkeypatch.setattr(kind, "look_back", failing)
+            monkeypatch.setattr(commits, "look_back", failing)
             monkeypatch.setattr(kind, "newest", failing)
             return outcome
 
@@ -170,7 +172,7 @@ def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(t
             m.setattr(FileCommitter, "publish", publish)
             with pytest.raises(CommitUnknownError, match="find_write") as caught:
                 t.append(one(10 + i))
-        monkeypatch.setattr(kind, "look_back", look_back)
+        monkeypatch.setattr(commits, "look_back", look_back)
         monkeypatch.setattr(kind, "newest", newest)
         assert ids(path) == [1, *range(10, 11 + i)]
         now = bh.open(str(path))
@@ -189,7 +191,7 @@ def test_a_write_that_no_reader_sees_is_not_found(tmp_path, format_name, monkeyp
     """It was put below a log that was cleaned, and its writer could not look back."""
     path = tmp_path / "t"
     t = made(path, format_name)
-    kind = type(t._handle.snapshot)
+    commits = type(t._handle.snapshot.commits)
     monkeypatch.setattr(LanceCommitter, "publish", lambda self, a: FileCommitter(self.context.stores).publish(a))
 
     def failing(*_: Any) -> Any:
@@ -200,7 +202,7 @@ def test_a_write_that_no_reader_sees_is_not_found(tmp_path, format_name, monkeyp
     def step_in() -> None:
         with entropy.use(system):
             go_past(path, format_name)
-        m.setattr(kind, "look_back", failing)
+        m.setattr(commits, "look_back", failing)
 
     with monkeypatch.context() as m:
         before_the_put(m, step_in)
@@ -320,7 +322,8 @@ def test_a_file_that_is_listed_and_never_there_is_corrupt(tmp_path, monkeypatch)
 
 
 class _Contended:
-    """A snapshot of a table in which other writers win the first `losses` races, each turn taking `seconds`."""
+    """A snapshot of a table, and its commits, in which other writers win the first `losses` races, each turn taking
+    `seconds`."""
 
     def __init__(self, losses: int, seconds: float) -> None:
         self.losses, self.seconds, self.turns = losses, seconds, 0
@@ -329,6 +332,10 @@ class _Contended:
     @property
     def version(self) -> int:
         return self.turns
+
+    @property
+    def commits(self) -> Any:
+        return self
 
     def newest(self) -> Any:
         entropy.current().sleep(self.seconds)
@@ -342,9 +349,6 @@ class _Contended:
 
     def prepare(self, change: Any) -> Attempt:
         return Attempt("memory://contended/x", b"", CommitId(self.turns + 1, "x"))
-
-    def committer(self, *_: Any) -> Any:
-        return self
 
     def publish(self, attempt: Attempt) -> str:
         self.turns += 1
@@ -373,26 +377,28 @@ def test_a_new_table_that_cannot_be_opened_is_said_to_exist_if_it_was_seen(tmp_p
     def failing(*_: Any, **__: Any) -> Any:
         raise StorageError("the store is gone")
 
-    real, look_back = FileCommitter.publish, delta_adapter.NewDelta.look_back
+    real, look_back = FileCommitter.publish, DeltaCommits.look_back
 
-    def looked(self: delta_adapter.NewDelta, attempt: Attempt, change: Change) -> Any:
+    def looked(self: DeltaCommits[Any], attempt: Attempt, change: Change) -> Any:
         with monkeypatch.context() as m:
             if seen:
-                m.setattr(delta_adapter.DeltaFormat, "open", opens)
+                m.setattr(new_table, "load", opens)
             return look_back(self, attempt, change)[0], None
 
     def publish(self: FileCommitter, attempt: Attempt) -> Any:
         outcome = real(self, attempt)
-        monkeypatch.setattr(delta_adapter.NewDelta, "look_back", looked)
-        monkeypatch.setattr(delta_adapter.DeltaFormat, "open", failing)
+        monkeypatch.setattr(DeltaCommits, "look_back", looked)
+        monkeypatch.setattr(new_table, "load", failing)
+        monkeypatch.setattr(DeltaFormat, "open", failing)
         return outcome
 
-    opens = delta_adapter.DeltaFormat.open
+    opens, opened = new_table.load, DeltaFormat.open
     monkeypatch.setattr(FileCommitter, "publish", publish)
     with entropy.use(entropy.SeededEntropy(5)):
         with pytest.raises(StorageError if seen else CommitUnknownError, match="was created" if seen else "may not"):
             bh.create(str(tmp_path / "a"), one(0).schema)
-        monkeypatch.setattr(delta_adapter.DeltaFormat, "open", opens)
+        monkeypatch.setattr(DeltaFormat, "open", opened)
+        monkeypatch.setattr(new_table, "load", opens)
         if seen:
             assert bh.write(one(1), str(tmp_path / "b")).rows_added == 1
         else:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from boathouse.ops.result import WriteResult
-from boathouse.table.snapshot import HistoryEntry
+from boathouse.table.history import HistoryEntry
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 HISTORY: Final = (

@@ -44,8 +44,8 @@ from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
 from boathouse.table.features import Identifiers
+from boathouse.table.history import HistoryEntry
 from boathouse.table.location import At, Version
-from boathouse.table.snapshot import HistoryEntry
 from boathouse.types import Partitioning, Schema
 
 History = list[HistoryEntry]
@@ -123,7 +123,7 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
             raise InvalidArgumentError(
                 f"limit={limit!r} is not a number of commits", advice="pass for example limit=10"
             )
-        return list(self._handle.snapshot.history(limit))
+        return list(self._handle.snapshot.history.entries(limit))
 
     @located
     def files(self) -> pa.Table:
@@ -454,7 +454,7 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
         """
         if not isinstance(write_id, str) or not write_id:
             raise InvalidArgumentError(f"{write_id!r} is not a write id", advice="pass WriteResult.write_id")
-        return self._handle.snapshot.find_write(write_id)
+        return self._handle.snapshot.history.find_write(write_id)
 
     @located
     def refresh(self) -> Table:

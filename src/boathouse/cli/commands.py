@@ -16,7 +16,7 @@ from boathouse.cli.progress import spinner
 if TYPE_CHECKING:
     from boathouse.api.table import Table
     from boathouse.ops.handle import Handle
-    from boathouse.table.snapshot import HistoryEntry
+    from boathouse.table.history import HistoryEntry
 
 Path = Annotated[str, typer.Argument(metavar="PATH", help="The table's folder, or an Iceberg *.metadata.json.")]
 Format = Annotated[str | None, typer.Option("--format", help="delta, iceberg or lance, where the path holds several.")]
@@ -105,7 +105,7 @@ def history(
 ) -> None:  # fmt: skip
     """The latest commits, newest first."""
     handle = _handle(path, format, None, None, None, option)
-    entries = list(handle.snapshot.history(limit))
+    entries = list(handle.snapshot.history.entries(limit))
     if json:
         names = (
             "version",

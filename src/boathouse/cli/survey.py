@@ -82,7 +82,7 @@ def _facts(handle: Handle) -> dict[str, Any]:
     found = sizes(handle)
     rows, deleted = found["rows"], found["deleted_rows"]
     there = None if rows is None else rows + deleted
-    last = next(iter(handle.snapshot.history(1)), None)
+    last = next(iter(handle.snapshot.history.entries(1)), None)
     detail = handle.snapshot.detail()
     return {
         "version": handle.snapshot.version,

@@ -21,25 +21,58 @@ from boathouse.delta.snapshot import DeltaSnapshot, load
 from boathouse.errors import CorruptTableError, NotFoundError, VersionNotFoundError
 from boathouse.table.attempt import Published, undecided
 from boathouse.table.context import TableContext
+from boathouse.table.history import HistoryEntry
 from boathouse.table.location import Version
-from boathouse.table.snapshot import HistoryEntry
 
 _REWRITES: Final = ("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END")
 """Operations of the reference implementation that change no row."""
 
 
-def history(snapshot: DeltaSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
-    """Commits up to the snapshot as far as they are retained; those without commitInfo have only version and time."""
-    log = snapshot.log
-    listing = log.listing()
-    times = file_times(listing)
-    versions = sorted((v for v in listing.commits if v <= snapshot.version), reverse=True)
-    for version in versions if limit is None else versions[:limit]:
-        try:
-            entry = read_info(log, version)
-        except NotFoundError:
-            continue
-        yield _shown(version, times[version], entry)
+@dataclass(frozen=True, slots=True)
+class DeltaHistory:
+    """See `table.history.History`."""
+
+    snapshot: DeltaSnapshot
+
+    def entries(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        """Commits up to the snapshot, as far as retained; those without commitInfo have only version and time."""
+        snapshot = self.snapshot
+        log = snapshot.log
+        listing = log.listing()
+        times = file_times(listing)
+        versions = sorted((v for v in listing.commits if v <= snapshot.version), reverse=True)
+        for version in versions if limit is None else versions[:limit]:
+            try:
+                entry = read_info(log, version)
+            except NotFoundError:
+                continue
+            yield _shown(version, times[version], entry)
+
+    def find_write(self, write_id: str) -> Version | None:
+        """The version whose commitInfo names the write, if readers see it; searches every retained entry, newest first.
+
+        Raises CommitUnknownError if the log does not tell whether that version was ever replayed.
+        """
+        context = self.snapshot.context
+        log = Log(context.location.uri, context.stores)
+        listing = log.listing()
+        doubtful: Version | None = None
+        for version in sorted(listing.commits, reverse=True):
+            try:
+                if read_info(log, version).info.get(WRITE_ID) != write_id:
+                    continue
+                landed = _replayed(context, log, listing, version)
+            except (NotFoundError, CorruptTableError):
+                continue
+            if landed == "won":
+                return version
+            doubtful = version if landed == "unknown" else doubtful
+        if doubtful is not None:
+            raise undecided(write_id, doubtful, log.commit_uri(doubtful))
+        return None
+
+    def app_version(self, app: str) -> int | None:
+        return self.snapshot.transactions.get(app)
 
 
 def _shown(version: int, time_ms: int, entry: Entry) -> HistoryEntry:
@@ -73,29 +106,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _number(value: Any) -> Any:
     """A metric, which is stored as a string, as a number."""
     return int(value) if isinstance(value, str) and len(value) < 20 and value.isdecimal() else value
-
-
-def find_write(context: TableContext, write_id: str) -> Version | None:
-    """The version whose commitInfo names the write, if readers see it; searches every retained entry, newest first.
-
-    Raises CommitUnknownError if the log does not tell whether that version was ever replayed.
-    """
-    log = Log(context.location.uri, context.stores)
-    listing = log.listing()
-    doubtful: Version | None = None
-    for version in sorted(listing.commits, reverse=True):
-        try:
-            if read_info(log, version).info.get(WRITE_ID) != write_id:
-                continue
-            landed = _replayed(context, log, listing, version)
-        except (NotFoundError, CorruptTableError):
-            continue
-        if landed == "won":
-            return version
-        doubtful = version if landed == "unknown" else doubtful
-    if doubtful is not None:
-        raise undecided(write_id, doubtful, log.commit_uri(doubtful))
-    return None
 
 
 def _replayed(context: TableContext, log: Log, listing: Listing, version: Version) -> Published:

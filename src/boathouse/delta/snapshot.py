@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import pyarrow as pa
 
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint.reader import OpenCheckpoint, open_checkpoint
-from boathouse.delta.features.support import check_read, maps_columns
+from boathouse.delta.features.support import check_read, maps_columns, writer_features
 from boathouse.delta.features.type_changes import check_changes
 from boathouse.delta.files import list_files
 from boathouse.delta.log.commit_times import ENABLED, file_times, in_commit_time, version_at
@@ -29,7 +29,7 @@ from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.missing_files import listed_again
 from boathouse.table.sizes import SMALL_FILE, FileCounts, Sizes, counts_of
-from boathouse.table.snapshot import MapFunction
+from boathouse.table.snapshot import Capabilities, MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import PartitionField, Partitioning, PartitionSpec, Schema
 from boathouse.types.partitioning import IDENTITY
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from boathouse.table.attempt import Attempt
 
 FIRST_PARTITION_ID = 1000
+CAPABILITIES: Final = Capabilities(partitions=True)
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class DeltaSnapshot:
     """The version's checksum, if it is known without reading it."""
     ref: None = None
     format: str = "delta"
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     @property
     def location(self) -> Location:
@@ -158,6 +160,7 @@ class DeltaSnapshot:
             "writerFeatures": list(self.protocol.writer_features),
             "checkpoint": checkpoint,
             "engineInfo": engine,
+            "features": sorted({*writer_features(self.protocol), *self.protocol.reader_features}),
         }
         texts = {key: self.metadata.raw.get(key) for key in ("name", "description", "createdTime")}
         return {k: v for k, v in texts.items() if v is not None} | found

@@ -11,14 +11,16 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.bits.environment import switched_on
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol, text_of
 from boathouse.delta.data_writer import data_schema
-from boathouse.delta.features.change_data import FEED
+from boathouse.delta.features.change_data import FEED, is_recorded, recording
 from boathouse.delta.features.change_data import check_names as check_feed
 from boathouse.delta.features.column_mapping import MAX_ID, completed, enabled, mode_of
-from boathouse.delta.features.computed import generation, with_generation
+from boathouse.delta.features.computed import computed, generation, with_generation
 from boathouse.delta.features.constraints import constraints, invariants
+from boathouse.delta.features.domains import clustering
 from boathouse.delta.features.iceberg_compat import check as check_compat
-from boathouse.delta.features.identity import check_partitioning, declared
-from boathouse.delta.features.row_ids import ID_COLUMN, VERSION_COLUMN
+from boathouse.delta.features.iceberg_compat import is_active
+from boathouse.delta.features.identity import check_partitioning, declared, identities
+from boathouse.delta.features.row_ids import ID_COLUMN, VERSION_COLUMN, carried
 from boathouse.delta.features.row_tracking import named
 from boathouse.delta.features.support import (
     ASKED,
@@ -269,6 +271,21 @@ def write_context(
     return WriteContext("delta", files, schema, spec, root, write_id, size, conditions=conditions, options=options)
 
 
+def table_context(snapshot: DeltaSnapshot, write_id: str) -> WriteContext:
+    """How files for a table that exists are written."""
+    spec = snapshot.partitioning.current
+    found = write_context(snapshot.context, snapshot.schema, spec, snapshot.properties, write_id, conditions(snapshot))
+    found = replace(
+        found,
+        options={**found.options, "clustered": clustering(snapshot), "shred": shreds_variants(snapshot)},
+        computed=computed(snapshot),
+        identities=identities(snapshot),
+        materialized=is_active(snapshot),
+        carried=carried(snapshot),
+    )
+    return recording(found) if is_recorded(snapshot) else found
+
+
 def conditions(snapshot: DeltaSnapshot) -> tuple[RowCondition, ...]:
     """What every new row must satisfy, by the features that the table supports."""
     found = {"checkConstraints": constraints, "invariants": invariants, "generatedColumns": generation}
@@ -294,7 +311,7 @@ def file_size(text: str) -> int | None:
     return int(match[1]) << 10 * "bkmgtp".index(match[2] or "b")
 
 
-def writable(snapshot: DeltaSnapshot, mixed_writers: bool = True) -> None:
+def check_writable(snapshot: DeltaSnapshot, mixed_writers: bool = True) -> None:
     """Raises UnsupportedFeatureError, UnsafeStorageError or, if asked to look, MixedWritersError unless this table may
     be written."""
     check_write(snapshot.protocol, snapshot.metadata, snapshot.location.uri)

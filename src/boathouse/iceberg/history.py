@@ -29,15 +29,54 @@ from boathouse.iceberg.paths import HINT, METADATA_FOLDER, list_metadata
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, engine_of, head_metadata, load, read_metadata
 from boathouse.storage import Stores, absolute, basename, join
 from boathouse.table.attempt import undecided
-from boathouse.table.context import TableContext
+from boathouse.table.history import HistoryEntry
 from boathouse.table.location import NEWEST, Version
-from boathouse.table.snapshot import HistoryEntry
 
 
-def history(snapshot: IcebergSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
-    """The snapshot and its ancestors, and the commits of metadata between them, newest first, as far as they are
-    listed. A metadata file with the time of no snapshot is a commit of its own."""
-    return islice(_commits(snapshot), limit)
+@dataclass(frozen=True, slots=True)
+class IcebergHistory:
+    """See `table.history.History`."""
+
+    snapshot: IcebergSnapshot
+
+    def entries(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        """The snapshot and its ancestors, and the commits of metadata between them, newest first, as far as they are
+        listed. A metadata file with the time of no snapshot is a commit of its own."""
+        return islice(_commits(self.snapshot), limit)
+
+    def find_write(self, write_id: str) -> Version | None:
+        """The version that a write created: searched in the snapshots, then in the remaining metadata files.
+
+        Raises CommitUnknownError for a file that has the name of one from which the table descends, but another time.
+        """
+        context = self.snapshot.context
+        head = head_metadata(context)
+        for id, snapshot in head.snapshots.items():
+            if (snapshot.get("summary") or {}).get(WRITE_ID) == write_id:
+                return id
+        for metadata, time in _versions(head, context.stores):
+            if written_by(metadata.document) == write_id:
+                found = metadata.current_snapshot_id or NO_SNAPSHOT
+                if int(metadata.document["last-updated-ms"]) != time:
+                    raise undecided(write_id, found, metadata.uri)
+                return found
+        return None
+
+    def app_version(self, app: str) -> int | None:
+        """The newest version that an application recorded, as far as its snapshots are retained."""
+        snapshot = self.snapshot
+        found = None
+        for document in snapshot.metadata.ancestors(snapshot.version or None):
+            summary = document.get("summary") or {}
+            if summary.get(APP) == app:
+                version = number(summary.get(APP_VERSION))
+                if version is None:
+                    text = summary.get(APP_VERSION)
+                    raise CorruptTableError(
+                        f"a snapshot's summary has {APP_VERSION} {text!r:.80}", where=snapshot.token
+                    )
+                found = version if found is None else max(found, version)
+        return found
 
 
 def _commits(snapshot: IcebergSnapshot) -> Iterator[HistoryEntry]:
@@ -109,24 +148,6 @@ def _entry(document: Mapping[str, Any], where: str, commit: str | None) -> Histo
     )
 
 
-def find_write(context: TableContext, write_id: str) -> Version | None:
-    """The version that a write created: searched in the snapshots, then in the remaining metadata files.
-
-    Raises CommitUnknownError for a file that has the name of one from which the table descends, but another time.
-    """
-    head = head_metadata(context)
-    for id, snapshot in head.snapshots.items():
-        if (snapshot.get("summary") or {}).get(WRITE_ID) == write_id:
-            return id
-    for metadata, time in _versions(head, context.stores):
-        if written_by(metadata.document) == write_id:
-            found = metadata.current_snapshot_id or NO_SNAPSHOT
-            if int(metadata.document["last-updated-ms"]) != time:
-                raise undecided(write_id, found, metadata.uri)
-            return found
-    return None
-
-
 def _versions(head: TableMetadata, stores: Stores) -> Iterator[tuple[TableMetadata, int]]:
     """The metadata from which the table descends, newest first, each with the time that its successor logged."""
     yield head, int(head.document["last-updated-ms"])
@@ -135,20 +156,6 @@ def _versions(head: TableMetadata, stores: Stores) -> Iterator[tuple[TableMetada
             yield read_metadata(absolute(entry["metadata-file"]), stores), int(entry["timestamp-ms"])
         except NotFoundError:
             continue
-
-
-def app_version(snapshot: IcebergSnapshot, app: str) -> int | None:
-    """The newest version that an application recorded, as far as its snapshots are retained."""
-    found = None
-    for document in snapshot.metadata.ancestors(snapshot.version or None):
-        summary = document.get("summary") or {}
-        if summary.get(APP) == app:
-            version = number(summary.get(APP_VERSION))
-            if version is None:
-                text = summary.get(APP_VERSION)
-                raise CorruptTableError(f"a snapshot's summary has {APP_VERSION} {text!r:.80}", where=snapshot.token)
-            found = version if found is None else max(found, version)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

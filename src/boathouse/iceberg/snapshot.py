@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 import pyarrow as pa
 
@@ -25,7 +25,7 @@ from boathouse.storage import ObjectInfo, Stores, basename
 from boathouse.table.context import TableContext
 from boathouse.table.location import At, Location
 from boathouse.table.sizes import SMALL_FILE, Sizes
-from boathouse.table.snapshot import MapFunction
+from boathouse.table.snapshot import Capabilities, MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import Partitioning, Schema
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("boathouse")
 
+CAPABILITIES: Final = Capabilities(partitions=True, transforms=True, lasting_ids=True)
 NO_SNAPSHOT = 0
 """The version of a table that has no snapshot yet; snapshot ids are positive."""
 
@@ -55,6 +56,7 @@ class IcebergSnapshot:
     ref: str | None
     schema: Schema
     format: str = "iceberg"
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     @property
     def location(self) -> Location:
@@ -136,6 +138,15 @@ def engine_of(summary: Mapping[str, Any]) -> str | None:
         return f"spark/{summary['spark.app.id']}" if "spark.app.id" in summary else None
     version = summary.get("engine-version")
     return f"{name}/{version}" if version else str(name)
+
+
+def detect(context: TableContext) -> bool:
+    """Whether there is a metadata document at the location."""
+    named = context.location.metadata
+    if named is not None:
+        return ".metadata.json" in named
+    found = list_metadata(context)
+    return bool(found.file_system or found.catalog)
 
 
 def load(context: TableContext, at: At, cls: type[S]) -> S:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
+from boathouse.iceberg.commit.defaults import computed
+from boathouse.iceberg.commit.row_ids import carried
 from boathouse.iceberg.manifests.columns import MAPS, TYPES, map_array, partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.manifests.values import (
@@ -21,16 +23,19 @@ from boathouse.iceberg.manifests.values import (
     physical_list,
     truncated,
 )
+from boathouse.iceberg.metadata import rules
 from boathouse.iceberg.metadata.document import TableMetadata
-from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec
+from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec, unknown_transforms
 from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
 from boathouse.iceberg.metadata.versions import MODERN, NEW, PROPERTY, FormatVersion, asked_version
+from boathouse.iceberg.paths import version_of
+from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
-from boathouse.table.snapshot import RowDeletes, Target
+from boathouse.table.snapshot import RowDeletes
 from boathouse.table.tasks import WriteContext
 from boathouse.types import DataType, FloatType, NullType, PartitionSpec, Schema
 
@@ -59,17 +64,18 @@ def create(context: TableContext, create: CreateTable) -> tuple[Schema, Partitio
     return schema, bind_spec(create.partition_by, schema, 0, FIRST_FIELD_ID - 1)[0], version
 
 
-def write_context(target: Target, root: str, write_id: str) -> WriteContext:
+def write_context(
+    context: TableContext, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str], root: str, write_id: str
+) -> WriteContext:
     """How data files are written: below `write.data.path`, else the `data` folder of the table at `root`.
 
     Raises UnsupportedFeatureError if the table asks for files of another format than Parquet.
     """
-    properties = target.properties
     format = properties.get("write.format.default", "parquet").lower()
     if format != "parquet":
         raise UnsupportedFeatureError(
             f"the table's data files are written as {format}, which is not offered",
-            where=str(target.context.location),
+            where=str(context.location),
             advice="set the property write.format.default to parquet",
         )
     directory = absolute(properties[DATA_PATH]) if properties.get(DATA_PATH) else join(root, "data")
@@ -85,14 +91,55 @@ def write_context(target: Target, root: str, write_id: str) -> WriteContext:
     size = properties.get("write.target-file-size-bytes")
     return WriteContext(
         format="iceberg",
-        files=data_files(target.context.stores),
-        schema=target.schema,
-        spec=target.partitioning.current,
+        files=data_files(context.stores),
+        schema=schema,
+        spec=spec,
         directory=directory,
         write_id=write_id,
         target_bytes=DEFAULT_TARGET if size is None else _number("write.target-file-size-bytes", size),
         options=options,
     )
+
+
+def table_context(snapshot: IcebergSnapshot, write_id: str) -> WriteContext:
+    """How data files for a table that exists are written."""
+    spec, properties = snapshot.partitioning.current, snapshot.properties
+    found = write_context(snapshot.context, snapshot.schema, spec, properties, snapshot.paths.root, write_id)
+    return replace(found, carried=carried(snapshot.metadata), computed=computed(snapshot.schema, snapshot.token))
+
+
+def check_writable(found: IcebergSnapshot) -> None:
+    """Raises if this library may not write the table, because of its location, other writers, or its features."""
+    metadata = found.metadata
+    where = metadata.uri
+    if found.location.metadata is not None:
+        raise UnsupportedFeatureError(
+            "a table opened by its metadata file is read only", where=where, advice="open the table's folder to write"
+        )
+    managed = found.context.catalog is not None
+    if not managed and version_of(where) is None:
+        raise MixedWritersError(
+            "the table belongs to a catalog, and only the catalog may make a new version current",
+            where=where,
+            advice='open it by its name in the catalog: bh.open("catalog.namespace.table")',
+        )
+    if found.paths.moved:
+        raise UnsupportedFeatureError(
+            f"the table was relocated from {metadata.location}, which its metadata still names",
+            where=where,
+            advice="copy its rows into a new table",
+        )
+    unknown = unknown_transforms(metadata.partitioning.current)
+    if unknown:
+        raise UnsupportedFeatureError(f"writing with partition transform {unknown[0]} is not offered", where=where)
+    if metadata.document.get("encryption-keys") or metadata.properties.get("encryption.key-id"):
+        raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
+    rules.check(metadata.document, where)
+    if metadata.format.row_lineage:
+        check_lineage_names(found.schema, where)
+    storage, _ = found.stores.resolve(found.location.uri)
+    if not managed and not storage.atomic_create:
+        raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)
 
 
 def row_deletes(metadata: TableMetadata, operation: str) -> RowDeletes:

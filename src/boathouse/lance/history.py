@@ -29,18 +29,56 @@ from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transact
 from boathouse.storage import join, parent
 from boathouse.table.attempt import undecided
 from boathouse.table.context import TableContext
+from boathouse.table.history import HistoryEntry
 from boathouse.table.location import Version
-from boathouse.table.snapshot import HistoryEntry
 
 _KEPT_WHOLE = ("_refs", "_indices", "tree", "_blobs")
 """Folders whose files are always considered needed, as their references are not inspected."""
 
 
-def history(snapshot: LanceSnapshot, limit: int | None = None) -> Iterator[HistoryEntry]:
-    """The commits up to the snapshot, newest first, as far as their manifests are retained."""
-    kept = [v for v in list_versions(snapshot.context) if v.version <= snapshot.version]
-    for file in kept[: limit if limit is not None else len(kept)]:
-        yield _entry(snapshot.context, file)
+@dataclass(frozen=True, slots=True)
+class LanceHistory:
+    """See `table.history.History`."""
+
+    snapshot: LanceSnapshot
+
+    def entries(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+        """The commits up to the snapshot, newest first, as far as their manifests are retained."""
+        snapshot = self.snapshot
+        kept = [v for v in list_versions(snapshot.context) if v.version <= snapshot.version]
+        for file in kept[: limit if limit is not None else len(kept)]:
+            yield _entry(snapshot.context, file)
+
+    def find_write(self, write_id: str) -> Version | None:
+        """The version whose transaction has the write id, if it is part of the main line; newest first.
+
+        Raises CommitUnknownError if the retained versions do not tell.
+        """
+        context = self.snapshot.context
+        listed = list_versions(context)
+        for file in listed:
+            try:
+                transaction = read_transaction(context, read_manifest(context, file))
+            except VersionNotFoundError:  # cleaned up since the listing
+                continue
+            if transaction is not None and transaction.transaction_properties.get(WRITE_ID) == write_id:
+                if not is_followed(context, listed, file, transaction):
+                    raise undecided(write_id, file.version, context.location.uri)
+                return file.version
+        return None
+
+    def app_version(self, app: str) -> int | None:
+        """The newest version that an application recorded, up to the snapshot."""
+        snapshot = self.snapshot
+        for file in list_versions(snapshot.context):
+            if file.version > snapshot.version:
+                continue
+            transaction = read_transaction(snapshot.context, read_manifest(snapshot.context, file))
+            properties = transaction.transaction_properties if transaction is not None else {}
+            found = recorded(properties, app)
+            if found is not None:
+                return found
+        return None
 
 
 def _entry(context: TableContext, file: VersionFile) -> HistoryEntry:
@@ -80,37 +118,6 @@ def _parameters(transaction: Transaction) -> dict[str, Any]:
     if app is not None:
         found["txn"] = (app, transaction.transaction_properties.get(TXN_VERSION))
     return found
-
-
-def find_write(context: TableContext, write_id: str) -> Version | None:
-    """The version whose transaction has the write id, if it is part of the main line; newest first.
-
-    Raises CommitUnknownError if the retained versions do not tell.
-    """
-    listed = list_versions(context)
-    for file in listed:
-        try:
-            transaction = read_transaction(context, read_manifest(context, file))
-        except VersionNotFoundError:  # cleaned up since the listing
-            continue
-        if transaction is not None and transaction.transaction_properties.get(WRITE_ID) == write_id:
-            if not is_followed(context, listed, file, transaction):
-                raise undecided(write_id, file.version, context.location.uri)
-            return file.version
-    return None
-
-
-def app_version(snapshot: LanceSnapshot, app: str) -> int | None:
-    """The newest version that an application recorded, up to the snapshot."""
-    for file in list_versions(snapshot.context):
-        if file.version > snapshot.version:
-            continue
-        transaction = read_transaction(snapshot.context, read_manifest(snapshot.context, file))
-        properties = transaction.transaction_properties if transaction is not None else {}
-        found = recorded(properties, app)
-        if found is not None:
-            return found
-    return None
 
 
 @dataclass(frozen=True, slots=True)

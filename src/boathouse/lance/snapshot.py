@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 import pyarrow as pa
 
@@ -31,7 +31,7 @@ from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.missing_files import listed_again
 from boathouse.table.sizes import SMALL_FILE, Sizes
-from boathouse.table.snapshot import MapFunction
+from boathouse.table.snapshot import Capabilities, MapFunction
 from boathouse.table.tally import Tally
 from boathouse.types import DataType, Partitioning, Schema
 from boathouse.types.data_types import children
@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
     from boathouse.table.attempt import Attempt
 
+CAPABILITIES: Final = Capabilities(partitions=False)
+
 
 @dataclass(frozen=True)
 class LanceSnapshot:
-    """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `refreshed`)."""
+    """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `newest`)."""
 
     context: TableContext = field(repr=False)
     file: VersionFile
@@ -53,6 +55,7 @@ class LanceSnapshot:
     replaced: str = ""
 
     format = "lance"
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     @property
     def location(self) -> Location:
@@ -217,7 +220,7 @@ def _at_ref(context: TableContext, at: At, name: str, cls: type[S]) -> S:
     return replace(load(line, At(version=tag.version), cls), ref=name)
 
 
-def refreshed(snapshot: S, put: Attempt | None = None) -> S:
+def newest(snapshot: S, put: Attempt | None = None) -> S:
     """The newest version, also of a branch; the snapshot itself if its manifest is certainly still the newest. Of a
     tag, its version.
 

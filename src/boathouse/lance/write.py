@@ -8,8 +8,9 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.file.fields import Field, SchemaMessage
 from boathouse.lance.options import FIELDS, VERSION
-from boathouse.lance.paths import DATA
+from boathouse.lance.paths import DATA, table_version
 from boathouse.lance.schema import from_schema, no_partitions
+from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
@@ -29,6 +30,12 @@ def created(context: TableContext, create: CreateTable) -> tuple[Field, ...]:
     if create.profile not in PROFILES:
         raise UnsupportedFeatureError(f"Lance tables have no profile {create.profile!r}", where=where)
     return from_schema(create.schema)
+
+
+def table_context(snapshot: LanceSnapshot, write_id: str) -> WriteContext:
+    """How data files for a table that exists are written."""
+    version = table_version(snapshot.manifest, snapshot.location.uri)
+    return write_context(snapshot.context, snapshot.schema, snapshot.manifest.fields, version, write_id)
 
 
 def write_context(

@@ -253,7 +253,7 @@ def already_applied(snapshot: Snapshot, options: WriteOptions) -> str | None:
     if options.txn is None:
         return None
     app, version = options.txn
-    found = snapshot.app_version(app)
+    found = snapshot.history.app_version(app)
     if found is None or found < version:
         return None
     return f"application {app!r} already wrote version {found}"

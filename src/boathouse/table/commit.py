@@ -111,9 +111,9 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, turn: int) -
     """One attempt on exactly this head; None if it is certainly lost."""
     stores = target.context.stores
     follows = target if head is None else head
-    attempt = follows.prepare(change)
+    attempt = follows.commits.prepare(change)
     try:
-        answer = target.committer().publish(attempt)
+        answer = follows.commits.publish(attempt)
     except StorageError:
         discard(stores, attempt.side)
         raise
@@ -148,7 +148,7 @@ def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, t
         what = "is gone" if head is None else "was dropped and recreated"
         version = change.planned.version if head is None else head.version
         return Conflicted((Conflict("table-replaced", version, f"the table {what}"),), replan=False)
-    winners = head.winners(since)
+    winners = head.commits.winners(since)
     if winners is None:
         # Our own earlier attempts are not among the missing versions: each of them was certainly lost.
         gone = Conflict("history-gone", head.version, "versions since the one planned from were cleaned away")
@@ -156,7 +156,7 @@ def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, t
     for winner in winners:
         if winner.write_id == change.write_id:
             return Committed(winner.commit, turn, already=True, after=head)
-    verdict = head.check(change, winners)
+    verdict = head.commits.check(change, winners)
     if isinstance(verdict, Rebase):
         return None
     return Conflicted(verdict.conflicts, replan=isinstance(verdict, Replan))
@@ -171,7 +171,7 @@ def _look_back(target: Target, change: Change, attempt: Attempt) -> tuple[Publis
     clock = entropy.current()
     for i in range(READ_BACKS):
         try:
-            landed, head = target.look_back(attempt, change)
+            landed, head = target.commits.look_back(attempt, change)
         except Exception as error:
             log.log(
                 logging.WARNING if i == READ_BACKS - 1 else logging.DEBUG, "no look back at %s: %r", attempt.uri, error
@@ -201,7 +201,7 @@ def _recreated(head: Snapshot | None, change: Change) -> bool:
 def _published(target: Target, change: Change, attempt: Attempt, turn: int) -> None:
     """The steps after a successful commit. If they fail, others lose time, but the commit is not affected."""
     try:
-        target.published(attempt, change)
+        target.commits.published(attempt, change)
     except Exception as error:
         log.warning("%s was committed, but not all that follows a commit: %s", attempt.uri, error)
     _log(change, attempt, turn)
@@ -209,11 +209,11 @@ def _published(target: Target, change: Change, attempt: Attempt, turn: int) -> N
 
 def _exists(change: Change, head: Snapshot, turn: int) -> CommitOutcome:
     try:
-        version = head.find_write(change.write_id)
+        version = head.history.find_write(change.write_id)
     except CommitUnknownError:
         return Unknown(change.write_id, str(change.location))
     if version is not None:
-        ours = next((e for e in head.history() if e.write_id == change.write_id), None)
+        ours = next((e for e in head.history.entries() if e.write_id == change.write_id), None)
         commit = CommitId(None, "") if ours is None else CommitId(ours.version, ours.commit or "")
         return Committed(commit, turn, already=True, after=head)
     return Conflicted((Conflict("table-exists", head.version, "a table was created here concurrently"),), replan=False)

@@ -17,8 +17,9 @@ from boathouse.arrow.schema import to_arrow_field
 from boathouse.bits.roaring import deserialize64
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.table.grouping import Groups
+from boathouse.table.history import HistoryEntry
 from boathouse.table.plan import PlannedUnits
-from boathouse.table.snapshot import HistoryEntry, Snapshot
+from boathouse.table.snapshot import Snapshot
 from boathouse.table.units import AVRO, EQUALITY, LANCE, ORC, PARQUET
 from boathouse.types import Field, FixedSizeListType, ListType, MapType, StructType, VariantType
 
@@ -189,7 +190,7 @@ def _format_names(numbers: pa.Array) -> pa.Array:
 
 
 def _oldest_first(snapshot: Snapshot) -> list[HistoryEntry]:
-    return [e for e in snapshot.history() if not e.metadata_only][::-1]
+    return [e for e in snapshot.history.entries() if not e.metadata_only][::-1]
 
 
 def _history(snapshot: Snapshot) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import pyarrow as pa
@@ -13,15 +13,14 @@ from boathouse.table.version import TableVersion
 
 if TYPE_CHECKING:
     from boathouse.expr.tree import Expr
-    from boathouse.table.attempt import Attempt, Committer, Published, Winner
-    from boathouse.table.change import Change
+    from boathouse.table.attempt import Attempt
+    from boathouse.table.commits import Commits, SnapshotCommits
     from boathouse.table.context import TableContext
     from boathouse.table.edits import SchemaEdit
-    from boathouse.table.location import Version
+    from boathouse.table.history import History
     from boathouse.table.plan import ScanPlan
     from boathouse.table.tally import Tally
     from boathouse.table.tasks import WriteContext
-    from boathouse.table.verdict import Verdict
     from boathouse.types import Partitioning, Schema
 
 Feature = TypeVar("Feature")
@@ -45,34 +44,6 @@ class Capabilities:
     lasting_ids: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """One commit, newest first in a history.
-
-    `version` is that of the rows after the commit, which `open(version=...)` opens. With `metadata_only` the commit did
-    not make it: an Iceberg commit of metadata alone leaves the version that was current, 0 before the first. `commit`
-    is its `CommitId.token`, None where the table no longer records it (Iceberg keeps the names of the last metadata
-    files only). `parent` is the version that it followed, whether that is retained or not; None for the table's first.
-    `data_change` is false if the commit is known to leave every row as it was. `native` is what the format records of
-    the commit under its own names.
-    """
-
-    version: Version
-    commit: str | None
-    timestamp_ms: int
-    operation: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    engine: str | None = None
-    write_id: str | None = None
-    message: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    parent: Version | None = None
-    data_change: bool = True
-    native: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    metadata_only: bool = False
-
-
 class Target(Protocol):
     """What a change is prepared on: a snapshot, or a table that is not created yet, with the schema that it will
     have."""
@@ -93,37 +64,16 @@ class Target(Protocol):
     def write_context(self, write_id: str) -> WriteContext:
         """How files for this table are written."""
 
-    def newest(self) -> Snapshot:
-        """The newest snapshot of this one's ref, continued from it if that is safe.
+    @property
+    def commits(self) -> Commits:
+        """How changes of it are committed."""
+
+    def newest(self, put: Attempt | None = None) -> Snapshot:
+        """The newest snapshot of this one's ref, continued from it if that is safe. `put` is an attempt that was
+        prepared on it and put, which need not be read.
 
         Raises TableNotFoundError if there is none, and what `TableFormat.open` raises.
         """
-
-    def find_write(self, write_id: str) -> Version | None:
-        """The version of the table once it had the commit with this write id, or None; searches everything that is
-        retained. Raises CommitUnknownError if that does not tell whether the version is part of the table."""
-
-    def committer(self) -> Committer:
-        """`table.commit.FileCommitter(stores)` for a table in a file system."""
-
-    def prepare(self, change: Change) -> Attempt:
-        """Writes the files that the commit refers to and returns the commit itself, with new bytes at every call.
-
-        It follows this snapshot, which is the newest one.
-        """
-
-    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, Snapshot | None]:
-        """Whether an attempt that was put is part of the table as every reader sees it, and the newest snapshot.
-
-        Put-if-absent also succeeds below a history that was cleaned. `lost` is definite; `unknown` means undecidable;
-        None: the listings do not show the attempt yet. May raise anything that reading a table raises.
-
-        It is asked of what the attempt was prepared on. Where one listing shows that snapshot's own document unchanged
-        and the attempt after it as the newest, the attempt's bytes are the new snapshot, and nothing is read.
-        """
-
-    def published(self, attempt: Attempt, change: Change) -> None:
-        """After a commit: checkpoints, hints, checksums."""
 
     def offers(self, feature: type[Feature]) -> Feature | None:
         """A feature of `table.features`, by its class; None if such a table does not have it."""
@@ -131,6 +81,11 @@ class Target(Protocol):
 
 class Snapshot(Target, TableVersion, Protocol):
     """One version of a table, pinned: immutable, and readable as long as its metadata files exist."""
+
+    @property
+    def commits(self) -> SnapshotCommits: ...
+    @property
+    def history(self) -> History: ...
 
     def files(
         self,
@@ -180,18 +135,6 @@ class Snapshot(Target, TableVersion, Protocol):
         For writing files before the commit; a concurrent commit that changed the schema makes the change `Replan`.
         Raises UnsupportedFeatureError, UnsupportedTypeError and InvalidArgumentError if the format does not support it.
         """
-
-    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
-        """The commits after `since` up to this one, oldest first; None if some are gone."""
-
-    def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
-        """The verdict on the change after these concurrent commits, the last of which is this snapshot."""
-
-    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
-        """Commits up to this snapshot, newest first, as far as they are retained."""
-
-    def app_version(self, app: str) -> int | None:
-        """The newest version that this application recorded with a write (`Change.txn`), or None."""
 
     def detail(self) -> Mapping[str, Any]:
         """The content of `info`: protocol, features, engine of the last commit, in the format's own terms."""

@@ -21,13 +21,14 @@ from boathouse.table import edits, features
 from boathouse.table.attempt import Attempt, Winner
 from boathouse.table.classify import classified
 from boathouse.table.context import TableContext
+from boathouse.table.history import HistoryEntry
 from boathouse.table.inspection import CommonTables
 from boathouse.table.location import NEWEST, At, CommitId
 from boathouse.table.metadata_columns import OFFERED as OF_EVERY_FORMAT
 from boathouse.table.metadata_columns import ROW_ID, check_offered
 from boathouse.table.plan import ScanPlan
 from boathouse.table.sizes import SMALL_FILE, Sizes, counts_of
-from boathouse.table.snapshot import Capabilities, HistoryEntry
+from boathouse.table.snapshot import Capabilities
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, WriteContext
 from boathouse.table.units import EQUALITY, LANCE, deletes_schema, files_schema, partition_type, stats_type
@@ -58,26 +59,13 @@ class NewToy:
     schema = property(lambda s: s.create.schema)
     partitioning = property(lambda s: Partitioning((PartitionSpec(0, s.create.partition_by),)))
     properties = property(lambda s: s.create.properties)
+    commits = property(lambda s: ToyCommits(s))
 
     def write_context(self, write_id: str) -> WriteContext:
         return _context(self, write_id)
 
-    def newest(self) -> ToySnapshot:
+    def newest(self, put: Attempt | None = None) -> ToySnapshot:
         return FORMAT.open(self.context)
-
-    def find_write(self, write_id: str) -> int | None:
-        return _find_write(self.context, write_id)
-
-    def committer(self) -> SwapCommitter:
-        return _committer(self.context)
-
-    def prepare(self, change: ch.Change) -> Attempt:
-        return _prepare(self.context, change, None)
-
-    def look_back(self, attempt: Attempt, change: ch.Change) -> Any:
-        return "won", self.newest()  # a swap succeeds on the head alone
-
-    def published(self, attempt: Any, change: Any) -> None: ...
 
     def offers(self, feature: type) -> None: ...
 
@@ -98,6 +86,8 @@ class ToySnapshot:
     schema = property(lambda s: s.document.schema)
     partitioning = property(lambda s: s.document.partitioning)
     properties = property(lambda s: s.document.properties)
+    commits = property(lambda s: ToyCommits(s))
+    history = property(lambda s: ToyHistory(s.document, TABLES[s.location.uri]))
 
     def files(self, columns: Any = (), where: Any = None, map: Any = None, tally: Tally | None = None) -> Iterator:
         asked = list(columns)
@@ -186,14 +176,62 @@ class ToySnapshot:
     def write_context(self, write_id: str) -> WriteContext:
         return _context(self, write_id)
 
-    def newest(self) -> ToySnapshot:
+    def newest(self, put: Attempt | None = None) -> ToySnapshot:
         return FORMAT.open(self.context, At(ref=self.ref))
 
-    def committer(self) -> SwapCommitter:
-        return _committer(self.context)
+    def offers(self, feature: type) -> Any:
+        match feature:
+            case features.LiveFiles:
+                return ToyLiveFiles(TABLES[self.location.uri])
+            case features.MetadataTables:
+                return CommonTables(self, metrics=False)
+            case features.Restorable:
+                return ToyRestore(self, lambda at: FORMAT.open(self.context, at))
+            case features.Retention:
+                return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
+        return None
+
+
+def _context(target: Any, write_id: str) -> WriteContext:
+    files = data_files(target.context.stores)
+    directory = f"{target.context.location.uri}/data"
+    spec = target.partitioning.current
+    return WriteContext("toy", files, target.schema, spec, directory, write_id, carried=(Field(ROW_ID, INT64),))
+
+
+PENDING: dict[str, Document] = {}
+
+
+@dataclass(frozen=True)
+class ToyCommits:
+    """Commits on a snapshot, or the one that creates the table: by a swap of the head."""
+
+    target: Any
+
+    @property
+    def state(self) -> State:
+        return TABLES.setdefault(self.target.context.location.uri, State())
+
+    def prepare(self, change: ch.Change) -> Attempt:
+        head = self.target if isinstance(self.target, ToySnapshot) else None
+        document = _next(
+            change, head and head.document, self.state.next_version(), data_files(self.target.context.stores)
+        )
+        uri = f"memory://toy/{entropy.current().uuid4()}"
+        PENDING[uri] = document
+        commit = CommitId(document.version, str(document.version))
+        return Attempt(uri, b"", commit, replaces=None if head is None else head.token)
+
+    def publish(self, attempt: Attempt) -> Any:
+        return "won" if self.state.swap(MAIN, attempt.replaces, PENDING.pop(attempt.uri)) else "lost"
+
+    def look_back(self, attempt: Attempt, change: ch.Change) -> Any:
+        return "won", self.target.newest()  # a swap succeeds on the head alone
+
+    def published(self, attempt: Any, change: Any) -> None: ...
 
     def winners(self, since: Any) -> list[Winner] | None:
-        state, found, at = TABLES[self.location.uri], [], self.document
+        state, found, at = self.state, [], self.target.document
         while at.version != since.version:
             found.append(Winner(CommitId(at.version, str(at.version)), at.write_id, at))
             if at.parent is None or at.parent not in state.versions:
@@ -217,15 +255,13 @@ class ToySnapshot:
                 return Replan((Conflict("concurrent-append", w.version, "rows were added"),))
         return Rebase()
 
-    def prepare(self, change: ch.Change) -> Attempt:
-        return _prepare(self.context, change, self)
 
-    def look_back(self, attempt: Attempt, change: ch.Change) -> Any:
-        return "won", self.newest()  # a swap succeeds on the head alone
+@dataclass(frozen=True)
+class ToyHistory:
+    document: Document
+    state: State
 
-    def published(self, attempt: Any, change: Any) -> None: ...
-
-    def history(self, limit: int | None = None) -> Iterator[HistoryEntry]:
+    def entries(self, limit: int | None = None) -> Iterator[HistoryEntry]:
         at: Document | None = self.document
         left = -1 if limit is None else limit
         while at is not None and left != 0:
@@ -241,63 +277,13 @@ class ToySnapshot:
                 parent=at.parent,
                 data_change=at.operation not in ("replace", "vacuum-start", "vacuum-end"),
             )
-            at = TABLES[self.location.uri].versions.get(at.parent)
+            at = self.state.versions.get(at.parent)
 
     def find_write(self, write_id: str) -> int | None:
-        return _find_write(self.context, write_id)
+        return next((v for v, d in self.state.versions.items() if d.write_id == write_id), None)
 
     def app_version(self, app: str) -> int | None:
         return self.document.txns.get(app)
-
-    def offers(self, feature: type) -> Any:
-        match feature:
-            case features.LiveFiles:
-                return ToyLiveFiles(TABLES[self.location.uri])
-            case features.MetadataTables:
-                return CommonTables(self, metrics=False)
-            case features.Restorable:
-                return ToyRestore(self, lambda at: FORMAT.open(self.context, at))
-            case features.Retention:
-                return ToyRetention(self.document, TABLES[self.location.uri], self.location.uri)
-        return None
-
-
-def _context(target: Any, write_id: str) -> WriteContext:
-    files = data_files(target.context.stores)
-    directory = f"{target.context.location.uri}/data"
-    spec = target.partitioning.current
-    return WriteContext("toy", files, target.schema, spec, directory, write_id, carried=(Field(ROW_ID, INT64),))
-
-
-def _committer(context: TableContext) -> SwapCommitter:
-    return SwapCommitter(TABLES.setdefault(context.location.uri, State()), MAIN)
-
-
-def _find_write(context: TableContext, write_id: str) -> int | None:
-    versions = TABLES[context.location.uri].versions
-    return next((v for v, d in versions.items() if d.write_id == write_id), None)
-
-
-def _prepare(context: TableContext, change: ch.Change, head: ToySnapshot | None) -> Attempt:
-    state = TABLES.setdefault(context.location.uri, State())
-    files = data_files(context.stores)
-    document = _next(change, None if head is None else head.document, state.next_version(), files)
-    uri = f"memory://toy/{entropy.current().uuid4()}"
-    PENDING[uri] = document
-    commit = CommitId(document.version, str(document.version))
-    return Attempt(uri, b"", commit, replaces=None if head is None else head.token)
-
-
-@dataclass(frozen=True)
-class SwapCommitter:
-    state: State
-    ref: str
-
-    def publish(self, attempt: Attempt) -> Any:
-        return "won" if self.state.swap(self.ref, attempt.replaces, PENDING.pop(attempt.uri)) else "lost"
-
-
-PENDING: dict[str, Document] = {}
 
 
 class Toy:

@@ -37,9 +37,9 @@ from boathouse.delta.snapshot import DeltaSnapshot, S, load
 from boathouse.delta.write import (
     check_replaced,
     check_storage,
+    check_writable,
     new_metadata,
     profiled,
-    writable,
 )
 from boathouse.delta.write import create as new_table
 from boathouse.errors import (
@@ -136,7 +136,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     if newest is None:
         check_storage(context)
     else:
-        writable(newest, mixed_writers=False)
+        check_writable(newest, mixed_writers=False)
     now = entropy.current().now_ms()
     actions = _created(change, now) if newest is None else metadata_actions(change, newest, now)
     for txn in change.all(SetTransaction):

@@ -65,6 +65,12 @@ def clustered(snapshot: DeltaSnapshot) -> Clustering | None:
     return Clustering(columns, _providers) if columns else None
 
 
+def clustering_detail(snapshot: DeltaSnapshot) -> Mapping[str, Any]:
+    """What `info` says of clustering; nothing without such columns."""
+    columns = clustering(snapshot)
+    return {"clusteringColumns": [".".join(path) for path in columns]} if columns else {}
+
+
 def _providers(units: pa.Table) -> pa.ChunkedArray:
     return pc.struct_field(units.column("native"), "clusteringProvider")
 

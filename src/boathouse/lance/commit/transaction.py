@@ -55,7 +55,7 @@ _OFFERED = (
 )
 
 
-def writable(snapshot: LanceSnapshot) -> None:
+def check_writable(snapshot: LanceSnapshot) -> None:
     """Raises if the table may not be written here. UnsupportedFeatureError, UnsafeStorageError, CorruptTableError."""
     where = snapshot.location.uri
     if snapshot.tagged:
@@ -103,7 +103,7 @@ def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = 
     """The next version on `head`: deletion files and transaction file are written, the manifest is the body."""
     change.require(*_OFFERED)
     if head is not None:
-        writable(head)
+        check_writable(head)
         head = head.repaired()
     built = _built(Build(change, head, context))
     clock = current()

@@ -80,7 +80,7 @@ def vacuum(
         return snapshot, _counted(shown, garbage, {}, started)
     snapshot, first = _note(handle, engine, options, *_about_to(asked, retention, garbage))
     retention = required(snapshot, Retention, "vacuum")
-    since = snapshot.winners(handle.snapshot)
+    since = snapshot.commits.winners(handle.snapshot)
     if since is None or len(since) > 1:  # another commit came before ours: it may have restored files
         garbage = garbage.without(retention.kept(before))
     failed = _remove(handle, engine, garbage)

@@ -22,10 +22,11 @@ from boathouse.ops.stream.unit_changes import Rows, compare
 from boathouse.table.engine import Engine, Rel
 from boathouse.table.equality import key_name
 from boathouse.table.features import ChangeFiles
+from boathouse.table.history import HistoryEntry
 from boathouse.table.location import At, Version
 from boathouse.table.metadata_columns import CHANGE_TYPE, CHANGES, COMMIT_TIMESTAMP, COMMIT_VERSION
 from boathouse.table.plan import PlannedUnits, ScanPlan
-from boathouse.table.snapshot import HistoryEntry, MapFunction, Snapshot
+from boathouse.table.snapshot import MapFunction, Snapshot
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec
 from boathouse.types import STRING, DataType, FixedSizeListType, ListType, MapType, StructType
@@ -266,14 +267,14 @@ def opened(end: Snapshot, version: Version) -> Snapshot:
         raise VersionNotFoundError(
             f"version {version}, which the changes start from, is gone: {error.message}",
             where=error.where or str(end.context.location),
-            advice=f"{retained_words(list(end.history()))}: start after the first of them",
+            advice=f"{retained_words(list(end.history.entries()))}: start after the first of them",
         ) from error
 
 
 def _entries(end: Snapshot, start: Version) -> list[HistoryEntry]:
     """The commits from `start` on, oldest first; all of them if it is 0, the version before the first."""
     found: list[HistoryEntry] = []
-    for entry in end.history():
+    for entry in end.history.entries():
         if entry.metadata_only:
             continue
         found.append(entry)

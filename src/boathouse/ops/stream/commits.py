@@ -28,9 +28,10 @@ from boathouse.ops.stream.offset import Position
 from boathouse.ops.stream.unit_changes import Rows
 from boathouse.ops.tasks.difference import Difference
 from boathouse.table.features import CommitRecords
+from boathouse.table.history import HistoryEntry
 from boathouse.table.location import Version
 from boathouse.table.plan import ScanPlan
-from boathouse.table.snapshot import HistoryEntry, Snapshot
+from boathouse.table.snapshot import Snapshot
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ScanTask, version_words
 
@@ -110,7 +111,7 @@ def commits_between(newest: Snapshot, at: Position) -> list[HistoryEntry] | None
     if newest.version == at.version and not partly:
         return []
     found: list[HistoryEntry] = []
-    for entry in newest.history():
+    for entry in newest.history.entries():
         if entry.metadata_only:
             continue
         if found and found[-1].parent != entry.version:

@@ -14,8 +14,9 @@ from boathouse.errors import BoathouseError, StreamError, VersionNotFoundError
 from boathouse.ops.stream.changes import retained_words
 from boathouse.ops.stream.commits import Portion, Reading, StreamTask, Wanted, commits_between
 from boathouse.ops.stream.offset import Offset, Position
+from boathouse.table.history import HistoryEntry
 from boathouse.table.location import Version
-from boathouse.table.snapshot import HistoryEntry, Snapshot
+from boathouse.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +186,8 @@ class TableStream:
             f"the stream has read up to version {at.version}, and the table no longer has all commits between it and "
             f"version {newest.version}: their rows cannot be read",
             where=str(self.base.context.location),
-            advice=f"{retained_words(list(newest.history()))}: start the query with a checkpoint of its own, with "
-            "startingVersion or with all rows",
+            advice=f"{retained_words(list(newest.history.entries()))}: start the query with a checkpoint of its own, "
+            "with startingVersion or with all rows",
         )
 
     def _first(self, newest: Snapshot) -> Offset:
@@ -200,7 +201,7 @@ class TableStream:
         if beginning.version is None and beginning.timestamp_ms is None:
             return Position(newest.version, 0, True)
         entries: list[HistoryEntry] = []
-        for entry in newest.history():
+        for entry in newest.history.entries():
             if beginning.timestamp_ms is not None and entry.timestamp_ms < beginning.timestamp_ms:
                 break
             if entry.metadata_only:

@@ -1,0 +1,51 @@
+"""The commits of Delta tables, as the commit loop makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from boathouse.delta.commit import conflict, landed, transaction
+from boathouse.delta.snapshot import S
+from boathouse.table.attempt import Attempt, Published, Winner
+from boathouse.table.change import Change
+from boathouse.table.commit import FileCommitter
+from boathouse.table.context import TableContext
+from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaCommits(Generic[S]):
+    """See `table.commits.Commits`. Without a `head` the table is created; `newest` opens the newest version, which may
+    be an attempt that was put."""
+
+    context: TableContext
+    newest: Callable[[Attempt], S]
+    head: S | None = None
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.prepare(change, self.context, self.head)
+
+    def publish(self, attempt: Attempt) -> Published:
+        return FileCommitter(self.context.stores).publish(attempt)
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, S | None]:
+        return landed.look_back(attempt, self.context, lambda: self.newest(attempt), self.head)
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        transaction.published(attempt, self.context, self.head)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSnapshotCommits(DeltaCommits[S]):
+    """See `table.commits.SnapshotCommits`."""
+
+    head: S
+
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        return transaction.winners(self.head, since)
+
+    def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        return conflict.check(change, winners, self.head)

@@ -1,0 +1,81 @@
+"""The commits of Iceberg tables, as the commit loop makes them: in file systems, and through catalogs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from boathouse.errors import BoathouseError
+from boathouse.iceberg.commit import conflict, landed, transaction
+from boathouse.iceberg.metadata.versions import FormatVersion
+from boathouse.iceberg.paths import HINT, METADATA_FOLDER, version_of
+from boathouse.iceberg.snapshot import S
+from boathouse.storage import join
+from boathouse.table.attempt import Attempt, Published, Winner
+from boathouse.table.change import Change
+from boathouse.table.commit import FileCommitter
+from boathouse.table.context import TableContext
+from boathouse.table.edits import CreateTable
+from boathouse.table.verdict import Verdict
+from boathouse.table.version import TableVersion
+from boathouse.types import PartitionSpec, Schema
+
+log = logging.getLogger("boathouse")
+
+
+@dataclass(frozen=True, slots=True)
+class _Commits(Generic[S]):
+    """What the first commit and later ones have in common. `newest` opens the newest version, which may be an attempt
+    that was put."""
+
+    context: TableContext
+    newest: Callable[[Attempt], S]
+
+    def publish(self, attempt: Attempt) -> Published | Attempt:
+        return (self.context.catalog or FileCommitter(self.context.stores)).publish(attempt)
+
+    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, S]:
+        newest = self.newest(attempt)
+        # A catalog's answer is final.
+        return "won" if self.context.catalog is not None else landed.includes(attempt, newest), newest
+
+    def published(self, attempt: Attempt, change: Change) -> None:
+        """Writes version-hint.text, where other readers start their search; a failure is harmless."""
+        if self.context.catalog is not None:
+            return
+        try:
+            storage, key = self.context.stores.resolve(join(self.context.location.uri, METADATA_FOLDER, HINT))
+            storage.put(key, str(version_of(attempt.uri)).encode())
+        except BoathouseError as error:
+            log.debug("could not write %s: %s", HINT, error)
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergFirstCommit(_Commits[S]):
+    """See `table.commits.Commits`: the commit that creates the table, with this schema and spec."""
+
+    table: CreateTable
+    schema: Schema
+    spec: PartitionSpec
+    version: FormatVersion
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.create(change, self.context, self.table, self.schema, self.spec, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergSnapshotCommits(_Commits[S]):
+    """See `table.commits.SnapshotCommits`."""
+
+    head: S
+
+    def prepare(self, change: Change) -> Attempt:
+        return transaction.prepare(change, self.head)
+
+    def winners(self, since: TableVersion) -> Sequence[Winner] | None:
+        return conflict.winners(since, self.head)
+
+    def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
+        return conflict.check(change, winners, self.head)

@@ -1,0 +1,54 @@
+"""The features that versions of Iceberg tables offer."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.table import features
+from boathouse.table.snapshot import Feature
+
+Offered = (
+    features.CommitRecords
+    | features.Examination
+    | features.Identifiers
+    | features.LiveFiles
+    | features.MetadataTables
+    | features.PlanNotes
+)
+"""The features of a version of a table."""
+
+
+# A branch imports what its feature needs: asking for one loads none of the others.
+
+
+def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
+    """`Target.offers`."""
+    found: Offered | None = None
+    match feature:
+        case features.CommitRecords:
+            from boathouse.iceberg.commit.commit_files import IcebergCommitRecords
+
+            found = IcebergCommitRecords(table)
+        case features.Examination:
+            from boathouse.iceberg.examine import IcebergExamination
+
+            found = IcebergExamination(table)
+        case features.Identifiers:
+            from boathouse.iceberg.metadata.schema_rules import identifiers
+
+            columns = identifiers(table.schema)
+            found = features.Identifiers(columns) if columns else None
+        case features.LiveFiles:
+            from boathouse.iceberg.history import IcebergLiveFiles
+
+            found = IcebergLiveFiles(table)
+        case features.MetadataTables:
+            from boathouse.iceberg.inspect.tables import IcebergTables
+
+            found = IcebergTables(table)
+        case features.PlanNotes:
+            from boathouse.iceberg.scan import FileNotes
+
+            found = FileNotes()
+    return cast("Feature | None", found)

@@ -1,0 +1,38 @@
+"""The features that versions of Lance tables offer."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from boathouse.lance.snapshot import LanceSnapshot
+from boathouse.table import features
+from boathouse.table.snapshot import Feature, Snapshot
+
+Offered = features.CommitRecords | features.Examination | features.LiveFiles | features.MetadataTables
+"""The features of a version of a table."""
+
+
+# A branch imports what its feature needs: asking for one loads none of the others.
+
+
+def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
+    """`Target.offers`."""
+    found: Offered | None = None
+    match feature:
+        case features.CommitRecords:
+            from boathouse.lance.commit.commit_files import LanceCommitRecords
+
+            found = LanceCommitRecords(table)
+        case features.Examination:
+            from boathouse.lance.examine import LanceExamination
+
+            found = LanceExamination(table)
+        case features.LiveFiles:
+            from boathouse.lance.history import LanceLiveFiles
+
+            found = LanceLiveFiles(table.context)
+        case features.MetadataTables:
+            from boathouse.lance.inspect import LanceTables
+
+            found = LanceTables(cast("Snapshot", table))
+    return cast("Feature | None", found)
