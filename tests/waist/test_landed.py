@@ -322,16 +322,16 @@ def test_a_file_that_is_listed_and_never_there_is_corrupt(tmp_path, monkeypatch)
 
 
 class _Contended:
-    """A snapshot of a table, and its commits, in which other writers win the first `losses` races, each turn taking
+    """A snapshot of a table, and its commits, in which other writers win the first `losses` races, each attempt taking
     `seconds`."""
 
     def __init__(self, losses: int, seconds: float) -> None:
-        self.losses, self.seconds, self.turns = losses, seconds, 0
+        self.losses, self.seconds, self.attempts = losses, seconds, 0
         self.identity, self.context = "a", TableContext(Location("memory://contended"), Stores())
 
     @property
     def version(self) -> int:
-        return self.turns
+        return self.attempts
 
     @property
     def commits(self) -> Any:
@@ -348,11 +348,11 @@ class _Contended:
         return Rebase()
 
     def prepare(self, change: Any) -> Attempt:
-        return Attempt("memory://contended/x", b"", CommitId(self.turns + 1, "x"))
+        return Attempt("memory://contended/x", b"", CommitId(self.attempts + 1, "x"))
 
     def publish(self, attempt: Attempt) -> str:
-        self.turns += 1
-        return "lost" if self.turns <= self.losses else "won"
+        self.attempts += 1
+        return "lost" if self.attempts <= self.losses else "won"
 
     def look_back(self, *_: Any) -> tuple[str, None]:
         return "won", None
@@ -368,7 +368,7 @@ def test_a_writer_that_loses_waits_as_long_as_a_commit_takes_and_then_not_at_all
         started = clock.monotonic()
         outcome = commit(table, change)
         waited = clock.monotonic() - started - seconds * (losses + 2)
-    assert outcome.turns == losses + 1 and table.turns == losses + 1
+    assert outcome.attempts == losses + 1 and table.attempts == losses + 1
     assert waited < 3 * seconds + 0.1
 
 

@@ -27,7 +27,7 @@ FRESH_SECONDS = 5.0
 MIN_PLANS = 10
 PLANNING_SECONDS = 5 * 60
 """A write that loses is planned again for so long, and this number of times even if that takes longer: one that is
-small finds its turn between many others, and one that is large is not done again and again."""
+small succeeds between many others, and one that is large is not done again and again."""
 
 
 def run(
@@ -66,8 +66,8 @@ def _one_commit(
     write_id = new_write_id()
     snapshot, loaded = handle.snapshot, handle.loaded or started
     error: CommitConflictError | None = None
-    for turn in count():
-        if turn >= MIN_PLANS and entropy.current().monotonic() - started > PLANNING_SECONDS:
+    for replans in count():
+        if replans >= MIN_PLANS and entropy.current().monotonic() - started > PLANNING_SECONDS:
             break
         skipped = already_applied(snapshot, options)
         if skipped is not None:
@@ -87,7 +87,7 @@ def _one_commit(
         if isinstance(outcome, Committed):
             result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.commit)
             seconds = entropy.current().monotonic() - started
-            result = replace(result, seconds=seconds, retries=turn + outcome.turns - 1)
+            result = replace(result, seconds=seconds, retries=replans + outcome.attempts - 1)
             return _after(handle, outcome), result, planned.then
         if not isinstance(outcome, Conflicted):
             raise unknown_error(change)

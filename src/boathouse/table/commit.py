@@ -30,12 +30,12 @@ from boathouse.table.version import TableVersion
 
 log = logging.getLogger("boathouse")
 
-MAX_TURNS = 1000
+MAX_ATTEMPTS = 1000
 MAX_SECONDS = 30 * 60
 READ_BACKS = 6
-PATIENT_TURNS = 3
-"""This number of lost attempts are followed by a pause; after them a writer publishes at once, so that it is not
-starved."""
+PAUSED_ATTEMPTS = 3
+"""A writer pauses after each of its first lost attempts, this number of them; then it publishes at once, so that it is
+not starved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Committed:
     """
 
     commit: CommitId
-    turns: int
+    attempts: int
     already: bool = False
     onto: Snapshot | None = field(default=None, compare=False, repr=False)
     after: Snapshot | None = field(default=None, compare=False, repr=False)
@@ -86,28 +86,28 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
     clock = entropy.current()
     deadline = clock.monotonic() + MAX_SECONDS
     since, latest = change.planned, target
-    for turn in range(1, MAX_TURNS + 1):
+    for attempts in range(1, MAX_ATTEMPTS + 1):
         started = clock.monotonic()
         # The put itself decides whether anybody was faster; reading back, whether it went below a cleaned history.
-        known = fresh and turn == 1 and change.planned is not None
+        known = fresh and attempts == 1 and change.planned is not None
         head = cast(Snapshot, target) if known else _newest(latest)
-        settled = None if known else _follow(change, since, head, turn)
+        settled = None if known else _follow(change, since, head, attempts)
         if settled is not None:
             return settled
         if head is not None:
             since = latest = head
-        outcome = _attempt(target, head, change, turn)
+        outcome = _attempt(target, head, change, attempts)
         if outcome is not None:
             return outcome
         if clock.monotonic() > deadline:
             break
-        if turn <= PATIENT_TURNS:
+        if attempts <= PAUSED_ATTEMPTS:
             clock.sleep(clock.random() * (clock.monotonic() - started))
     version = head.version if head is not None else 0
-    return Conflicted((Conflict("busy", version, f"other writers won {turn} times in a row"),), replan=False)
+    return Conflicted((Conflict("busy", version, f"other writers won {attempts} times in a row"),), replan=False)
 
 
-def _attempt(target: Target, head: Snapshot | None, change: Change, turn: int) -> CommitOutcome | None:
+def _attempt(target: Target, head: Snapshot | None, change: Change, attempts: int) -> CommitOutcome | None:
     """One attempt on exactly this head; None if it is certainly lost."""
     stores = target.context.stores
     follows = target if head is None else head
@@ -122,8 +122,8 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, turn: int) -
     if published == "won":
         published, after = _look_back(follows, change, attempt)
     if published == "won":
-        _published(target, change, attempt, turn)
-        return Committed(attempt.commit, turn, onto=head, after=after)
+        _published(target, change, attempt, attempts)
+        return Committed(attempt.commit, attempts, onto=head, after=after)
     if published == "unknown":
         return Unknown(change.write_id, attempt.uri)
     discard(stores, attempt.side)
@@ -137,13 +137,13 @@ def _newest(target: Target) -> Snapshot | None:
         return None
 
 
-def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, turn: int) -> CommitOutcome | None:
+def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, attempts: int) -> CommitOutcome | None:
     """The consequence of the commits after `since`; None if the change may be prepared on the head.
 
     Earlier ones were checked before a lost attempt: each commit is read and checked once.
     """
     if change.planned is None or since is None:
-        return None if head is None else _exists(change, head, turn)
+        return None if head is None else _exists(change, head, attempts)
     if head is None or head.identity != change.planned.identity:
         what = "is gone" if head is None else "was dropped and recreated"
         version = change.planned.version if head is None else head.version
@@ -155,7 +155,7 @@ def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, t
         return Conflicted((gone,), replan=True)
     for winner in winners:
         if winner.write_id == change.write_id:
-            return Committed(winner.commit, turn, already=True, after=head)
+            return Committed(winner.commit, attempts, already=True, after=head)
     verdict = head.commits.check(change, winners)
     if isinstance(verdict, Rebase):
         return None
@@ -198,16 +198,16 @@ def _recreated(head: Snapshot | None, change: Change) -> bool:
     return head is not None and change.planned is not None and head.identity != change.planned.identity
 
 
-def _published(target: Target, change: Change, attempt: Attempt, turn: int) -> None:
+def _published(target: Target, change: Change, attempt: Attempt, attempts: int) -> None:
     """The steps after a successful commit. If they fail, others lose time, but the commit is not affected."""
     try:
         target.commits.published(attempt, change)
     except Exception as error:
         log.warning("%s was committed, but not all that follows a commit: %s", attempt.uri, error)
-    _log(change, attempt, turn)
+    _log(change, attempt, attempts)
 
 
-def _exists(change: Change, head: Snapshot, turn: int) -> CommitOutcome:
+def _exists(change: Change, head: Snapshot, attempts: int) -> CommitOutcome:
     try:
         version = head.history.find_write(change.write_id)
     except CommitUnknownError:
@@ -215,7 +215,7 @@ def _exists(change: Change, head: Snapshot, turn: int) -> CommitOutcome:
     if version is not None:
         ours = next((e for e in head.history.entries() if e.write_id == change.write_id), None)
         commit = CommitId(None, "") if ours is None else CommitId(ours.version, ours.commit or "")
-        return Committed(commit, turn, already=True, after=head)
+        return Committed(commit, attempts, already=True, after=head)
     return Conflicted((Conflict("table-exists", head.version, "a table was created here concurrently"),), replan=False)
 
 
@@ -277,7 +277,7 @@ def discard(stores: Stores, uris: tuple[str, ...]) -> None:
             log.debug("could not remove %s: %s", uri, error)
 
 
-def _log(change: Change, attempt: Attempt, turn: int) -> None:
+def _log(change: Change, attempt: Attempt, attempts: int) -> None:
     log.info(
         "%s %s: commit %s of %s (write %s, attempt %d)",
         change.format,
@@ -285,5 +285,5 @@ def _log(change: Change, attempt: Attempt, turn: int) -> None:
         attempt.commit.token,
         change.location,
         change.write_id,
-        turn,
+        attempts,
     )

@@ -38,7 +38,7 @@ def clone(source: Snapshot, context: TableContext, options: WriteOptions = Write
     seconds = entropy.current().monotonic() - started
     made = replace(_result(planned, edit.units), version=outcome.commit.version, commit=outcome.commit.token)
     versions = () if made.version is None else (made.version,)
-    return replace(made, versions=versions, seconds=seconds, retries=outcome.turns - 1)
+    return replace(made, versions=versions, seconds=seconds, retries=outcome.attempts - 1)
 
 
 def _result(planned: Planned, units: pa.Table) -> WriteResult:

@@ -82,7 +82,7 @@ def convert(
     outcome = commit_new(target, replace(planned.change, metrics=metrics), None)
     result = result_of("convert", planned, [outcomes], outcome.commit)
     seconds = entropy.current().monotonic() - started
-    return outcome.after, replace(result, rows_added=rows, seconds=seconds, retries=outcome.turns - 1)
+    return outcome.after, replace(result, rows_added=rows, seconds=seconds, retries=outcome.attempts - 1)
 
 
 @dataclass(frozen=True, slots=True)

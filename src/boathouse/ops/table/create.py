@@ -62,7 +62,7 @@ def create(
     outcome = commit_new(target, planned.change, done)
     result = result_of("create", planned, outcomes, outcome.commit)
     seconds = entropy.current().monotonic() - started
-    return outcome.after, replace(result, seconds=seconds, retries=outcome.turns - 1)
+    return outcome.after, replace(result, seconds=seconds, retries=outcome.attempts - 1)
 
 
 def _first(
