@@ -13,7 +13,7 @@ from boathouse.engines.local import LocalEngine
 from boathouse.engines.spark.jobs import wait_for_tasks
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.outcomes import settle, sweep
+from boathouse.ops.outcomes import collect_outcomes, sweep
 from boathouse.ops.write import Done, Source
 from boathouse.table.tasks import WriteContext
 from boathouse.types import Schema
@@ -63,7 +63,7 @@ def commit(
 ) -> None:
     """Commits what tasks wrote; `dynamic`: their session lets overwrites replace single partitions. Raises their first
     error, and those of the write; then no file is left behind."""
-    outcomes = settle(iter(batches), registry.tasks(context.format).outcomes_schema(context), context)
+    outcomes = collect_outcomes(iter(batches), registry.tasks(context.format).outcomes_schema(context), context)
     with errors_at(target.path):
         done = Done(context, outcomes, fixed=True)
         _call(target).run(HostEngine(dynamic), lambda: Source(schema), done, place)

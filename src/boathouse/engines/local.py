@@ -26,7 +26,7 @@ from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import Expr
 from boathouse.expr.values import stages
-from boathouse.ops.outcomes import settle
+from boathouse.ops.outcomes import collect_outcomes
 from boathouse.ops.tasks.numbering import Lane
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES
 from boathouse.ops.tasks.sink import sink_batches
@@ -131,7 +131,7 @@ class LocalEngine:
             source = _Source(rel)
             try:
                 gathered = GATHERED_BYTES if whole is None else sys.maxsize  # these rows are already in memory
-                return settle(sink_batches(source, context, gathered, _WORKERS), schema, context)
+                return collect_outcomes(sink_batches(source, context, gathered, _WORKERS), schema, context)
             except Exception:
                 if source.error is not None:
                     raise source.error from None
@@ -142,7 +142,7 @@ class LocalEngine:
         def written(start: int) -> Iterator[pa.RecordBatch]:
             return sink_batches(whole.slice(start, size).to_batches(), context, lane=Lane(start))
 
-        return settle(self.map(written, starts), schema, context)
+        return collect_outcomes(self.map(written, starts), schema, context)
 
     def map(
         self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None

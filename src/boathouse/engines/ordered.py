@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from boathouse import registry
 from boathouse.engines.sources import Batches
-from boathouse.ops.outcomes import settle
+from boathouse.ops.outcomes import collect_outcomes
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.engine import RowOrder
 from boathouse.table.tasks import WriteContext
@@ -40,7 +40,7 @@ def write_ordered(rel: Batches, order: RowOrder, context: WriteContext, map: Map
             rows = (batch for step in part for batch in _step(runs, step))
             return sink_batches(rows, context)
 
-        return settle(map(write, parts), schema, context)
+        return collect_outcomes(map(write, parts), schema, context)
 
 
 @dataclass(frozen=True, slots=True)

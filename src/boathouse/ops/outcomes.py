@@ -14,7 +14,7 @@ from boathouse.table.tasks import WriteContext
 from boathouse.table.units import CHANGE_FILE, DATA_FILE, DELETE_FILE
 
 
-def settle(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteContext) -> pa.Table:
+def collect_outcomes(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteContext) -> pa.Table:
     """OUTCOMES without error rows; on an error removes the files that were finished, and raises it.
 
     If the work itself fails, its tasks have told nothing of what they wrote, and their files are found by their names.

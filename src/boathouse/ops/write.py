@@ -19,7 +19,7 @@ from boathouse.errors import ExpressionError, UnsupportedFeatureError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.ops.options import WriteOptions
-from boathouse.ops.outcomes import discard, settle
+from boathouse.ops.outcomes import collect_outcomes, discard
 from boathouse.ops.schema.dependents import check_unnamed
 from boathouse.table.change import Change, Operation, ReadSet
 from boathouse.table.edits import Edit, SchemaEdit, SetTransaction, SetType
@@ -74,7 +74,7 @@ class TaskWork:
     def perform(self, engine: Engine) -> pa.Table:
         """Runs the tasks; OUTCOMES."""
         schema = registry.tasks(self.context.format).outcomes_schema(self.context)
-        return settle(engine.map(self.fn, self.tasks, self.cost), schema, self.context)
+        return collect_outcomes(engine.map(self.fn, self.tasks, self.cost), schema, self.context)
 
 
 Work = RowWork | TaskWork

@@ -18,7 +18,7 @@ from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.session import cores, settings
 from boathouse.engines.spark.task_frames import in_order
 from boathouse.engines.spark.worker import RESULT_DDL, SinkRows
-from boathouse.ops.outcomes import settle
+from boathouse.ops.outcomes import collect_outcomes
 from boathouse.table.engine import Spread
 from boathouse.table.tasks import WriteContext
 from boathouse.types import PartitionField, StringType
@@ -45,7 +45,7 @@ def write(frame: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
     if context.identities:
         lanes = cores(spark) * LANES
         rows = rows.coalesce(lanes).withColumn(_LANE, F.spark_partition_id())
-    return settle(_results(rows.mapInArrow(SinkRows(context, names, lanes), RESULT_DDL)), schema, context)
+    return collect_outcomes(_results(rows.mapInArrow(SinkRows(context, names, lanes), RESULT_DDL)), schema, context)
 
 
 def _results(written: DataFrame) -> Iterator[pa.RecordBatch]:
