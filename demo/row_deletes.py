@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.checksum import crc32_bytes
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.iceberg.deletes.vectors import MAGIC
@@ -50,7 +50,7 @@ def delete_keys(table: Path, keys: pa.Table) -> int:
     current = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
     ids = {f.name: f.id for f in parse_schema(current).fields}
     fields = [f.with_metadata({"PARQUET:field_id": str(ids[f.name])}) for f in keys.schema]
-    path = table / "data" / f"{entropy.current().uuid4()}-deletes.parquet"
+    path = table / "data" / f"{system.current().uuid4()}-deletes.parquet"
     pq.write_table(keys.cast(pa.schema(fields)), path)
     entry = _entry(path, "PARQUET", 2, keys.num_rows, equality_ids=[ids[name] for name in keys.column_names])
     return _commit(table, head, document, [entry])
@@ -60,7 +60,7 @@ def delete_positions(table: Path, positions: Mapping[str, Sequence[int]]) -> int
     """Deletes rows of data files by one Puffin file of deletion vectors; the snapshot's id. The table has format
     version 3, and the files have no vectors yet."""
     head, document = _head(table)
-    path = table / "data" / f"{entropy.current().uuid4()}-deletes.puffin"
+    path = table / "data" / f"{system.current().uuid4()}-deletes.puffin"
     blobs = {file: _blob(found) for file, found in positions.items()}
     data, offsets = _puffin(blobs, {file: len(set(found)) for file, found in positions.items()})
     path.write_bytes(data)
@@ -117,7 +117,7 @@ def _head(table: Path) -> tuple[Path, Json]:
 
 def _publish(table: Path, head: Path, document: Json) -> None:
     """The document that follows the head; fails if there is one."""
-    now = max(entropy.current().now_ms(), document["last-updated-ms"] + 1)
+    now = max(system.current().now_ms(), document["last-updated-ms"] + 1)
     before = {"metadata-file": f"{_LOCAL}{head}", "timestamp-ms": document["last-updated-ms"]}
     document = document | {"last-updated-ms": now, "metadata-log": [*document.get("metadata-log", ()), before]}
     document.pop(draft.OURS, None)
@@ -130,12 +130,12 @@ def _commit(table: Path, head: Path, document: Json, entries: Sequence[Row]) -> 
     """A snapshot that adds the delete files of these entries."""
     version, sequence = VERSIONS[document["format-version"]], document["last-sequence-number"] + 1
     parent = next(s for s in document["snapshots"] if s["snapshot-id"] == document["current-snapshot-id"])
-    id = entropy.current().uuid4().int >> 65
+    id = system.current().uuid4().int >> 65
     folder = table / "metadata"
     rows = [_manifest(folder, document, entries, sequence, id), *_carried(parent["manifest-list"], version)]
     snapshot: Json = {
         "snapshot-id": id, "parent-snapshot-id": parent["snapshot-id"], "sequence-number": sequence,
-        "timestamp-ms": max(entropy.current().now_ms(), document["last-updated-ms"] + 1),
+        "timestamp-ms": max(system.current().now_ms(), document["last-updated-ms"] + 1),
         "summary": {"operation": "delete"}, "schema-id": document["current-schema-id"],
     }  # fmt: skip
     if version.row_lineage:
@@ -163,7 +163,7 @@ def _manifest(folder: Path, document: Json, entries: Sequence[Row], sequence: in
         "deflate",
         version,
     )
-    path = folder / f"{entropy.current().uuid4()}-m0.avro"
+    path = folder / f"{system.current().uuid4()}-m0.avro"
     path.write_bytes(data)
     return manifest_writer.list_row(
         f"{_LOCAL}{path}", len(data), _UNPARTITIONED, of_entries(entries, _UNPARTITIONED), DELETES, sequence, id

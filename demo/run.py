@@ -16,7 +16,7 @@ import pyarrow.csv as pc
 
 import boathouse as bh
 from boathouse.api.text import human_bytes
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.cli import local_spark as sparks
 from boathouse.cli import show
 from demo import folder as folders
@@ -36,7 +36,7 @@ class Report:
     document: dict[str, Any] = field(default_factory=dict)
 
     def seconds(self) -> float:
-        return round(entropy.current().monotonic() - self.started, 2)
+        return round(system.current().monotonic() - self.started, 2)
 
 
 def demo(to: str, formats: Sequence[str], months: int, clean: bool, json: bool) -> bool:
@@ -50,7 +50,7 @@ def demo(to: str, formats: Sequence[str], months: int, clean: bool, json: bool) 
         )
         return True
     board: Board = Board() if json else Terminal() if sys.stdout.isatty() else Lines()
-    report = Report(entropy.current().monotonic())
+    report = Report(system.current().monotonic())
     sparks.check()
     board.say("Fetching flights and airports from PyPI, or from the cache ...")
     data = get()
@@ -118,7 +118,7 @@ def _steps(inputs: Inputs, places: list[Place], board: Board, report: Report) ->
         "fingerprint of all rows": steps.take_fingerprint,
     }
     board.open(list(todo), [p.format for p in places])
-    clock = entropy.current().monotonic
+    clock = system.current().monotonic
     try:
         for label, step in todo.items():
             for place in places:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
 
 
@@ -39,7 +39,7 @@ class S3StandIn:
 
     def bucket(self) -> str:
         """Creates a bucket with a new name, and returns the name."""
-        name = f"b{entropy.current().uuid4().hex}"
+        name = f"b{system.current().uuid4().hex}"
         with urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")):
             return name
 
@@ -48,7 +48,7 @@ class S3StandIn:
 def s3_stand_in() -> Iterator[S3StandIn]:
     """An empty S3 at 127.0.0.1 while the block runs. UnsupportedFeatureError without moto (`pip install moto[server]`).
 
-    Seeded entropy draws the same bucket names again: call `bucket` outside its block.
+    A seeded system draws the same bucket names again: call `bucket` outside its block.
     """
     try:
         moto = importlib.import_module("moto.server")
@@ -84,7 +84,7 @@ class AzureStandIn:
 
     def container(self) -> str:
         """Creates a container with a new name, and returns the name."""
-        name = f"c{entropy.current().uuid4().hex}"
+        name = f"c{system.current().uuid4().hex}"
         headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION}
         named = "\n".join(f"{key}:{value}" for key, value in headers.items())
         # The account occurs twice in a resource of the emulator: as the account, and in the path.

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.cli.app import app, exit_code
 from boathouse.errors import (
     AlreadyExistsError,
@@ -619,7 +619,7 @@ def test_a_store_that_refuses_writes(at, monkeypatch):
     monkeypatch.setattr(Stores, "__init__", wrapped)
     for action in (lambda: at.open().set_properties({"a": "b"}), lambda: at.open().add_column("n", "int")):
         before = {k: v for k, v in listing(at.root).items() if Path(k).is_file()}
-        with entropy.use(entropy.SeededEntropy(1)), pytest.raises(StorageError) as caught:
+        with system.use(system.SeededSystem(1)), pytest.raises(StorageError) as caught:
             action()
         assert caught.value.advice and caught.value.where
         assert {k: v for k, v in listing(at.root).items() if Path(k).is_file()} == before

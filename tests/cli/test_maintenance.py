@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 
 
-class NextWeek(entropy.Entropy):
+class NextWeek(system.System):
     def now_ms(self) -> int:
         return super().now_ms() + 8 * 86_400_000
 
@@ -30,7 +30,7 @@ def parquet(table) -> int:
 
 def test_vacuum(run, asjson, table):
     assert run("vacuum", table) == (0, "removed 0 files, 0 B\n")
-    with entropy.use(NextWeek()):
+    with system.use(NextWeek()):
         code, out = run("vacuum", table, "--dry-run")
         assert code == 0 and len(out.split()) == 1 and (table / out.strip()).exists()
         dry = asjson("vacuum", table, "--dry-run", "--lite")

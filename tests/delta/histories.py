@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.log.cleanup import clean_log
 from boathouse.errors import VersionNotFoundError
@@ -43,7 +43,7 @@ def in_order(rows: Sequence[Row]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-class Later(entropy.Entropy):
+class Later(system.System):
     """A clock by which every version has expired."""
 
     def now_ms(self) -> int:
@@ -339,7 +339,7 @@ class Life:
     def clean_log(self, writer: Writer) -> None:
         """What is left begins at a checkpoint, and is all that follows it."""
         snapshot = FORMAT.open(TableContext(Location(f"file://{self.path}"), Stores()))
-        with entropy.use(Later()):
+        with system.use(Later()):
             clean_log(snapshot)
         versions = sorted(self.states)
         gone = [v for v in versions if not self.readable(v)]

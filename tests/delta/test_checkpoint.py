@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint import writer as checkpoint_write
 from boathouse.delta.checkpoint.canonical import checksum
@@ -119,11 +119,11 @@ def test_removed_files_stay_known_until_they_expire(tmp_path):
     assert len(removed) == 1 and removed[0]["path"] not in added and len(added) == 5
     assert removed[0]["deletionTimestamp"] > 0 and removed[0]["extendedFileMetadata"]
 
-    class Later(entropy.Entropy):
+    class Later(system.System):
         def now_ms(self):
             return super().now_ms() + 8 * 86_400_000
 
-    with entropy.use(Later()):
+    with system.use(Later()):
         write_checkpoint(snapshot(path))
     found = pq.read_table(path / "_delta_log" / "00000000000000000006.checkpoint.parquet").to_pylist()
     assert not [r for r in found if r["remove"]]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import BoathouseError, VersionNotFoundError
 
 ON = {"delta.enableInCommitTimestamps": "true"}
@@ -15,7 +15,7 @@ ROWS = pa.table({"x": [1]})
 SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 
 
-class Clock(entropy.Entropy):
+class Clock(system.System):
     """A clock that a test sets."""
 
     now = 1_700_000_000_000
@@ -27,7 +27,7 @@ class Clock(entropy.Entropy):
 @pytest.fixture
 def clock():
     found = Clock()
-    with entropy.use(found):
+    with system.use(found):
         yield found
 
 

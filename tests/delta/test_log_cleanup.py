@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.delta.log.cleanup import clean_log
 from boathouse.errors import VersionNotFoundError
@@ -18,7 +18,7 @@ MIDNIGHT = 20_000 * DAY
 ROWS = pa.table({"x": [1]})
 
 
-class Clock(entropy.Entropy):
+class Clock(system.System):
     now = MIDNIGHT
 
     def now_ms(self):
@@ -28,7 +28,7 @@ class Clock(entropy.Entropy):
 @pytest.fixture
 def clock():
     found = Clock()
-    with entropy.use(found):
+    with system.use(found):
         yield found
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta.checkpoint import reader as checkpoint
 from boathouse.delta.checkpoint import sidecars as checkpoint_sidecars
 from boathouse.delta.checkpoint import writer as checkpoint_write
@@ -203,11 +203,11 @@ def test_removed_files_expire_from_sidecars(tmp_path, few):
     removed = [n for n in table.sidecars(8) for kind, _ in table.held(n) if kind == "remove"]
     assert len(removed) == 1
 
-    class Later(entropy.Entropy):
+    class Later(system.System):
         def now_ms(self):
             return super().now_ms() + 8 * 86_400_000
 
-    with entropy.use(Later()):
+    with system.use(Later()):
         table.append(9, 10, 11, 12)
     assert not [k for n in table.sidecars(12) for k, _ in table.held(n) if k == "remove"]
 

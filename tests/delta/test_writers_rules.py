@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta.adapter import FORMAT
 from boathouse.delta.checkpoint.writer import write_checkpoint
 from boathouse.errors import BoathouseError, SchemaError
@@ -135,18 +135,18 @@ def test_tombstones_by_the_clock_of_the_cleaner(tmp_path):
     assert snapshot(path).tail.removes.num_rows == 1
     name = path / "_delta_log" / f"{1:020d}.checkpoint.parquet"
 
-    class Later(entropy.Entropy):
+    class Later(system.System):
         hours = 47
 
         def now_ms(self):
             return super().now_ms() + self.hours * 3_600_000
 
-    with entropy.use(Later()):
+    with system.use(Later()):
         write_checkpoint(snapshot(path))
     assert len([r for r in pq.read_table(name).column("remove").to_pylist() if r]) == 1
     later = Later()
     later.hours = 49
-    with entropy.use(later):
+    with system.use(later):
         write_checkpoint(snapshot(path))
     assert [r for r in pq.read_table(name).column("remove").to_pylist() if r] == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, StorageError, UndecidedError, UnsafeStorageError
 from boathouse.storage import LocalStorage, PutMode, Stores
 from boathouse.testing.clocks import Ahead
@@ -34,7 +34,7 @@ class TestLocalAwkwardRoot(TestLocal):
 
 def _race(barrier, folder: str, worker: int, seed: int, won) -> None:
     storage = LocalStorage()
-    with entropy.use(entropy.SeededEntropy(seed)):
+    with system.use(system.SeededSystem(seed)):
         for turn in range(10):
             barrier.wait()
             try:
@@ -211,10 +211,10 @@ def test_the_next_writer_removes_temporary_files_that_are_older_than_a_day(tmp_p
     for other in (left, tmp_path / ".boathouse-mine", tmp_path / "x.tmp"):
         other.write_bytes(b"half")
     storage.put(f"{folder}/a", b"a")
-    with entropy.use(Ahead(23)):
+    with system.use(Ahead(23)):
         storage.put(f"{folder}/b", b"b")
         assert left.exists() and not storage.abandoned(folder)
-    with entropy.use(Ahead(25)):
+    with system.use(Ahead(25)):
         assert [i.key for i in storage.abandoned(folder)] == [str(left)[1:]]
         storage.put(f"{folder}/c", b"c", PutMode.CREATE)
     assert sorted(os.listdir(tmp_path)) == [".boathouse-mine", "a", "b", "c", "x.tmp"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.storage import MemoryStorage, Stores
 from boathouse.testing.storage import StorageConformance
 
@@ -23,6 +23,6 @@ def test_shared_by_name() -> None:
 
 def test_time_is_the_injected_clock() -> None:
     storage = MemoryStorage("clock")
-    with entropy.use(entropy.SeededEntropy(1, start_ms=5000)):
+    with system.use(system.SeededSystem(1, start_ms=5000)):
         storage.put("k", b"")
     assert storage.head("k").modified_ms == 5001

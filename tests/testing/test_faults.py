@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import StorageError, UndecidedError
 from boathouse.storage import LocalStorage, MemoryStorage, PutMode, Stores
 from boathouse.testing.faults import Fault, FaultyStorage, Plan
@@ -88,7 +88,7 @@ def test_stale_and_doubled_lists(verb: str) -> None:
 
 def test_delay_is_on_the_injected_clock() -> None:
     storage = FaultyStorage(MemoryStorage("m"), Plan(writes={1: Fault.DELAYED}, delay=3600))
-    with entropy.use(entropy.SeededEntropy(1)) as clock:
+    with system.use(system.SeededSystem(1)) as clock:
         before = clock.monotonic()
         storage.put("k", b"1")
         assert clock.monotonic() - before >= 3600
@@ -98,7 +98,7 @@ def test_delay_is_on_the_injected_clock() -> None:
 def test_a_seed_replays() -> None:
     def run(seed: int) -> list[str]:
         storage = FaultyStorage(MemoryStorage("m"), Plan.seeded(seed, rate=0.4))
-        with entropy.use(entropy.SeededEntropy(seed)):
+        with system.use(system.SeededSystem(seed)):
             for n in range(40):
                 try:
                     storage.put(str(n), b"")

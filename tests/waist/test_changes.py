@@ -15,7 +15,7 @@ from toy_format.state import TABLES, Deletes, clean
 import boathouse as bh
 import lance
 from boathouse import errors
-from boathouse.bits import entropy
+from boathouse.bits import system
 from makers.traits import Traits
 
 META = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -242,7 +242,7 @@ def foreign_commit(uri: str, **changes) -> int:
     """Another writer's commit on the toy."""
     state = TABLES[uri]
     head = state.versions[state.refs["main"]]
-    new = replace(head, version=state.next_version(), parent=head.version, timestamp_ms=entropy.current().now_ms())
+    new = replace(head, version=state.next_version(), parent=head.version, timestamp_ms=system.current().now_ms())
     assert state.swap("main", str(head.version), replace(new, **changes))
     return new.version
 

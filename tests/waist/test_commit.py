@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import StorageError
 from boathouse.storage import MemoryStorage, PutMode, Stores
 from boathouse.table.attempt import Attempt
@@ -20,7 +20,7 @@ ATTEMPT = Attempt("memory://commits/t/5", b"ours", CommitId(5, "5"))
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     monkeypatch.setattr(MemoryStorage, "_named", {})
-    with entropy.use(entropy.SeededEntropy(7)):
+    with system.use(system.SeededSystem(7)):
         yield
 
 

@@ -15,7 +15,7 @@ from toy_format.state import TABLES, Deletes
 
 import boathouse as bh
 from boathouse import errors
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.ops import write as write_op
 
 
@@ -241,7 +241,7 @@ def foreign_deletes(uri: str, *values: int) -> int:
     head = state.versions[state.refs["main"]]
     version = state.next_version()
     deletes = (*head.deletes, Deletes("equality", version, key="id", values=values))
-    new = replace(head, version=version, parent=head.version, write_id=None, timestamp_ms=entropy.current().now_ms())
+    new = replace(head, version=version, parent=head.version, write_id=None, timestamp_ms=system.current().now_ms())
     assert state.swap("main", str(head.version), replace(new, deletes=deletes, touched=frozenset(), added=False))
     return version
 

@@ -15,7 +15,7 @@ from peers import PEERS, by_peer
 import boathouse as bh
 from boathouse import errors, registry
 from boathouse.api.table import Table
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
@@ -222,7 +222,7 @@ def test_an_unanswered_commit_is_unknown_and_settled(uri, format_name):
         return Fault.UNSENT if o.key in landed else None
 
     table = opened(uri, format_name, Plan(choose=silent))
-    with entropy.use(entropy.SeededEntropy(3)), pytest.raises(errors.CommitUnknownError) as caught:
+    with system.use(system.SeededSystem(3)), pytest.raises(errors.CommitUnknownError) as caught:
         table.append(rows(5, 5))
     write_id = caught.value.advice.split("'")[1]
     assert bh.open(uri, format=format_name).find_write(write_id) is not None

@@ -11,7 +11,7 @@ import pytest
 from peers import PEERS, by_peer
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta import new_table
 from boathouse.delta.adapter import DeltaFormat
 from boathouse.delta.commit.commits import DeltaCommits
@@ -167,7 +167,7 @@ def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(t
             monkeypatch.setattr(kind, "newest", failing)
             return outcome
 
-        with monkeypatch.context() as m, entropy.use(entropy.SeededEntropy(i)):
+        with monkeypatch.context() as m, system.use(system.SeededSystem(i)):
             newest = kind.newest
             m.setattr(FileCommitter, "publish", publish)
             with pytest.raises(CommitUnknownError, match="find_write") as caught:
@@ -197,16 +197,16 @@ def test_a_write_that_no_reader_sees_is_not_found(tmp_path, format_name, monkeyp
     def failing(*_: Any) -> Any:
         raise UndecidedError("503")
 
-    system = entropy.current()
+    real = system.current()
 
     def step_in() -> None:
-        with entropy.use(system):
+        with system.use(real):
             go_past(path, format_name)
         m.setattr(commits, "look_back", failing)
 
     with monkeypatch.context() as m:
         before_the_put(m, step_in)
-        with entropy.use(entropy.SeededEntropy(1)), pytest.raises(CommitUnknownError) as caught:
+        with system.use(system.SeededSystem(1)), pytest.raises(CommitUnknownError) as caught:
             STEPS[step](t)
     write_id = caught.value.advice.split("'")[1]
     now = bh.open(str(path))
@@ -338,7 +338,7 @@ class _Contended:
         return self
 
     def newest(self) -> Any:
-        entropy.current().sleep(self.seconds)
+        system.current().sleep(self.seconds)
         return self
 
     def winners(self, *_: Any) -> list[Any]:
@@ -364,7 +364,7 @@ class _Contended:
 def test_a_writer_that_loses_waits_as_long_as_a_commit_takes_and_then_not_at_all(losses, seconds):
     table = _Contended(losses, seconds)
     change = Change("x", None, table, "w", "append", ())
-    with entropy.use(entropy.SeededEntropy(3)) as clock:
+    with system.use(system.SeededSystem(3)) as clock:
         started = clock.monotonic()
         outcome = commit(table, change)
         waited = clock.monotonic() - started - seconds * (losses + 2)
@@ -394,7 +394,7 @@ def test_a_new_table_that_cannot_be_opened_is_said_to_exist_if_it_was_seen(tmp_p
 
     opens, opened = new_table.load, DeltaFormat.open
     monkeypatch.setattr(FileCommitter, "publish", publish)
-    with entropy.use(entropy.SeededEntropy(5)):
+    with system.use(system.SeededSystem(5)):
         with pytest.raises(StorageError if seen else CommitUnknownError, match="was created" if seen else "may not"):
             bh.create(str(tmp_path / "a"), one(0).schema)
         monkeypatch.setattr(DeltaFormat, "open", opened)

@@ -12,7 +12,7 @@ import pytest
 from peers import by_peer
 
 import boathouse as bh
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import CorruptTableError, TableNotFoundError
 from boathouse.testing.clocks import Ahead
 from makers.traits import REAL
@@ -110,7 +110,7 @@ def test_a_writer_that_was_killed_before_its_first_commit_goes_on(tmp_path, form
     uri = str(tmp_path / "t")
     assert subprocess.run([sys.executable, "-c", KILLED, uri, format], check=False).returncode == 9
     assert listed(tmp_path)
-    with entropy.use(Ahead(hours)):
+    with system.use(Ahead(hours)):
         with pytest.raises(TableNotFoundError, match=r"was to create an? [A-Z][a-z]+ table and did not end"):
             bh.open(uri)
         assert bh.detect(uri) == ()

@@ -14,7 +14,7 @@ from peers import by_peer
 
 import boathouse as bh
 from boathouse import errors
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.ops.table import restore
 from boathouse.testing.clocks import Ahead
 from makers.traits import TRAITS
@@ -146,7 +146,7 @@ def test_nothing_is_committed_if_nothing_differs(made):
 def test_a_time(made):
     entry = made.history(1)[0]
     wanted = rows(made)
-    with entropy.use(Ahead(1)):
+    with system.use(Ahead(1)):
         made.append(made.to_arrow())
     if dated := TRAITS[made.format].dated_by:
         later = entry.timestamp_ms / 1000 + 60
@@ -176,7 +176,7 @@ def test_a_file_that_is_gone_is_named_before_anything_is_committed(made, make_pe
     before = made.version
     made.overwrite(make_people(50, 53))
     head, wanted = made.version, rows(made)
-    with entropy.use(Ahead(8 * 24)):
+    with system.use(Ahead(8 * 24)):
         made.vacuum()
     head = made.version
     with pytest.raises(errors.MissingFileError, match=f"version {before} cannot be restored") as caught:

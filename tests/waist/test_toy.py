@@ -12,7 +12,7 @@ from toy_format.state import TABLES, Deletes, clean
 
 import boathouse as bh
 from boathouse import errors
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.ops import write as write_op
 from boathouse.table.format import TableFormat
@@ -34,7 +34,7 @@ def foreign_commit(table, **changes):
     state = TABLES[table.uri]
     head = state.versions[state.refs["main"]]
     version = state.next_version()
-    new = replace(head, version=version, parent=head.version, write_id=None, timestamp_ms=entropy.current().now_ms())
+    new = replace(head, version=version, parent=head.version, write_id=None, timestamp_ms=system.current().now_ms())
     assert state.swap("main", str(head.version), replace(new, **changes))
     return version
 

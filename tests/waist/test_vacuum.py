@@ -14,7 +14,7 @@ from peers import PEERS, by_peer
 
 import boathouse as bh
 from boathouse import errors
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.ops.files import vacuum
 from boathouse.ops.tasks import remove
 from boathouse.testing.clocks import HOUR_MS, Ahead
@@ -93,7 +93,7 @@ def test_after_the_retention_only_the_files_of_the_newest_version_stay(made):
     before, keep = files(made), needed(made)
     assert keep < before
     sizes = {f: (Path(made.uri.removeprefix("file://")) / f).stat().st_size for f in before}
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         dry = made.vacuum(dry_run=True)
         assert files(made) == before and made.refresh().history(1)[0].operation not in ("vacuum-start", "VACUUM END")
         result = made.vacuum()
@@ -110,14 +110,14 @@ def test_after_the_retention_only_the_files_of_the_newest_version_stay(made):
 
 def test_versions_within_the_retention_are_still_read(made):
     kept = made.version
-    with entropy.use(Ahead(5 * DAY)):
+    with system.use(Ahead(5 * DAY)):
         made.delete("id < 20")
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         removed = made.vacuum()
         assert removed.files_removed > 0
         assert ids(made) == list(range(20, 25))
         assert ids(bh.open(made.uri, format=made.format, version=kept)) == list(range(9, 25))
-    with entropy.use(Ahead(13 * DAY)):
+    with system.use(Ahead(13 * DAY)):
         assert made.vacuum().files_removed > 0
         assert files(made) == needed(made)
 
@@ -129,7 +129,7 @@ def test_a_short_retention_has_to_be_confirmed(made):
             made.vacuum(retention)
         assert "enforce_retention_duration=False" in caught.value.advice and caught.value.where == made.uri
     assert files(made) == before
-    with entropy.use(Ahead(0.1)):
+    with system.use(Ahead(0.1)):
         result = made.vacuum(dt.timedelta(0), enforce_retention_duration=False)
     assert result.files_removed and files(made) == needed(made)
     check(made)
@@ -149,7 +149,7 @@ def test_files_that_nobody_committed_go_once_they_are_old(made, traits):
     stray.write_bytes(b"12345")
     made.vacuum()
     assert stray.exists()
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         assert f"{folder}/stray.parquet".lstrip("/") in made.vacuum().paths
     assert not stray.exists()
 
@@ -159,7 +159,7 @@ def test_lite_removes_what_the_log_says_and_lists_nothing(made, traits, monkeypa
     stray = root / traits.data_folder / "stray.parquet"
     stray.write_bytes(b"x")
     before, keep = files(made), needed(made)
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         dry = made.vacuum(mode="lite", dry_run=True)
         assert set(dry.paths) == before - keep - {str(stray.relative_to(root))}
         assert dry.bytes_removed == sum((root / p).stat().st_size for p in dry.paths)
@@ -174,7 +174,7 @@ def forget_the_first(t) -> None:
 
 
 def test_lite_is_refused_where_the_history_was_cleaned(made, traits):
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         forget_the_first(made)
         before = files(made)
         with pytest.raises(errors.VersionNotFoundError):
@@ -185,7 +185,7 @@ def test_lite_is_refused_where_the_history_was_cleaned(made, traits):
         if traits.records_vacuums:
             made.delete("id < 12")
             forget_the_first(made)
-            with entropy.use(Ahead(16 * DAY)):
+            with system.use(Ahead(16 * DAY)):
                 made.vacuum(mode="lite")
             assert files(made) == needed(made)
 
@@ -205,7 +205,7 @@ def test_failures_are_reported_and_do_not_stop_the_rest(made, traits, monkeypatc
             self.files.delete(uri)
 
     monkeypatch.setattr("boathouse.ops.files.vacuum.RemoveTask", lambda files, uris: real(Broken(files), uris))
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         result = made.vacuum()
     assert result.failed == ((stuck, "Permission denied"),) and stuck not in result.paths
     assert files(made) == keep | {stuck} and "1 could not be removed" in repr(result)
@@ -239,7 +239,7 @@ def test_a_file_that_a_commit_brings_back_meanwhile_stays(made, monkeypatch):
         return found
 
     monkeypatch.setattr(vacuum, "listed", between(vacuum.listed))
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         made.vacuum()
     assert calls and files(made) == needed(made)
     assert ids(made) == [*range(9, 25), 30]
@@ -264,7 +264,7 @@ def test_hidden_folders_stay_and_old_changes_go(delta):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(b"x")
     log = sorted((root / "_delta_log").iterdir())
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         result = delta.vacuum()
     assert {p for p in result.paths if not p.endswith(".parquet") or "/" in p} == set(seen) - {"x=1/_change_data=2/k"}
     assert all((root / path).exists() for path in (*hidden, "x=1/_change_data=2/k"))
@@ -279,7 +279,7 @@ def test_a_partition_column_whose_name_begins_with_an_underscore(tmp_path):
     t = bh.open(uri)
     t.overwrite(rows)
     assert len(files(t)) == 6
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         assert t.vacuum().files_removed == 3
     assert len(files(t)) == 3 and sorted(t.to_arrow()["id"].to_pylist()) == [1, 2, 3] == theirs(uri)
 
@@ -293,7 +293,7 @@ def test_paths_that_look_encoded_belong_to_the_table(tmp_path):
     for path in (uri, f"{uri}2"):
         t = bh.open(path)
         before = files(t)
-        with entropy.use(Ahead(8 * DAY)):
+        with system.use(Ahead(8 * DAY)):
             assert t.vacuum().paths == ()
         assert files(t) == before and ids(t) == list(range(len(values))) == theirs(path)
 
@@ -308,25 +308,25 @@ def test_names_that_the_log_spells_otherwise(delta):
     for spelled in (f"x/../{name}", f"./{name}", f"../t/{name}", f"{root}/{name}", f"file:{root}/{name}"):
         add["path"] = spelled
         entry.write_text("\n".join(map(json.dumps, lines)) + "\n")
-        with entropy.use(Ahead(8 * DAY)):
+        with system.use(Ahead(8 * DAY)):
             assert name not in bh.open(str(root)).vacuum(dry_run=True).paths
     alias = root.parent / "alias"
     alias.symlink_to(root)
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         result = bh.open(str(alias)).vacuum(dry_run=True)
     assert name not in result.paths and len(result.paths) == 1
 
 
 def test_in_a_bucket(make_people):
     """Where folders are listed at the same time."""
-    uri = f"memory://bucket-{entropy.current().uuid4()}/lake/t"
+    uri = f"memory://bucket-{system.current().uuid4()}/lake/t"
     bh.create(uri, make_people(0, 1).schema, partition_by="city", properties={"delta.enableDeletionVectors": "true"})
     t = bh.open(uri)
     t.append(make_people(0, 30))
     t.delete("id = 3")
     t.overwrite(make_people(30, 31), where="city = 'Oslo'")
     bh.write(make_people(0, 5), f"{uri}/city=Oslo/inner", "iceberg")
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         dry = t.vacuum(dry_run=True)
         assert len(dry.paths) == 2 and not any("inner" in p for p in dry.paths)
         assert t.vacuum().bytes_removed == dry.bytes_removed > 0
@@ -345,14 +345,14 @@ def test_after_a_checkpoint(made, traits, make_people):
     t.delete("id in (10, 20)")
     before = t.version
     assert t.vacuum(dry_run=True).paths == ()
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         t.append(make_people(40, 41))
         t.restore(before)
         keep = needed(t)
         assert t.vacuum(48, enforce_retention_duration=False).files_removed > 0
         assert ids(t) == [i for i in range(9, 25) if i not in (10, 20)] == theirs(t.uri)
         assert keep < files(t)  # the append, which is younger
-    with entropy.use(Ahead(16 * DAY)):
+    with system.use(Ahead(16 * DAY)):
         t.vacuum()
     assert files(t) == needed(t) == keep
 
@@ -363,7 +363,7 @@ def test_a_table_below_the_root_survives(delta, format, make_people):
     bh.write(make_people(0, 5), inner, format)
     outside = Path(f"{delta.uri}/deep/old".removeprefix("file://"))
     outside.write_bytes(b"x")
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         result = delta.vacuum()
     assert "deep/old" in result.paths and not any("inner" in p for p in result.paths)
     assert bh.open(inner).count() == 5
@@ -371,7 +371,7 @@ def test_a_table_below_the_root_survives(delta, format, make_people):
 
 
 def test_the_history_is_that_of_the_reference(delta):
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         result = delta.vacuum(200, message="nightly")
     end, start = deltalake.DeltaTable(delta.uri).history(2)
     assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
@@ -390,7 +390,7 @@ def test_the_history_is_that_of_the_reference(delta):
 
 def test_the_retention_of_the_table(delta):
     delta.set_properties({"delta.deletedFileRetentionDuration": "interval 2 days"})
-    with entropy.use(Ahead(3 * DAY)):
+    with system.use(Ahead(3 * DAY)):
         assert delta.vacuum().retention_hours == 48
         assert len(files(delta)) == 1
 
@@ -398,12 +398,12 @@ def test_the_retention_of_the_table(delta):
 def test_longer_than_the_checkpoint_remembers(delta, make_people):
     """A checkpoint drops tombstones older than the table's retention; the entries before it still have them."""
     delta.set_properties({"delta.deletedFileRetentionDuration": "interval 1 hour"})
-    with entropy.use(Ahead(2)):
+    with system.use(Ahead(2)):
         for i in range(8):
             delta.append(make_people(i, i + 1))
     delta = bh.open(delta.uri)
     assert delta.detail()["checkpoint"] == 10
-    with entropy.use(Ahead(3)):
+    with system.use(Ahead(3)):
         removed = delta.vacuum(48, dry_run=True).paths
         assert removed == ()
         assert len(delta.vacuum(dry_run=True).paths) == 1
@@ -421,7 +421,7 @@ def test_the_writer_protocol_is_checked(delta):
     }
     entry = log / f"{delta.version + 1:020}.json"
     entry.write_text(json.dumps({"protocol": protocol}) + "\n")
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         assert bh.open(delta.uri).vacuum(dry_run=True).files_removed == 1
         protocol["writerFeatures"].append("someFeature")
         entry.write_text(json.dumps({"protocol": protocol}) + "\n")
@@ -440,7 +440,7 @@ def test_deltalake_would_remove_the_same(delta, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / "t", copy)
     wanted = deltalake.DeltaTable(copy).vacuum(0, dry_run=True, enforce_retention_duration=False, full=True)
-    with entropy.use(Ahead(0.01)):
+    with system.use(Ahead(0.01)):
         assert sorted(delta.vacuum(0, enforce_retention_duration=False).paths) == sorted(wanted)
 
 
@@ -449,7 +449,7 @@ def test_deltalake_would_remove_the_same(delta, tmp_path):
 @pytest.mark.route("vacuum")
 def test_on_spark(delta, spark):
     t = bh.open(delta.uri, spark=spark)
-    with entropy.use(Ahead(8 * DAY)):
+    with system.use(Ahead(8 * DAY)):
         result = t.vacuum()
     assert result.files_removed == 1 and len(files(t)) == 1 and result.failed == ()
     assert sorted(r.id for r in t.to_spark().select("id").collect()) == list(range(9, 25))
@@ -463,7 +463,7 @@ def test_temporary_files_of_killed_writers_go(tmp_path, make_people):
     for path in left:
         path.write_bytes(b"half")
     assert t.vacuum().files_removed == 0 and all(p.exists() for p in left)
-    with entropy.use(Ahead(25)):
+    with system.use(Ahead(25)):
         dry = t.vacuum(dry_run=True)
         assert sorted(dry.paths) == [name, f"_delta_log/{name}"] and dry.bytes_removed == 8
         t.vacuum()

@@ -13,7 +13,7 @@ from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
 from boathouse.api.opening import path_text, point
 from boathouse.api.table import Table
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
@@ -90,7 +90,7 @@ class Catalog:
 
 def newest_in(catalog: Catalog, identifier: str, storage_options: Mapping[str, str] | None) -> Handle:
     """The newest version of `namespace.table`, to be written. Raises what `Catalog.open` raises."""
-    loaded = entropy.current().monotonic()
+    loaded = system.current().monotonic()
     return replace(_opened(catalog._made.table(identifier), NEWEST, storage_options), loaded=loaded)
 
 

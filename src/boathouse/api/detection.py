@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boathouse import registry
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import AmbiguousFormatError, BoathouseError, CorruptTableError, TableNotFoundError
 from boathouse.storage import Stores, absolute, basename, join, parent
 from boathouse.table.context import TableContext
@@ -55,7 +55,7 @@ def require_free(location: Location, stores: Stores) -> None:
             continue
         storage, key = stores.resolve(join(location.uri, signs.mark))
         for info in storage.list(key):
-            if signs.is_remains(info.key[len(key) + 1 :], entropy.current().now_ms() - info.modified_ms):
+            if signs.is_remains(info.key[len(key) + 1 :], system.current().now_ms() - info.modified_ms):
                 raise CorruptTableError(
                     f"part of {signs.title} already exists here: {signs.mark}/ has files, but no version",
                     where=storage.uri(info.key),
@@ -151,7 +151,7 @@ def _begun(location: Location, stores: Stores, folders: list[str], files: list[s
         storage, key = stores.resolve(join(location.uri, signs.mark))
         for info in storage.list(key):
             name = info.key[len(key) + 1 :]
-            if signs.is_remains(name, entropy.current().now_ms() - info.modified_ms):
+            if signs.is_remains(name, system.current().now_ms() - info.modified_ms):
                 return None
             names.append(f"{signs.mark}/{name}")
     return next((s.title for s in map(registry.signs, registry.FORMATS) if s.is_begun(names)), None)

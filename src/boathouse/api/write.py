@@ -14,7 +14,7 @@ from boathouse.api.engines import engine_for, time_zone, zone_of
 from boathouse.api.opening import path_text, session_allows
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.ops.external_write import begin
@@ -258,7 +258,7 @@ class WriteCall:
         with errors_at(str(location)):
             known = self.format or there[0]
             chosen = registry.load(known) if there == (known,) else choose(location, stores, self.format)
-            loaded = entropy.current().monotonic()
+            loaded = system.current().monotonic()
             snapshot = chosen.open(TableContext(location, stores, allowed), NEWEST)
         return Handle(snapshot, location.metadata is not None, loaded=loaded)
 

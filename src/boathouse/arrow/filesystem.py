@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from boathouse.arrow.memory import read_pool
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import (
     BoathouseError,
     InvalidArgumentError,
@@ -204,7 +204,7 @@ def _gcs(options: StorageOptions, _bucket: str) -> Any:
     token = options.get("bearer_token")
     scheme, _, host = (options.get("endpoint") or "").rpartition("://")
     timeout = options.seconds("timeout")
-    expires = datetime.fromtimestamp(entropy.current().now_ms() / 1000, UTC) + timedelta(hours=1)
+    expires = datetime.fromtimestamp(system.current().now_ms() / 1000, UTC) + timedelta(hours=1)
     given = _given(
         access_token=token,
         credential_token_expiration=expires if token else None,

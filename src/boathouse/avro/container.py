@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from boathouse.avro.codec import read_long, reader, write_long, writer
 from boathouse.avro.schema import Schema, by_ids, least
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.inflate import Budget
 from boathouse.bits.text import json_value, text
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
@@ -234,7 +234,7 @@ def container(schema: Schema, blocks: Iterable[tuple[int, bytes]], metadata: Map
         for part in (key.encode(), value.encode()):
             out.write(long_bytes(len(part)) + part)
     out.write(b"\x00")
-    sync = entropy.current().uuid4().bytes
+    sync = system.current().uuid4().bytes
     out.write(sync)
     for count, block in blocks:
         body = _compress(block, codec)

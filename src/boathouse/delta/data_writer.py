@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta import paths
 from boathouse.delta.partition_values import physical as to_physical
 from boathouse.delta.partition_values import physical_array, text_of
@@ -207,7 +207,7 @@ class DeltaFileWriter:
     def close(self) -> _Closed:
         summary = self._opened(None).close()
         stats = self._stats.taken(summary.metadata)
-        now = entropy.current().now_ms()
+        now = system.current().now_ms()
         return _Closed(summary.uri, self._path, self._values, self._texts, summary.size, summary.rows, now, stats)
 
 
@@ -224,7 +224,7 @@ def _path(files: DeltaFiles, texts: Sequence[str | None]) -> str:
     """
     codec, changes = files.codec.lower(), files.context.content == "changes"
     suffix = _SUFFIX.get(codec, f".{codec}")
-    id = str(entropy.current().uuid4())
+    id = str(system.current().uuid4())
     name = f"{'cdc' if changes else 'part'}-00000-{id}{files.context.ending}.c000{suffix}.parquet"
     folders = [paths.CHANGE_DATA] if changes else []
     if files.mapped:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.text import json_value
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.reader import Wanted, read_files
@@ -83,7 +83,7 @@ class DeltaRetention:
         """What entries before the checkpoint removed, if that is asked for longer than the table retains it: a
         checkpoint has no older tombstones."""
         checkpoint = self.snapshot.checkpoint
-        if checkpoint is None or before_ms >= entropy.current().now_ms() - self.ms:
+        if checkpoint is None or before_ms >= system.current().now_ms() - self.ms:
             return
         log = self.snapshot.log
         for version, info in log.listing().commits.items():

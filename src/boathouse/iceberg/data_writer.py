@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import ConstraintViolationError
 from boathouse.iceberg.metadata.partitions import partition_path
 from boathouse.parquet.schema import to_parquet_schema
@@ -100,7 +100,7 @@ class DataFileWriter:
     def __init__(self, files: DataFiles, partition: Mapping[int, object]) -> None:
         self._partition = partition
         context = files.context
-        name = f"00000-0-{entropy.current().uuid4()}{context.ending}.parquet"
+        name = f"00000-0-{system.current().uuid4()}{context.ending}.parquet"
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
         self._files = files
         self._stats = StatsCollector(files.leaves)

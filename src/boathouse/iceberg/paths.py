@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.inflate import Budget
 from boathouse.errors import BoathouseError, CorruptTableError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.storage import ObjectInfo, Stores, absolute, basename, join, parent, relative
@@ -110,7 +110,7 @@ def next_of_catalog(head: str) -> str:
     it needs no put-if-absent."""
     number = _CATALOG.fullmatch(basename(head))
     count = 0 if number is None else int(number[1]) + 1
-    return join(parent(head), f"{count:05d}-{entropy.current().uuid4()}.metadata.json")
+    return join(parent(head), f"{count:05d}-{system.current().uuid4()}.metadata.json")
 
 
 def compressed(uri: str) -> bool:

@@ -11,8 +11,8 @@ import io
 import numpy as np
 import pyarrow as pa
 
-from boathouse.bits.entropy import current
 from boathouse.bits.roaring import Bitmap, deserialize32, serialize32
+from boathouse.bits.system import current
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.lance.ipc import read_integers
 from boathouse.lance.manifests.messages import ARROW_ARRAY, BITMAP, DataFragment, DeletionFile

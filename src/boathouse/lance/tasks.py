@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import BoathouseError, SchemaMismatchError
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema, tree
@@ -37,7 +37,7 @@ def writers(context: WriteContext) -> LanceFiles:
 def file_name(ending: str) -> str:
     """The first three bytes of a uuid as binary digits, the others as hex: Lance's naming of files. Then the ending of
     the write, which readers do not look at."""
-    raw = entropy.current().uuid4().bytes
+    raw = system.current().uuid4().bytes
     return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ending + ".lance"
 
 

@@ -9,7 +9,7 @@ from itertools import count
 
 import pyarrow as pa
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import BoathouseError, CommitConflictError, CommitUnknownError
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
@@ -55,7 +55,7 @@ def _one_commit(
     handle: Handle, engine: Engine, write: Write, options: WriteOptions, written: Done | None = None
 ) -> tuple[Snapshot, WriteResult, Write | None]:
     """The snapshot after one commit, its result, and what is left to do in another one."""
-    started = entropy.current().monotonic()
+    started = system.current().monotonic()
     done = _Work(engine, [] if written is None else [written])
     try:
         handle = newest(handle)
@@ -67,7 +67,7 @@ def _one_commit(
     snapshot, loaded = handle.snapshot, handle.loaded or started
     error: CommitConflictError | None = None
     for replans in count():
-        if replans >= MIN_PLANS and entropy.current().monotonic() - started > PLANNING_SECONDS:
+        if replans >= MIN_PLANS and system.current().monotonic() - started > PLANNING_SECONDS:
             break
         skipped = already_applied(snapshot, options)
         if skipped is not None:
@@ -83,10 +83,10 @@ def _one_commit(
             return snapshot, replace(result, dry_run=options.dry_run, write_id=None), None
         metrics = {**planned.change.metrics, **metrics_of(write.operation, planned, done.outcomes)}
         change = replace(planned.change, metrics=metrics)
-        outcome = _commit(snapshot, change, done, entropy.current().monotonic() - loaded < FRESH_SECONDS)
+        outcome = _commit(snapshot, change, done, system.current().monotonic() - loaded < FRESH_SECONDS)
         if isinstance(outcome, Committed):
             result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.commit)
-            seconds = entropy.current().monotonic() - started
+            seconds = system.current().monotonic() - started
             result = replace(result, seconds=seconds, retries=replans + outcome.attempts - 1)
             return _after(handle, outcome), result, planned.then
         if not isinstance(outcome, Conflicted):
@@ -94,7 +94,7 @@ def _one_commit(
         error = conflict_error(change, outcome)
         if outcome.conflicts[0].kind == "table-replaced":
             break
-        snapshot, loaded = _head(snapshot, done), entropy.current().monotonic()
+        snapshot, loaded = _head(snapshot, done), system.current().monotonic()
         if not outcome.replan:
             skipped = already_applied(snapshot, options)
             if skipped is None:
@@ -206,7 +206,7 @@ def _commit(snapshot: Snapshot, change: Change, done: _Work, fresh: bool) -> Com
 def newest(handle: Handle) -> Handle:
     """The handle at the newest version, which every write starts from: its own, if the same call has just loaded it.
     Raises CommitConflictError if the table was dropped and recreated since the handle was opened."""
-    now = entropy.current().monotonic()
+    now = system.current().monotonic()
     if handle.pinned or (handle.loaded is not None and now - handle.loaded < FRESH_SECONDS):
         return handle
     snapshot = handle.snapshot.newest()
@@ -261,4 +261,4 @@ def already_applied(snapshot: Snapshot, options: WriteOptions) -> str | None:
 
 def new_write_id() -> str:
     """Names one logical write in the table's history, across all its attempts."""
-    return str(entropy.current().uuid4())
+    return str(system.current().uuid4())

@@ -15,7 +15,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import (
     AlreadyExistsError,
     BoathouseError,
@@ -297,7 +297,7 @@ class CloudStorage:
         with self._probing:
             if self._atomic and self._probe:
                 folder = key.rpartition("/")[0]
-                probe = f"{folder}/.boathouse-probe-{entropy.current().uuid4().hex}".lstrip("/")
+                probe = f"{folder}/.boathouse-probe-{system.current().uuid4().hex}".lstrip("/")
                 create = lambda: obstore.put(self._store, self._path(probe), b"probe", mode="create")  # noqa: E731
                 try:
                     self._call(probe, create)

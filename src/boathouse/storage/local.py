@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -177,7 +177,7 @@ class LocalStorage:
 
     def abandoned(self, prefix: str) -> builtins.list[ObjectInfo]:
         """The temporary files in the folder and below that killed writers have left; listings hide them."""
-        before_ms = entropy.current().now_ms() - ABANDONED_MS
+        before_ms = system.current().now_ms() - ABANDONED_MS
         found = []
         for folder, _, names in os.walk("/" + folder_prefix(prefix)):
             for path in (os.path.join(folder, name) for name in names if _hidden(name)):
@@ -327,7 +327,7 @@ def _read_range(fd: int, size: int, start: int, length: int) -> bytes:
 
 def _sweep(folder: str) -> None:
     """Removes old temporary files, which nobody needs; what prevents that is no reason not to write."""
-    now = entropy.current().now_ms()
+    now = system.current().now_ms()
     if abs(now - _swept.get(folder, 0)) < _SWEPT_MS:
         return
     if len(_swept) >= _FOLDERS:
@@ -346,7 +346,7 @@ def _open_temporary(folder: str) -> tuple[int, str]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     made = 0
     while True:
-        temporary = f"{folder}/.boathouse-{os.getpid():x}-{entropy.current().uuid4().hex}.tmp"
+        temporary = f"{folder}/.boathouse-{os.getpid():x}-{system.current().uuid4().hex}.tmp"
         try:
             return os.open(temporary, flags, 0o666), temporary
         except FileExistsError:  # processes with the same seed draw the same names

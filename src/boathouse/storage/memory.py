@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from boathouse.storage.base import Bytes, ObjectInfo, PutMode, Wanted, Writer, folder_prefix, looked_at, slice_of
 
@@ -91,7 +91,7 @@ class MemoryStorage:
         if not key:
             raise InvalidArgumentError("An empty key does not name an object.", where=self.uri(key))
         content = bytes(data)
-        now = entropy.current().now_ms()
+        now = system.current().now_ms()
         with self._lock:
             if mode is PutMode.CREATE and key in self._objects:
                 raise AlreadyExistsError("The object already exists.", where=self.uri(key))

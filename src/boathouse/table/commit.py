@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import cast
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import (
     AlreadyExistsError,
     BoathouseError,
@@ -83,7 +83,7 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
     the format raises for a table it cannot read or write, and StorageError if the store fails before anything can have
     been committed: once a put has succeeded or is undecided, nothing is raised.
     """
-    clock = entropy.current()
+    clock = system.current()
     deadline = clock.monotonic() + MAX_SECONDS
     since, latest = change.planned, target
     for attempts in range(1, MAX_ATTEMPTS + 1):
@@ -168,7 +168,7 @@ def _look_back(target: Target, change: Change, attempt: Attempt) -> tuple[Publis
     Never raises, whatever the store or the table's files do now. While the table cannot be read, that is unknown: the
     put may have succeeded below a log that was cleaned meanwhile.
     """
-    clock = entropy.current()
+    clock = system.current()
     for i in range(READ_BACKS):
         try:
             landed, head = target.commits.look_back(attempt, change)
@@ -233,7 +233,7 @@ class FileCommitter:
         the same bytes are put to the same key again.
         """
         storage, key = self.stores.resolve(attempt.uri)
-        clock = entropy.current()
+        clock = system.current()
         seen: bytes | StorageError | None = None
         failure: StorageError | None = None
         refused = True

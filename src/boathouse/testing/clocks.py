@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from boathouse.bits.entropy import Entropy
+from boathouse.bits.system import System
 
 HOUR_MS = 3_600_000
 
 
-class Ahead(Entropy):
+class Ahead(System):
     """The machine's clock, moved forward."""
 
     def __init__(self, hours: float) -> None:

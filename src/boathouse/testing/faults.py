@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeVar
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import StorageError, UndecidedError
 from boathouse.storage import Bytes, ObjectInfo, PutMode, Storage, Writer
 from boathouse.storage.base import Wanted
@@ -225,7 +225,7 @@ class FaultyStorage:
         elif fault is Fault.UNSENT:
             raise UndecidedError("The outcome of the request is unknown: injected fault.", where=where)
         elif fault is Fault.DELAYED:
-            entropy.current().sleep(self.plan.delay)
+            system.current().sleep(self.plan.delay)
         answer = request()
         if fault is Fault.LOST:
             raise UndecidedError("The outcome of the request is unknown: injected fault.", where=where)

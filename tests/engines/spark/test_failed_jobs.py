@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StructField, StructType
 
 import boathouse as bh
-from boathouse.bits import entropy
-from boathouse.bits.entropy import SeededEntropy
+from boathouse.bits import system
+from boathouse.bits.system import SeededSystem
 from boathouse.engines.spark.errors import typed
 from boathouse.errors import ConstraintViolationError, EvaluationError, JobError, MissingFileError
 from boathouse.ops.write import TaskWork
@@ -106,7 +106,7 @@ def test_a_commit_that_was_tried_is_not_aborted(tmp_path):
     """All tasks reported, and their commit failed: whether it did is not for the abort to say."""
     bh.create(str(tmp_path / "t"), "id bigint", format="delta")
     struct = StructType([StructField("id", LongType())])
-    with entropy.use(SeededEntropy(1)):
+    with system.use(SeededSystem(1)):
         writer = DefaultSource(options={"path": str(tmp_path / "t")}).writer(struct, overwrite=False)
         message = writer.write(iter([pa.record_batch({"id": pa.array([1], pa.int64())})]))
         written = files(tmp_path)

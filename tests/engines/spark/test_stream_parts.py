@@ -17,8 +17,8 @@ from pyspark import cloudpickle
 from pyspark.sql import datasource
 from pyspark.sql.types import Row, StructType
 
-from boathouse.bits import entropy
-from boathouse.bits.entropy import SeededEntropy
+from boathouse.bits import system
+from boathouse.bits.system import SeededSystem
 from boathouse.engines.spark.exchange import from_spark_batch
 from pyspark_boathouse import DefaultSource, stream_writer
 
@@ -93,7 +93,7 @@ class Writing:
         messages = [sent(tasks.write(iter(given))) for given in (batches, [])]
         driver = DefaultSource(options=self.options).streamWriter(schema=schema, overwrite=overwrite)
         if fail:
-            with entropy.use(SeededEntropy(1)):  # its clock does not wait for tasks of Spark
+            with system.use(SeededSystem(1)):  # its clock does not wait for tasks of Spark
                 driver.abort([*messages, None], number)
         else:
             driver.commit(messages, number)

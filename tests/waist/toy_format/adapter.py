@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import DataFiles, data_files
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.compute.prune import Pruner
 from boathouse.errors import TableNotFoundError, UnsupportedFeatureError, VersionNotFoundError
@@ -217,7 +217,7 @@ class ToyCommits:
         document = _next(
             change, head and head.document, self.state.next_version(), data_files(self.target.context.stores)
         )
-        uri = f"memory://toy/{entropy.current().uuid4()}"
+        uri = f"memory://toy/{system.current().uuid4()}"
         PENDING[uri] = document
         commit = CommitId(document.version, str(document.version))
         return Attempt(uri, b"", commit, replaces=None if head is None else head.token)
@@ -312,7 +312,7 @@ class Toy:
 
 
 def _next(change: ch.Change, head: Document | None, version: int, files: DataFiles) -> Document:
-    clock = entropy.current()
+    clock = system.current()
     if head is None:
         create = change.edit(edits.CreateTable)
         by = Partitioning((PartitionSpec(0, create.partition_by),))

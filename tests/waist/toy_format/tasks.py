@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow, to_arrow_type
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.compute.evaluate import mask
 from boathouse.table.metadata_columns import FILE, POSITION
 from boathouse.table.reading import UnitRead, read_units
@@ -107,7 +107,7 @@ class _Writer:
         schema = to_arrow(self._context.rows)
         table = pa.Table.from_batches(self._batches, schema)
         half = (len(schema) + 1) // 2
-        name = f"{self._context.directory}/{entropy.current().uuid4()}{self._context.ending}"
+        name = f"{self._context.directory}/{system.current().uuid4()}{self._context.ending}"
         parts = []
         for i, names in enumerate((schema.names[:half], schema.names[half:])):
             buffer = io.BytesIO()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.part import Part
 from boathouse.delta.checkpoint.reader import OpenCheckpoint, Wanted, read_files
@@ -40,7 +40,7 @@ def name_of(snapshot: DeltaSnapshot, interval: int) -> str:
     version = snapshot.version
     if not _by_policy(snapshot) or version // interval % _COMPATIBLE == 0:
         return f"{version:020d}.checkpoint.parquet"
-    return f"{version:020d}.checkpoint.{entropy.current().uuid4()}.parquet"
+    return f"{version:020d}.checkpoint.{system.current().uuid4()}.parquet"
 
 
 def is_divided(snapshot: DeltaSnapshot) -> bool:
@@ -73,11 +73,11 @@ def write_sidecar(log: Log, kind: str, actions: pa.Table) -> Sidecar:
 
     If the checkpoint is not finished, nothing refers to the file, and the cleanup of the log removes it.
     """
-    name = f"{entropy.current().uuid4()}.parquet"
+    name = f"{system.current().uuid4()}.parquet"
     with log.storage.open_write(f"{log.key}/{SIDECARS}/{name}", PutMode.CREATE) as sink:
         _write(actions.select(FILE_ACTIONS), pa.PythonFile(sink, mode="w"))
         size = sink.tell()
-    action = {"path": name, "sizeInBytes": size, "modificationTime": entropy.current().now_ms(), "tags": []}
+    action = {"path": name, "sizeInBytes": size, "modificationTime": system.current().now_ms(), "tags": []}
     if kind != "add":
         return Sidecar(action, actions.num_rows, 0, 0)
     return Sidecar(action, actions.num_rows, actions.num_rows, added_bytes(actions))

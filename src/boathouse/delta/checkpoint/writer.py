@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.canonical import checksum
 from boathouse.delta.checkpoint.reader import Wanted, read_files
@@ -256,7 +256,7 @@ def _actions(snapshot: DeltaSnapshot, form: _Form) -> Iterator[tuple[str, pa.Tab
             yield f.name, table(f.name, pa.array(rows, f.type))
     for batch in live_actions(snapshot, "add", ADD):
         yield "add", table("add", _rows(form.adds(_unchanged(batch, ADD))))
-    since = entropy.current().now_ms() - retention_ms(snapshot)
+    since = system.current().now_ms() - retention_ms(snapshot)
     for batch in live_actions(snapshot, "remove", REMOVE):
         kept = batch.filter(pc.greater(pc.fill_null(batch.column("deletionTimestamp"), 0), since))
         if kept.num_rows:
@@ -310,4 +310,4 @@ def _table(schema: pa.Schema, kind: str, actions: pa.Array) -> pa.Table:
 def retention_ms(snapshot: DeltaSnapshot) -> int:
     """How long removed files are retained; a duration that cannot be parsed retains them all."""
     text = snapshot.metadata.configuration.get("delta.deletedFileRetentionDuration")
-    return _RETAINED_MS if text is None else duration_ms(text, entropy.current().now_ms())
+    return _RETAINED_MS if text is None else duration_ms(text, system.current().now_ms())

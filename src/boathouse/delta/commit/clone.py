@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta import paths
 from boathouse.delta.commit.known_files import added_again
 from boathouse.delta.features.deletion_vectors import file_uri
@@ -82,7 +82,7 @@ def table_actions(edit: CloneTable, now: int) -> list[Action]:
     assert isinstance(source, DeltaSnapshot)
     raw = source.metadata.raw
     configuration = {k: v for k, v in (raw.get("configuration") or {}).items() if k not in _OF_ITS_VERSIONS}
-    id = str(entropy.current().uuid4())
+    id = str(system.current().uuid4())
     protocol = upgraded(source.protocol, source.metadata) or dict(source.protocol.raw)
     kept = domains(source) if supports(source.protocol, "domainMetadata") else {}
     return [

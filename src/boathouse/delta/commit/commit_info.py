@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.library import LIBRARY, library_version
 from boathouse.delta.commit.operations import named_operation
 from boathouse.delta.snapshot import DeltaSnapshot
@@ -43,7 +43,7 @@ def commit_info(
         "isBlindAppend": bool(added) and change.added is not None and not removed and change.reads.blind,
         "operationMetrics": _metrics(change, operation, added, removed),
         "engineInfo": engine_info(),
-        "txnId": str(entropy.current().uuid4()),
+        "txnId": str(system.current().uuid4()),
         WRITE_ID: change.write_id,
     }
     if newest is not None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint.writer import checkpoint_if_due, write_checkpoint
 from boathouse.delta.commit.clone import table_actions
@@ -137,7 +137,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         check_storage(context)
     else:
         check_writable(newest, mixed_writers=False)
-    now = entropy.current().now_ms()
+    now = system.current().now_ms()
     actions = _created(change, now) if newest is None else metadata_actions(change, newest, now)
     for txn in change.all(SetTransaction):
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
@@ -211,7 +211,7 @@ def _created(change: Change, now: int) -> list[Action]:
         raise TableNotFoundError("the table is gone", where=change.location.uri)
     create = profiled(create, change.location.uri)
     schema, spec = new_table(change.location.uri, create)
-    id = str(entropy.current().uuid4())
+    id = str(system.current().uuid4())
     plain, names = without_mapping(schema), [f.name for f in spec]
     metadata = new_metadata(id, plain, names, create.properties, change.location.uri, create.adopts)
     about = {"createdTime": now} | ({} if create.comment is None else {"description": create.comment})

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta import paths
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint.reader import Wanted, read_files
@@ -63,7 +63,7 @@ def named(raw: Mapping[str, Any], head: Metadata | None, where: str) -> Mapping[
         return raw
     _check_unsuspended(stated, where)
     before = {} if head is None else head.configuration
-    names = {k: before.get(k) or stated.get(k) or f"{p}{entropy.current().uuid4()}" for k, p in _PREFIXES.items()}
+    names = {k: before.get(k) or stated.get(k) or f"{p}{system.current().uuid4()}" for k, p in _PREFIXES.items()}
     return {**raw, "configuration": stated | names}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from boathouse.bits import entropy, z85
+from boathouse.bits import system, z85
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.delta.commit.known_files import added_again, stated_with_rows, vector_of
 from boathouse.delta.features.deletion_vectors import PORTABLE, load_all
@@ -32,7 +32,7 @@ class VectorFile:
 
 def write_vectors(bitmaps: Sequence[Bitmap], root: str, stores: Stores) -> VectorFile:
     """One file with a vector for each bitmap, in the table's folder."""
-    id = entropy.current().uuid4()
+    id = system.current().uuid4()
     data, descriptors = bytearray(_VERSION), []
     for bitmap in bitmaps:
         vector = struct.pack("<I", PORTABLE) + serialize64(bitmap)

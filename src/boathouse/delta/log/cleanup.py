@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.reader import open_checkpoint
 from boathouse.delta.features.support import supports
@@ -48,7 +48,7 @@ def clean_log(snapshot: DeltaSnapshot) -> int:
 
 def _oldest_kept(snapshot: DeltaSnapshot, files: Sequence[ObjectInfo]) -> Checkpoint | None:
     """The checkpoint from which the log is retained; None to retain everything."""
-    now = entropy.current().now_ms()
+    now = system.current().now_ms()
     text = snapshot.metadata.configuration.get(RETAINED)
     since = now - (_DEFAULT_MS if text is None else duration_ms(text, now))
     if since <= 0:
@@ -78,7 +78,7 @@ def _expired(files: Sequence[ObjectInfo], first: int) -> Iterator[str]:
 def _unused_sidecars(log: Log) -> Iterator[str]:
     """The keys of sidecars that no checkpoint names, but for those since yesterday's midnight: a checkpoint that is
     being written may need them. None if some checkpoint cannot be read."""
-    since = entropy.current().now_ms() // DAY_MS * DAY_MS - DAY_MS
+    since = system.current().now_ms() // DAY_MS * DAY_MS - DAY_MS
     old = [f.key for f in log.storage.list(f"{log.key}/{SIDECARS}") if f.modified_ms < since]
     if not old:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.delta.log.durations import DAY_MS
 from boathouse.delta.log.entry import Entry
 from boathouse.delta.log.folder import LOG, Log
@@ -26,7 +26,7 @@ def check_mixed_writers(snapshot: DeltaSnapshot) -> None:
     root = snapshot.location.uri
     if root.split(":", 1)[0] not in _UNSAFE_STORES:
         return
-    since, log = entropy.current().now_ms() - DAY_MS, snapshot.log
+    since, log = system.current().now_ms() - DAY_MS, snapshot.log
     known = _OURS.get((root, snapshot.identity), -1)
     replayed = {e.version: e for e in snapshot.entries if e.first is None}
     recent = dict.fromkeys(replayed, since)

@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.engines.spark.errors import typed_errors
 
 _LONGEST: Final = 5.0
@@ -34,7 +34,7 @@ def job(spark: SparkSession) -> Iterator[None]:
 
 def wait_for_tasks(spark: SparkSession | None = None) -> None:
     """Waits until no task runs, or, where that is unknown, for as long as those of a failed job may run."""
-    clock = entropy.current()
+    clock = system.current()
     until = clock.monotonic() + _LONGEST
     while (left := until - clock.monotonic()) > 0:
         running = _running(spark)

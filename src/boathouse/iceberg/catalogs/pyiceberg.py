@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import (
     BoathouseError,
     InvalidArgumentError,
@@ -237,7 +237,7 @@ class CatalogTable:
         return replace(attempt, uri=uri, commit=CommitId(attempt.version, basename(uri)), state=made)
 
     def _settled(self, attempt: Attempt, refused: bool = False) -> Published:
-        clock = entropy.current()
+        clock = system.current()
         for i in range(_LOOKS):
             if i or not refused:
                 clock.sleep(clock.random() * 0.05 * 2**i)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.longs import longs
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, BoathouseError, CorruptTableError, InvalidArgumentError
 from boathouse.iceberg.commit import readback, row_ids
 from boathouse.iceberg.commit.summaries import Tallies, summary
@@ -87,7 +87,7 @@ class SnapshotBuilder:
         self.version = self.metadata.format
         self.snapshot_id = _new_id(self.metadata.snapshots)
         self.sequence = int(self.document["last-sequence-number"]) + 1 if self.version.sequence_numbers else 0
-        self.uuid = str(entropy.current().uuid4())
+        self.uuid = str(system.current().uuid4())
         self.properties = self.metadata.properties
         codec = self.properties.get("write.avro.compression-codec", "gzip").lower()
         self.codec = _CODECS.get(codec, "deflate")
@@ -346,7 +346,7 @@ def _new_id(taken: Iterable[int]) -> int:
     """A positive random long that no snapshot of the table has."""
     known = set(taken)
     while True:
-        bits = entropy.current().uuid4().int
+        bits = system.current().uuid4().int
         id = (bits ^ (bits >> 64)) & ((1 << 63) - 1)
         if id and id not in known:
             return id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from typing import Final
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.commit import readback
 from boathouse.iceberg.commit.evolve import edit_schema
@@ -99,7 +99,7 @@ def create(
 
 
 def _now(before: TableMetadata | None) -> int:
-    now = entropy.current().now_ms()
+    now = system.current().now_ms()
     return now if before is None else max(now, int(before.document["last-updated-ms"]) + 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
 from boathouse.iceberg.metadata import updates as u
 from boathouse.iceberg.metadata.apply import apply_all
@@ -55,7 +55,7 @@ def created(
     """The first commit of a table, without snapshots so far."""
     draft = Draft(_empty(version, now))
     draft.make(
-        u.AssignUuid(str(entropy.current().uuid4())),
+        u.AssignUuid(str(system.current().uuid4())),
         u.UpgradeFormatVersion(version.number),
         u.SetLocation(location),
         u.AddSchema(schema_json(schema, 0)),
@@ -121,7 +121,7 @@ def finished(
 ) -> Json:
     """The next version of a table in a file system: with the log of earlier metadata files, and the write that created
     it. `described` is what a snapshot's summary would say, if there is none."""
-    ours: Json = {"write-id": write_id, "attempt": str(entropy.current().uuid4())}
+    ours: Json = {"write-id": write_id, "attempt": str(system.current().uuid4())}
     if described is not None:
         ours["summary"] = dict(described)
     found = {**document, OURS: ours}

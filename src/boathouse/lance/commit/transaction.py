@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boathouse.bits.entropy import current
 from boathouse.bits.library import LIBRARY, library_version
+from boathouse.bits.system import current
 from boathouse.errors import (
     CorruptTableError,
     InvalidArgumentError,

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import BoathouseError, InvalidArgumentError
 from boathouse.ops.files.orphans import Garbage, listed, recorded
 from boathouse.ops.handle import Handle
@@ -67,13 +67,13 @@ def vacuum(
     Raises InvalidArgumentError, UnsupportedFeatureError, VersionNotFoundError (`lite` on a cleaned history), and what
     opening and writing the table raise.
     """
-    started = entropy.current().monotonic()
+    started = system.current().monotonic()
     handle = newest(handle)
     handle.check_writable()
     snapshot = handle.snapshot
     retention = required(snapshot, Retention, "vacuum")
     ms = asked.checked(retention.ms, str(handle.location))
-    before = entropy.current().now_ms() - ms
+    before = system.current().now_ms() - ms
     garbage = (listed if asked.mode == "full" else recorded)(snapshot, retention, before)
     shown = VacuumResult(0, 0, (), (), ms / _HOUR_MS, asked.mode, options.dry_run)
     if options.dry_run:
@@ -123,7 +123,7 @@ def _counted(shown: VacuumResult, garbage: Garbage, failed: Mapping[str, str], s
         bytes_removed=sum(sizes.values()),
         paths=tuple(sizes),
         failed=tuple(failed.items()),
-        seconds=entropy.current().monotonic() - started,
+        seconds=system.current().monotonic() - started,
     )
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse import registry
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.ops.handle import check_read_only
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult, result_of
@@ -23,7 +23,7 @@ from boathouse.table.snapshot import Snapshot
 def clone(source: Snapshot, context: TableContext, options: WriteOptions = WriteOptions()) -> WriteResult:
     """Makes the table at `context` of this version. Raises AlreadyExistsError, and what `Clonable.cloning` raises; then
     nothing was written."""
-    started = entropy.current().monotonic()
+    started = system.current().monotonic()
     check_read_only(str(context))
     if registry.load(source.format).detect(context):
         raise already_there(context.location)
@@ -35,7 +35,7 @@ def clone(source: Snapshot, context: TableContext, options: WriteOptions = Write
     if options.dry_run:
         return replace(_result(planned, edit.units), dry_run=True, write_id=None)
     outcome = commit_new(target, change, None)
-    seconds = entropy.current().monotonic() - started
+    seconds = system.current().monotonic() - started
     made = replace(_result(planned, edit.units), version=outcome.commit.version, commit=outcome.commit.token)
     versions = () if made.version is None else (made.version,)
     return replace(made, versions=versions, seconds=seconds, retries=outcome.attempts - 1)

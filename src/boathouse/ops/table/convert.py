@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.bits.zones import Zone
 from boathouse.ops.handle import check_read_only
 from boathouse.ops.options import WriteOptions
@@ -58,7 +58,7 @@ def convert(
     CorruptTableError for a file that is not Parquet, SchemaMismatchError, UnsupportedTypeError,
     UnsupportedFeatureError; then nothing was written.
     """
-    started = entropy.current().monotonic()
+    started = system.current().monotonic()
     check_read_only(str(context))
     if format.detect(context):
         raise already_there(context.location)
@@ -81,7 +81,7 @@ def convert(
     metrics = metrics_of("convert", planned, [outcomes]) | {"rows_added": rows}
     outcome = commit_new(target, replace(planned.change, metrics=metrics), None)
     result = result_of("convert", planned, [outcomes], outcome.commit)
-    seconds = entropy.current().monotonic() - started
+    seconds = system.current().monotonic() - started
     return outcome.after, replace(result, rows_added=rows, seconds=seconds, retries=outcome.attempts - 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boathouse.bits import entropy
+from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, BoathouseError, CommitConflictError, CommitUnknownError, StorageError
 from boathouse.ops.handle import check_read_only
 from boathouse.ops.options import WriteOptions
@@ -43,7 +43,7 @@ def create(
     after the commit. Raises AlreadyExistsError, UnsupportedTypeError and UnsupportedFeatureError before anything is
     written.
     """
-    started = entropy.current().monotonic()
+    started = system.current().monotonic()
     try:
         check_read_only(str(context))
         if format.detect(context):
@@ -61,7 +61,7 @@ def create(
     assert planned.change is not None
     outcome = commit_new(target, planned.change, done)
     result = result_of("create", planned, outcomes, outcome.commit)
-    seconds = entropy.current().monotonic() - started
+    seconds = system.current().monotonic() - started
     return outcome.after, replace(result, seconds=seconds, retries=outcome.attempts - 1)
 
 

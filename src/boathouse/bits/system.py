@@ -1,6 +1,6 @@
 """The clock, sleep, uuids and random numbers; no other module takes them from the machine.
 
-Tests install a seeded `Entropy` with `use(...)`, so that crashes and races can be replayed.
+Tests install a seeded `System` with `use(...)`, so that crashes and races can be replayed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Entropy:
+class System:
     """The machine's own clock and randomness."""
 
     def now_ms(self) -> int:
@@ -34,7 +34,7 @@ class Entropy:
         return _random.random()
 
 
-class SeededEntropy(Entropy):
+class SeededSystem(System):
     """Replayable: a clock that advances only on sleeps and reads, and randomness from `seed`."""
 
     def __init__(self, seed: int, start_ms: int = 1_700_000_000_000) -> None:
@@ -58,19 +58,19 @@ class SeededEntropy(Entropy):
         return self._random.random()
 
 
-_current: Entropy = Entropy()
+_current: System = System()
 
 
-def current() -> Entropy:
+def current() -> System:
     return _current
 
 
 @contextmanager
-def use(entropy: Entropy) -> Iterator[Entropy]:
-    """Installs `entropy`, process-wide, until the block ends."""
+def use(system: System) -> Iterator[System]:
+    """Installs `system`, process-wide, until the block ends."""
     global _current
-    before, _current = _current, entropy
+    before, _current = _current, system
     try:
-        yield entropy
+        yield system
     finally:
         _current = before
