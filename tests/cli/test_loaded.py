@@ -25,7 +25,12 @@ ROWS = (
 )  # fmt: skip
 """What evaluates expressions, reads or writes rows, or commits."""
 APPENDED = pa.table({"id": [1, 2, 3, 4], "city": ["Kiel", "Bergen", None, "Oslo"]})
-OF_A_FORMAT = ("scan", "tasks", "write", *(f"commit.{m}" for m in ("conflict", "transaction", "landed", "evolve")))
+OF_A_FORMAT = (
+    "scan",
+    "tasks",
+    "write",
+    *(f"commit.{m}" for m in ("conflict", "transaction", "confirmation", "evolve")),
+)
 OTHERS = ("pandas", "numpy.ma", "pyarrow.parquet", "pyarrow.fs", "zoneinfo", "importlib.metadata", "rich")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.reader import Wanted, open_checkpoint, read_files
 from boathouse.delta.commit.commit_info import METADATA, WRITE_ID
-from boathouse.delta.commit.landed import contains
+from boathouse.delta.commit.confirmation import contains
 from boathouse.delta.features.deletion_vectors import file_uri
 from boathouse.delta.log.commit_times import file_times, in_commit_time
 from boathouse.delta.log.entry import ADD, Entry
@@ -61,12 +61,12 @@ class DeltaHistory:
             try:
                 if read_info(log, version).info.get(WRITE_ID) != write_id:
                     continue
-                landed = _replayed(context, log, listing, version)
+                replayed = _replayed(context, log, listing, version)
             except (NotFoundError, CorruptTableError):
                 continue
-            if landed == "won":
+            if replayed == "won":
                 return version
-            doubtful = version if landed == "unknown" else doubtful
+            doubtful = version if replayed == "unknown" else doubtful
         if doubtful is not None:
             raise undecided(write_id, doubtful, log.commit_uri(doubtful))
         return None

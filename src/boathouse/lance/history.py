@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boathouse.errors import VersionNotFoundError
-from boathouse.lance.commit.landed import is_followed
+from boathouse.lance.commit.confirmation import is_followed
 from boathouse.lance.commit.properties import (
     MESSAGE,
     METADATA,

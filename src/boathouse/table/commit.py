@@ -120,9 +120,9 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, attempts: in
     attempt, published = (answer, "won") if isinstance(answer, Attempt) else (attempt, answer)
     after = None
     if published == "won":
-        published, after = _look_back(follows, change, attempt)
+        published, after = _confirm(follows, change, attempt)
     if published == "won":
-        _published(target, change, attempt, attempts)
+        _after_commit(target, change, attempt, attempts)
         return Committed(attempt.commit, attempts, onto=head, after=after)
     if published == "unknown":
         return Unknown(change.write_id, attempt.uri)
@@ -162,7 +162,7 @@ def _follow(change: Change, since: TableVersion | None, head: Snapshot | None, a
     return Conflicted(verdict.conflicts, replan=isinstance(verdict, Replan))
 
 
-def _look_back(target: Target, change: Change, attempt: Attempt) -> tuple[Published, Snapshot | None]:
+def _confirm(target: Target, change: Change, attempt: Attempt) -> tuple[Published, Snapshot | None]:
     """Whether a version that was put is part of the table as readers see it, and the newest snapshot.
 
     Never raises, whatever the store or the table's files do now. While the table cannot be read, that is unknown: the
@@ -171,25 +171,25 @@ def _look_back(target: Target, change: Change, attempt: Attempt) -> tuple[Publis
     clock = system.current()
     for i in range(READ_BACKS):
         try:
-            landed, head = target.commits.look_back(attempt, change)
+            confirmed, head = target.commits.confirm(attempt, change)
         except Exception as error:
             log.log(
-                logging.WARNING if i == READ_BACKS - 1 else logging.DEBUG, "no look back at %s: %r", attempt.uri, error
+                logging.WARNING if i == READ_BACKS - 1 else logging.DEBUG, "cannot confirm %s: %r", attempt.uri, error
             )
-            landed = None
-        if landed == "won" and not _recreated(head, change):
-            return landed, head
-        if landed == "won" and head is not None:
+            confirmed = None
+        if confirmed == "won" and not _recreated(head, change):
+            return confirmed, head
+        if confirmed == "won" and head is not None:
             # The table was recreated between the look at its head and the put.
-            landed = "lost" if head.version == attempt.version else "unknown"
-        if landed is not None:
+            confirmed = "lost" if head.version == attempt.version else "unknown"
+        if confirmed is not None:
             log.warning(
-                "%s was put, and is %s", attempt.uri, "not part of the table" if landed == "lost" else "undecided"
+                "%s was put, and is %s", attempt.uri, "not part of the table" if confirmed == "lost" else "undecided"
             )
-            if landed == "lost" and _read_back(target.context.stores, attempt.uri) == attempt.body:
+            if confirmed == "lost" and _read_back(target.context.stores, attempt.uri) == attempt.body:
                 # Readers ignore it, but a search for our write would find it. Another's, of a recreated table, stays.
                 discard(target.context.stores, (attempt.uri,))
-            return landed, None
+            return confirmed, None
         clock.sleep(clock.random() * 0.02 * 2**i)
     return "unknown", None
 
@@ -198,10 +198,10 @@ def _recreated(head: Snapshot | None, change: Change) -> bool:
     return head is not None and change.planned is not None and head.identity != change.planned.identity
 
 
-def _published(target: Target, change: Change, attempt: Attempt, attempts: int) -> None:
+def _after_commit(target: Target, change: Change, attempt: Attempt, attempts: int) -> None:
     """The steps after a successful commit. If they fail, others lose time, but the commit is not affected."""
     try:
-        target.commits.published(attempt, change)
+        target.commits.after_commit(attempt, change)
     except Exception as error:
         log.warning("%s was committed, but not all that follows a commit: %s", attempt.uri, error)
     _log(change, attempt, attempts)

@@ -25,7 +25,7 @@ class Commits(Protocol):
     def publish(self, attempt: Attempt) -> Published | Attempt:
         """`table.attempt.Committer.publish`: by `table.commit.FileCommitter` in a file system, else by the catalog."""
 
-    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, Snapshot | None]:
+    def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, Snapshot | None]:
         """Whether an attempt that was put is part of the table as every reader sees it, and the newest snapshot.
 
         Put-if-absent also succeeds below a history that was cleaned. `lost` is definite; `unknown` means undecidable;
@@ -35,7 +35,7 @@ class Commits(Protocol):
         and the attempt after it as the newest, the attempt's bytes are the new snapshot, and nothing is read.
         """
 
-    def published(self, attempt: Attempt, change: Change) -> None:
+    def after_commit(self, attempt: Attempt, change: Change) -> None:
         """After a commit: checkpoints, hints, checksums."""
 
 

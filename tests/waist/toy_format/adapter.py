@@ -225,10 +225,10 @@ class ToyCommits:
     def publish(self, attempt: Attempt) -> Any:
         return "won" if self.state.swap(MAIN, attempt.replaces, PENDING.pop(attempt.uri)) else "lost"
 
-    def look_back(self, attempt: Attempt, change: ch.Change) -> Any:
+    def confirm(self, attempt: Attempt, change: ch.Change) -> Any:
         return "won", self.target.newest()  # a swap succeeds on the head alone
 
-    def published(self, attempt: Any, change: Any) -> None: ...
+    def after_commit(self, attempt: Any, change: Any) -> None: ...
 
     def winners(self, since: Any) -> list[Winner] | None:
         state, found, at = self.state, [], self.target.document

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from boathouse.delta.commit import conflict, landed, transaction
+from boathouse.delta.commit import confirmation, conflict, transaction
 from boathouse.delta.snapshot import S
 from boathouse.table.attempt import Attempt, Published, Winner
 from boathouse.table.change import Change
@@ -31,11 +31,11 @@ class DeltaCommits(Generic[S]):
     def publish(self, attempt: Attempt) -> Published:
         return FileCommitter(self.context.stores).publish(attempt)
 
-    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, S | None]:
-        return landed.look_back(attempt, self.context, lambda: self.newest(attempt), self.head)
+    def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, S | None]:
+        return confirmation.confirm(attempt, self.context, lambda: self.newest(attempt), self.head)
 
-    def published(self, attempt: Attempt, change: Change) -> None:
-        transaction.published(attempt, self.context, self.head)
+    def after_commit(self, attempt: Attempt, change: Change) -> None:
+        transaction.after_commit(attempt, self.context, self.head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ def evolve(snapshot: S, edits: Sequence[SchemaEdit]) -> S:
     return replace(snapshot, metadata=Metadata.parse(raw, snapshot.location.uri, snapshot.metadata.mappable))
 
 
-def published(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:
+def after_commit(attempt: Attempt, context: TableContext, planned: DeltaSnapshot | None) -> None:
     """Writes the version's checksum, and a checkpoint if one is due; a failure only costs the next reader time."""
     try:
         if attempt.version is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from boathouse.errors import BoathouseError
-from boathouse.iceberg.commit import conflict, landed, transaction
+from boathouse.iceberg.commit import confirmation, conflict, transaction
 from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, version_of
 from boathouse.iceberg.snapshot import S
@@ -36,12 +36,12 @@ class _Commits(Generic[S]):
     def publish(self, attempt: Attempt) -> Published | Attempt:
         return (self.context.catalog or FileCommitter(self.context.stores)).publish(attempt)
 
-    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, S]:
+    def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, S]:
         newest = self.newest(attempt)
         # A catalog's answer is final.
-        return "won" if self.context.catalog is not None else landed.includes(attempt, newest), newest
+        return "won" if self.context.catalog is not None else confirmation.includes(attempt, newest), newest
 
-    def published(self, attempt: Attempt, change: Change) -> None:
+    def after_commit(self, attempt: Attempt, change: Change) -> None:
         """Writes version-hint.text, where other readers start their search; a failure is harmless."""
         if self.context.catalog is not None:
             return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from boathouse.lance.commit import conflict, landed, transaction
+from boathouse.lance.commit import confirmation, conflict, transaction
 from boathouse.lance.snapshot import S
 from boathouse.table.attempt import Attempt, Published, Winner
 from boathouse.table.change import Change
@@ -28,12 +28,12 @@ class LanceCommits(Generic[S]):
         return transaction.prepare(change, self.context, self.head)
 
     def publish(self, attempt: Attempt) -> Published:
-        return landed.LanceCommitter(self.context).publish(attempt)
+        return confirmation.LanceCommitter(self.context).publish(attempt)
 
-    def look_back(self, attempt: Attempt, change: Change) -> tuple[Published | None, S]:
-        return landed.look_back(attempt, change, self.newest(attempt))
+    def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, S]:
+        return confirmation.confirm(attempt, change, self.newest(attempt))
 
-    def published(self, attempt: Attempt, change: Change) -> None:
+    def after_commit(self, attempt: Attempt, change: Change) -> None:
         """Nothing to do: the newest manifest is found by listing, never by the hint."""
 
 

@@ -36,10 +36,10 @@ States = Mapping[str, tuple[bool, int | None]]
 """The last action on each file, by `file_key`: whether it adds it, and when it was removed."""
 
 
-def look_back(
+def confirm(
     attempt: Attempt, context: TableContext, newest: Callable[[], S], head: DeltaSnapshot | None
 ) -> tuple[Published | None, S | None]:
-    """`Target.look_back`; `newest` reads the newest snapshot, `head` is the one that the attempt follows."""
+    """`Commits.confirm`; `newest` reads the newest snapshot, `head` is the one that the attempt follows."""
     try:
         found = newest()
     except TableNotFoundError:

@@ -26,7 +26,7 @@ from boathouse.errors import (
 )
 from boathouse.iceberg import snapshot as iceberg_snapshot
 from boathouse.lance import snapshot as lance_snapshot
-from boathouse.lance.commit.landed import LanceCommitter
+from boathouse.lance.commit.confirmation import LanceCommitter
 from boathouse.storage import Stores
 from boathouse.storage.local import LocalStorage
 from boathouse.table.attempt import Attempt
@@ -127,7 +127,7 @@ def test_an_overwrite_that_was_put_below_a_cleaned_log_is_not_said_to_be_done(tm
 
 
 def test_a_commit_that_others_followed_and_checkpointed_is_found_in_the_checkpoint(tmp_path, monkeypatch):
-    """Above our version there may be a checkpoint that was made of it, before we look back."""
+    """Above our version there may be a checkpoint that was made of it, before we confirm ours."""
     path = tmp_path / "t"
     t = made(path, "delta")
     real = FileCommitter.publish
@@ -147,12 +147,12 @@ def test_a_commit_that_others_followed_and_checkpointed_is_found_in_the_checkpoi
     assert ids(path) == ids_by_others(path, "delta") == [2, 3, *[100] * 4, *[101] * 4]
 
 
-def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(tmp_path, format_name, monkeypatch):
+def test_a_commit_that_cannot_be_confirmed_at_is_unknown_and_keeps_its_files(tmp_path, format_name, monkeypatch):
     """Whatever fails then, and however fast the put was: it may have gone below a log that was cleaned meanwhile."""
     path = tmp_path / "t"
     t = made(path, format_name)
     kind, commits = type(t._handle.snapshot), type(t._handle.snapshot.commits)
-    real, look_back = FileCommitter.publish, commits.look_back
+    real, confirm = FileCommitter.publish, commits.confirm
     for i, error in enumerate(
         [UndecidedError("503"), NotFoundError("gone"), KeyError("x"), RuntimeError("y"), OSError()]
     ):
@@ -163,7 +163,7 @@ def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(t
             def failing(*_: Any, **__: Any) -> Any:
                 raise error
 
-            monkeypatch.setattr(commits, "look_back", failing)
+            monkeypatch.setattr(commits, "confirm", failing)
             monkeypatch.setattr(kind, "newest", failing)
             return outcome
 
@@ -172,7 +172,7 @@ def test_a_commit_that_cannot_be_looked_back_at_is_unknown_and_keeps_its_files(t
             m.setattr(FileCommitter, "publish", publish)
             with pytest.raises(CommitUnknownError, match="find_write") as caught:
                 t.append(one(10 + i))
-        monkeypatch.setattr(commits, "look_back", look_back)
+        monkeypatch.setattr(commits, "confirm", confirm)
         monkeypatch.setattr(kind, "newest", newest)
         assert ids(path) == [1, *range(10, 11 + i)]
         now = bh.open(str(path))
@@ -188,7 +188,7 @@ STEPS = {
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_write_that_no_reader_sees_is_not_found(tmp_path, format_name, monkeypatch, step):
-    """It was put below a log that was cleaned, and its writer could not look back."""
+    """It was put below a log that was cleaned, and its writer could not confirm it."""
     path = tmp_path / "t"
     t = made(path, format_name)
     commits = type(t._handle.snapshot.commits)
@@ -202,7 +202,7 @@ def test_a_write_that_no_reader_sees_is_not_found(tmp_path, format_name, monkeyp
     def step_in() -> None:
         with system.use(real):
             go_past(path, format_name)
-        m.setattr(commits, "look_back", failing)
+        m.setattr(commits, "confirm", failing)
 
     with monkeypatch.context() as m:
         before_the_put(m, step_in)
@@ -354,10 +354,10 @@ class _Contended:
         self.attempts += 1
         return "lost" if self.attempts <= self.losses else "won"
 
-    def look_back(self, *_: Any) -> tuple[str, None]:
+    def confirm(self, *_: Any) -> tuple[str, None]:
         return "won", None
 
-    def published(self, *_: Any) -> None: ...
+    def after_commit(self, *_: Any) -> None: ...
 
 
 @pytest.mark.parametrize(("losses", "seconds"), [(0, 0.05), (3, 0.05), (20, 0.05), (60, 0.01), (20, 0.5)])
@@ -377,17 +377,17 @@ def test_a_new_table_that_cannot_be_opened_is_said_to_exist_if_it_was_seen(tmp_p
     def failing(*_: Any, **__: Any) -> Any:
         raise StorageError("the store is gone")
 
-    real, look_back = FileCommitter.publish, DeltaCommits.look_back
+    real, confirm = FileCommitter.publish, DeltaCommits.confirm
 
     def looked(self: DeltaCommits[Any], attempt: Attempt, change: Change) -> Any:
         with monkeypatch.context() as m:
             if seen:
                 m.setattr(new_table, "load", opens)
-            return look_back(self, attempt, change)[0], None
+            return confirm(self, attempt, change)[0], None
 
     def publish(self: FileCommitter, attempt: Attempt) -> Any:
         outcome = real(self, attempt)
-        monkeypatch.setattr(DeltaCommits, "look_back", looked)
+        monkeypatch.setattr(DeltaCommits, "confirm", looked)
         monkeypatch.setattr(new_table, "load", failing)
         monkeypatch.setattr(DeltaFormat, "open", failing)
         return outcome

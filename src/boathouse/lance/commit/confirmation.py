@@ -42,8 +42,8 @@ def _number(attempt: Attempt) -> int:
     return attempt.version
 
 
-def look_back(attempt: Attempt, change: Change, newest: S) -> tuple[Published | None, S]:
-    """`Target.look_back`, given the newest snapshot."""
+def confirm(attempt: Attempt, change: Change, newest: S) -> tuple[Published | None, S]:
+    """`Commits.confirm`, given the newest snapshot."""
     return _includes(attempt, change, newest), newest
 
 
