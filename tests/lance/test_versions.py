@@ -120,6 +120,24 @@ def test_the_newest_of_10_000_manifests_takes_one_listing():
         recent(context)
 
 
+@pytest.mark.spec("L-050")
+@pytest.mark.parametrize("scheme", ["V1", "V2"])
+@pytest.mark.parametrize("last", [3, 16, 17, 200])
+def test_the_newest_of_many_versions_on_a_disk(tmp_path, scheme, last):
+    context = TableContext(Location(tmp_path.as_uri()), Stores())
+    folder = tmp_path / "_versions"
+    folder.mkdir()
+    assert recent(context) == ()
+    for version in range(1, last + 1):
+        (folder / manifest_name(version, scheme)).write_bytes(b"x" * version)
+    found = recent(context)
+    assert [v.version for v in found] == list(range(last, last - len(found), -1)) and len(found) >= min(last, 16)
+    assert found[0].size == last and found == list_versions(context)[: len(found)]
+    (folder / manifest_name(2, "V1" if scheme == "V2" else "V2")).write_bytes(b"x")
+    with pytest.raises(CorruptTableError, match="both naming schemes"):
+        recent(context)
+
+
 @pytest.mark.spec("L-055")
 def test_versions_by_number(kit, numbers):
     kit.pylance(numbers)

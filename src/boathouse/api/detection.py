@@ -42,7 +42,7 @@ def _marked(name: str, location: Location, stores: Stores) -> bool:
     if mark is None or location.metadata is not None:
         return True
     storage, key = stores.resolve(join(location.uri, mark))
-    return next(iter(storage.list(key)), None) is not None
+    return storage.holds(key)
 
 
 def require_free(location: Location, stores: Stores) -> None:

@@ -158,6 +158,10 @@ class Storage(Protocol):
         folder."""
         ...
 
+    def holds(self, prefix: str) -> bool:
+        """Whether `list` would find an object."""
+        ...
+
     def list_dir(self, prefix: str, wanted: Wanted | None = None) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
         """One level: keys of the folders in `prefix` without a `/` at the end, and the objects in it, both sorted.
 

@@ -260,6 +260,9 @@ class CloudStorage:
         if held is not None and self.exists(held.key):
             yield held
 
+    def holds(self, prefix: str) -> bool:
+        return next(self.list(prefix), None) is not None
+
     def list_dir(
         self, prefix: str, wanted: Wanted | None = None
     ) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:

@@ -48,7 +48,7 @@ _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 class LocalStorage:
     """The whole local disk."""
 
-    page = 16
+    page = 1
     atomic_create = True  # where the file system has no hard links, put(CREATE) itself refuses
 
     def __repr__(self) -> str:
@@ -117,8 +117,12 @@ class LocalStorage:
     def _scan(self, inside: str, after: str) -> tuple[builtins.list[str], dict[str, os.DirEntry[str]]]:
         """What one folder has that is, or contains, keys beyond `after`: the keys, last first, and the entries by key.
         A folder is `name/`, so that its keys are in order among the files beside it."""
+        entries = self._entries(inside)
+        if after.startswith(inside):
+            border = after[len(inside) :]
+            entries = [e for e in entries if (name := e.name) > border or border.startswith(name)]
         found: dict[str, os.DirEntry[str]] = {}
-        for entry in self._entries(inside):
+        for entry in entries:
             name = entry.name
             if entry.is_dir():
                 found[f"{inside}{name}/"] = entry
@@ -127,6 +131,22 @@ class LocalStorage:
         keys = [k for k in found if k > after or (k[-1] == "/" and after.startswith(k))] if after else [*found]
         keys.sort(reverse=True)
         return keys, found
+
+    def holds(self, prefix: str) -> bool:
+        waiting = [folder_prefix(prefix)]
+        while waiting:
+            inside = waiting.pop()
+            try:
+                with os.scandir("/" + inside) as entries:
+                    for entry in entries:
+                        if entry.is_dir():
+                            waiting.append(f"{inside}{entry.name}/")
+                        elif not (entry.name[0] == "." and _hidden(entry.name)) and self._entry_info(inside, entry):
+                            return True
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    raise self._error(error, inside) from error
+        return False
 
     def list_dir(
         self, prefix: str, wanted: Wanted | None = None

@@ -73,6 +73,9 @@ class MemoryStorage:
             held = [(key, self._objects[key]) for key in keys[begin:] if key.startswith(inside)]
         return (_info(key, value) for key, value in held)
 
+    def holds(self, prefix: str) -> bool:
+        return next(self.list(prefix), None) is not None
+
     def list_dir(
         self, prefix: str, wanted: Wanted | None = None
     ) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:

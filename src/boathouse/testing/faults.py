@@ -176,6 +176,9 @@ class FaultyStorage:
             return found
         return iter(self._spoilt(fault, prefix, lambda: [*found]))
 
+    def holds(self, prefix: str) -> bool:
+        return next(self.list(prefix), None) is not None
+
     def list_dir(self, prefix: str, wanted: Wanted | None = None) -> tuple[Sequence[str], Sequence[ObjectInfo]]:
         fault = self._begin("list_dir", prefix)
         folders: Sequence[str] = ()

@@ -288,6 +288,14 @@ class StorageConformance:
             assert list(storage.list(absent)) == []
             assert [list(part) for part in storage.list_dir(absent)] == [[], []]
 
+    def test_holds_what_a_list_would_find(self, storage: Storage, prefix: str, tree: list[str]) -> None:
+        for folder in (prefix, f"{prefix}/", f"{prefix}/a", f"{prefix}/b", f"{prefix}/b/c/d"):
+            assert storage.holds(folder), folder
+        for absent in (f"{prefix}/nowhere", f"{prefix}/nowhere/deep", f"{prefix}/a0/below", f"{prefix}/a-"):
+            assert not storage.holds(absent), absent
+        storage.delete(key for key in tree if key.startswith(f"{prefix}/b/"))
+        assert not storage.holds(f"{prefix}/b")
+
     def test_list_dir(self, storage: Storage, prefix: str, tree: list[str]) -> None:
         folders, files = storage.list_dir(prefix)
         assert list(folders) == [f"{prefix}/{name}" for name in ("a", "a b", "a.b", "b")]

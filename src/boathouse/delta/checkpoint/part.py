@@ -81,6 +81,15 @@ class Part:
     schema: pa.Schema
     """The file's schema in Arrow."""
 
+    @classmethod
+    def of(cls, storage: Storage, key: str, size: int, file: pq.ParquetFile, first: int) -> Part:
+        """Of the open file."""
+        schema = file.metadata.schema
+        leaves: dict[str, int] = {}
+        for i in range(len(schema.names)):
+            leaves.setdefault(schema.column(i).path, i)
+        return cls(storage, key, size, file.metadata, first, leaves, file.schema_arrow)
+
     @property
     def uri(self) -> str:
         return self.storage.uri(self.key)
@@ -125,13 +134,3 @@ class Part:
                 return -1
             found += stats.null_count
         return -1 if leaf is None else found
-
-
-def open_part(storage: Storage, key: str, size: int, first: int) -> Part:
-    """A file of a checkpoint, with its footer read. Raises CorruptTableError, NotFoundError."""
-    with open_parquet(storage, key, size) as file, damage("not a readable checkpoint file", storage.uri(key)):
-        schema = file.metadata.schema
-        leaves: dict[str, int] = {}
-        for i in range(len(schema.names)):
-            leaves.setdefault(schema.column(i).path, i)
-        return Part(storage, key, size, file.metadata, first, leaves, file.schema_arrow)

@@ -15,7 +15,7 @@ from boathouse.arrow.masks import booleans
 from boathouse.arrow.utf8 import require_utf8
 from boathouse.delta import paths
 from boathouse.delta.checkpoint.check import Mask, check_vectors, column_findings, pathless, valid_rows
-from boathouse.delta.checkpoint.part import Part, open_part
+from boathouse.delta.checkpoint.part import Part, open_parquet
 from boathouse.delta.log.entry import Entry, parse_entry
 from boathouse.delta.log.folder import LOG, SIDECARS, Checkpoint, Log
 from boathouse.delta.stats.parsed import PARSED
@@ -38,6 +38,8 @@ _SMALL: Final = {
 """Actions that are read when a table is opened, each with a leaf that is never null."""
 
 
+Small = dict[str, list[dict[str, Any]]]
+"""Actions by their kind."""
 Choose = Callable[[pa.Array, Any], Any]
 """Partition values of some rows (a map column) -> a mask of rows to keep."""
 
@@ -48,7 +50,7 @@ class OpenCheckpoint:
 
     version: int
     uri: str
-    small: dict[str, list[dict[str, Any]]]
+    small: Small
     parts: tuple[Part, ...]
     entry: Entry | None = None
 
@@ -64,8 +66,9 @@ def open_checkpoint(log: Log, checkpoint: Checkpoint) -> OpenCheckpoint:
         entry = parse_entry(checkpoint.version, log.uri(first.key), log.storage.get(first.key), first.modified_ms)
         small, parts = dict(entry.actions), []
     else:
-        entry, parts = None, _open(log, [(f.key, f.size) for f in checkpoint.files])
-        small = _small(parts)
+        entry, small = None, {}
+        parts = _open(log, [(f.key, f.size) for f in checkpoint.files], small)
+        _check_once(small, parts)
     uri = log.uri(first.key)
     sidecars = small.get("sidecar") or []
     if sidecars:
@@ -102,35 +105,50 @@ def _has_files(part: Part) -> bool:
     return False
 
 
-def _open(log: Log, files: Sequence[tuple[str, int]]) -> list[Part]:
+def _open(log: Log, files: Sequence[tuple[str, int]], small: Small | None = None) -> list[Part]:
+    """The files; with `small`, their small actions are added to it, so that each is opened once."""
     parts, first = [], 0
     for key, size in files:
-        parts.append(open_part(log.storage, key, size, first))
-        first += parts[-1].rows
+        uri = log.storage.uri(key)
+        with open_parquet(log.storage, key, size) as file:
+            with damage("not a readable checkpoint file", uri):
+                part = Part.of(log.storage, key, size, file, first)
+            if small is not None:
+                with damage("corrupt checkpoint data", uri):
+                    _read_small(file, part, small)
+        parts.append(part)
+        first += part.rows
     return parts
 
 
-def _small(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for part in parts:
-        with part.open() as file, damage("corrupt checkpoint data", part.uri):
-            for kind, leaf in _SMALL.items():
-                at = part.leaf(kind, leaf)
-                if at is None and kind in part.schema.names:
-                    raise CorruptTableError(f"the column `{kind}` of the checkpoint has no {leaf}", where=part.uri)
-                for group in part.groups(at):
-                    for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[kind]):
-                        column = batch.column(0)
-                        column = column.filter(pc.is_valid(column))
-                        require_utf8(column, part.uri, f"the column `{kind}`")
-                        for action in column.to_pylist(maps_as_pydicts="lossy"):
-                            found.setdefault(kind, []).append({k: v for k, v in action.items() if v is not None})
-    for metadata in found.get("metaData", ()):
+def _read_small(file: pq.ParquetFile, part: Part, small: Small) -> None:
+    for kind, leaf in _SMALL.items():
+        at = part.leaf(kind, leaf)
+        if at is None and kind in part.schema.names:
+            raise CorruptTableError(f"the column `{kind}` of the checkpoint has no {leaf}", where=part.uri)
+        for group in part.groups(at):
+            for column in _chunks(file, part, group, kind):
+                column = column.drop_null()
+                require_utf8(column, part.uri, f"the column `{kind}`")
+                for action in column.to_pylist(maps_as_pydicts="lossy"):
+                    small.setdefault(kind, []).append({k: v for k, v in action.items() if v is not None})
+
+
+def _chunks(file: pq.ParquetFile, part: Part, group: int, kind: str) -> Iterator[pa.Array]:
+    """A column of a row group in pieces; at once where that is no more than one of them, which is much faster."""
+    if part.metadata.row_group(group).num_rows <= BATCH_ROWS:
+        yield from file.read_row_group(group, columns=[kind], use_threads=False).column(0).chunks
+        return
+    for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[kind]):
+        yield batch.column(0)
+
+
+def _check_once(small: Small, parts: Sequence[Part]) -> None:
+    for metadata in small.get("metaData", ()):
         metadata.setdefault("configuration", None)  # Parquet does not distinguish a null map from an empty one
     for kind in ("protocol", "metaData"):
-        if len(found.get(kind, ())) > 1:
-            raise CorruptTableError(f"the checkpoint has {len(found[kind])} {kind} actions", where=parts[0].uri)
-    return found
+        if len(small.get(kind, ())) > 1:
+            raise CorruptTableError(f"the checkpoint has {len(small[kind])} {kind} actions", where=parts[0].uri)
 
 
 @dataclass(frozen=True, slots=True)

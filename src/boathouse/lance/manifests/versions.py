@@ -7,7 +7,8 @@ versions (`d...`), staged names (`....manifest-{uuid}`) and the version hint are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -22,6 +23,8 @@ VERSIONS = "_versions"
 _NAME = re.compile(r"(\d{1,20})\.manifest")
 _MAX = (1 << 64) - 1
 _V2_DIGITS = 20
+_FEW = 16
+"""So many of the newest files are looked at on a disk."""
 _AFTER_V2 = f"{_MAX}.manifest0"
 """Sorts after every V2 name."""
 
@@ -74,18 +77,29 @@ def has_versions(context: TableContext) -> bool:
 def recent(context: TableContext) -> tuple[VersionFile, ...]:
     """The newest versions without a gap, newest first, found with one listing. Raises as `list_versions`.
 
-    With V2 names the first entry is the newest, so one page of the listing is enough; whether older V1 names follow is
-    checked only if the page is full.
+    With V2 names the first entry is the newest, so the first ones are enough; whether V1 names follow is checked only
+    if there are more. A disk is asked for the names, and then about these files; another store for a page.
     """
     storage, folder = _folder(context)
-    infos = storage.list(folder)
-    page = [*islice(infos, storage.page)]
-    found = _parsed(page)
-    if len(page) == storage.page:
-        alone = found and all(v.scheme == "V2" for v in found)
-        found += _parsed(storage.list(folder, start_after=f"{folder}/{_AFTER_V2}") if alone else infos)
+    if storage.page < _FEW:
+        found = _parsed(storage.list_dir(folder, _newest_names)[1])
+    else:
+        infos = storage.list(folder)
+        page = [*islice(infos, storage.page)]
+        found = _parsed(page)
+        if len(page) == storage.page:
+            alone = found and all(v.scheme == "V2" for v in found)
+            found += _parsed(storage.list(folder, start_after=f"{folder}/{_AFTER_V2}") if alone else infos)
     _one_scheme(found, context.location)
     return tuple(sorted(found, key=lambda v: -v.version))
+
+
+def _newest_names(names: Sequence[str]) -> list[str]:
+    ordered = sorted(names)
+    first = ordered[:_FEW]
+    found = [v for v in map(parse_name, first) if v is not None]
+    alone = found and all(v.scheme == "V2" for v in found)
+    return [*first, *ordered[max(_FEW, bisect_right(ordered, _AFTER_V2) if alone else 0) :]]
 
 
 def missing_version(location: Location, version: int, kept: tuple[VersionFile, ...]) -> VersionNotFoundError:
